@@ -170,7 +170,7 @@ def _version() -> str:
 
 
 def _unusable(name: str, python: str, hello: Message) -> PumiceError:
-    """Returns the error for an interpreter that cannot import this version\'s child."""
+    """Returns the error for an interpreter that cannot import this version's child."""
     version, module = hello["pumice"], str(hello["module"])
     if version is None and module == "pumice":
         return NotFoundError(

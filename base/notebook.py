@@ -70,16 +70,16 @@ def with_process(text: str) -> str:
     return _CELL_FILE.sub(f"_{os.getpid()}", text)
 
 
-def place_text(place: str) -> str:
+def place_text(location: str) -> str:
     """Formats a file and line, ``net.py:8``, for people: a cell is named by its number, ``In[3]:8``."""
     ipython = sys.modules.get("IPython")
     shell = None if ipython is None else ipython.get_ipython()
     named = getattr(getattr(shell, "compile", None), "format_code_name", None)  # since IPython 8
     if named is None:
-        return place
-    file_name, colon, line = with_process(place).rpartition(":")
+        return location
+    file_name, colon, line = with_process(location).rpartition(":")
     cell = named(file_name)
-    return place if cell is None else f"{cell[1]}{colon}{line}"
+    return location if cell is None else f"{cell[1]}{colon}{line}"
 
 
 def figure_text(value: float | None) -> str:

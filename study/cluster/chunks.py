@@ -39,8 +39,8 @@ class ChunkQueue:
         shuffled = paired(points)
         self._random.shuffle(shuffled)
         count = min(len(shuffled), max(slots, math.ceil(len(points) / most)))
-        for place in range(count):
-            mine = tuple(itertools.chain.from_iterable(shuffled[place::count]))
+        for index in range(count):
+            mine = tuple(itertools.chain.from_iterable(shuffled[index::count]))
             own = {point.index: priors[point.index] for point in mine if point.index in priors}
             self._waiting.setdefault(device, deque()).append(
                 Chunk(next(self._numbers), device, mine, own, repeat=self._repeat, apart=self._apart)
@@ -71,7 +71,7 @@ class ChunkQueue:
         again = replace(chunk, attempt=chunk.attempt + 1)
         parts = [again]
         if again.attempt == MAX_ATTEMPTS and len(chunk.points) > 1:
-            parts = [replace(again, number=next(self._numbers), points=each) for each in paired(chunk.points)]
+            parts = [replace(again, number=next(self._numbers), points=pair) for pair in paired(chunk.points)]
         self._waiting.setdefault(chunk.device, deque()).extendleft(reversed(parts))
         return True
 

@@ -73,12 +73,12 @@ class ClusterClient:
         address.
         """
         try:
-            found = self._client.scheduler_info(n_workers=-1)["workers"]
+            workers = self._client.scheduler_info(n_workers=-1)["workers"]
         except Exception as error:  # of several types, depending on where the connection broke
             raise UnavailableError(
                 "the Dask scheduler was lost; stored results stay: run the study again to resume"
             ) from error
-        return {str(address): str(facts["local_directory"]) for address, facts in found.items()}
+        return {str(address): str(facts["local_directory"]) for address, facts in workers.items()}
 
     def submit(
         self, function: Callable[..., Result], *arguments: object, key: str, worker: str, sent: object = None
@@ -94,8 +94,8 @@ class ClusterClient:
         def call(payload: bytes, *more: Any) -> Any:
             import pickle
 
-            wanted, given = pickle.loads(payload)
-            return wanted(*given, *more)
+            wanted, passed = pickle.loads(payload)
+            return wanted(*passed, *more)
 
         more = () if sent is None else (sent,)
         options = {"workers": [worker], "allow_other_workers": False, "pure": False, "retries": 0}

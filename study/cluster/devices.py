@@ -17,14 +17,14 @@ ALL_DEVICES: Final = "all"
 
 def distinct_devices(workers: Mapping[str, WorkerFacts]) -> tuple[str, ...]:
     """Returns the URIs of all usable devices of a cluster, without duplicates, in the order of worker addresses."""
-    found: dict[str, None] = {}
+    uris: dict[str, None] = {}
     for address in sorted(workers):
         for profile in workers[address].profiles:
             if not profile.problems():
-                found[_uri(profile)] = None
-    if not found:
+                uris[_uri(profile)] = None
+    if not uris:
         raise NotFoundError(f"no worker has a device that pumice can run on. There are:\n{list_workers(workers)}")
-    return tuple(found)
+    return tuple(uris)
 
 
 def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> dict[str, dict[str, DeviceProfile]]:
@@ -32,20 +32,22 @@ def match_devices(uris: Iterable[str], workers: Mapping[str, WorkerFacts]) -> di
     matched: dict[str, dict[str, DeviceProfile]] = {}
     for uri in uris:
         parsed = parse_device_uri(uri)
-        found = {
+        profiles = {
             address: profile
             for address, facts in workers.items()
             if (profile := _select(parsed, address, facts)) is not None
         }
-        if not found:
+        if not profiles:
             raise NotFoundError(f"no worker has the device {uri!r}. There are:\n{list_workers(workers)}")
-        if len({_model(profile) for profile in found.values()}) > 1:
-            lines = "\n".join(f"  {_titled(address, workers)}: {found[address].name}" for address in sorted(found))
+        if len({_model(profile) for profile in profiles.values()}) > 1:
+            lines = "\n".join(
+                f"  {_titled(address, workers)}: {profiles[address].name}" for address in sorted(profiles)
+            )
             raise InvalidArgumentError(
                 f"the device {uri!r} is not the same on all workers; name one of these, such as "
                 f"vulkan://PART-OF-THE-NAME, or measure each as a separate device:\n{lines}"
             )
-        matched[uri] = found
+        matched[uri] = profiles
     return matched
 
 

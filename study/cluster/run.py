@@ -134,14 +134,14 @@ def run_on_cluster(
             files = StudyFiles(study, sent=True)
             check_finished(StudyFiles(study, sent=False), finished_points(points, passes), minor, store)
             facts = {**run_facts(study), "cluster": _cluster_facts(client, workers.usable)}
-            for place, one in enumerate(passes):
+            for index, pass_ in enumerate(passes):
                 if isinstance(progress, RunProgress):
-                    progress.begun(one)
-                priors, with_peaks = prior_samples(path, one), measured_peaks(path)
-                with recorded_run(store, one, facts):
-                    waiting, failed = take_points(files, one.points, minor, store, progress)
+                    progress.begun(pass_)
+                priors, with_peaks = prior_samples(path, pass_), measured_peaks(path)
+                with recorded_run(store, pass_, facts):
+                    waiting, failed = take_points(files, pass_.points, minor, store, progress)
                     keeper = FileKeeper(store, files, waiting)
-                    chunks = ChunkQueue(study.sampling.seed, repeat=one.repeat, apart=repeats > 1)
+                    chunks = ChunkQueue(study.sampling.seed, repeat=pass_.repeat, apart=repeats > 1)
                     for uri in dict.fromkeys(point.device for point in waiting):
                         usable = workers.usable
                         slots = {place_of(alone, at, usable[at], profile) for at, profile in having[uri].items()}
@@ -150,7 +150,7 @@ def run_on_cluster(
                         if study.peaks and uri not in with_peaks:
                             chunks.add_peaks(uri)
                     _note_sharing(workers.usable, having, alone, store)
-                    work = Work(study_as_dict(one.study), files.contents, validation, f"{token}-{place}")
+                    work = Work(study_as_dict(pass_.study), files.contents, validation, f"{token}-{index}")
                     run = ChunkScheduler(
                         client, workers, work, chunks, having, keeper, points, progress, alone, worker_timeout
                     )
@@ -182,7 +182,7 @@ def _note_sharing(
 ) -> None:
     """Notes which workers share a machine."""
     machines: dict[str, list[str]] = {}
-    for address in sorted({address for found in having.values() for address in found}):
+    for address in sorted({address for workers_of in having.values() for address in workers_of}):
         machines.setdefault(workers[address].machine, []).append(address)
     for addresses in machines.values():
         if len(addresses) < 2:

@@ -108,17 +108,17 @@ def measure_chunk(
         with tempfile.TemporaryDirectory(prefix="pumice-study-") as folder, contextlib.ExitStack() as stack:
             unpack_files(files, Path(folder))
             described = study_from_dict(study, Path(folder))
-            one = Pass(chunk.repeat, described, chunk.points)
+            whole = Pass(chunk.repeat, described, chunk.points)
             if chunk.apart and chunk.points:
                 child = stack.enter_context(ChildProcess(f"points on {chunk.device}"))
-                run = measure_in(child, one, log, watch, chunk.priors, [chunk.device], validation)
+                run = measure_in(child, whole, log, watch, chunk.priors, [chunk.device], validation)
             else:
                 pool = stack.enter_context(DevicePool(validation=validation))
                 if chunk.peaks:
                     record_device(chunk.device, pool, log)
-                    found = measure_peaks(pool.open(chunk.device))
-                    log.add_peaks(chunk.device, found.peaks, found.details)
-                run = measure_points(one, pool, log, chunk.priors, [chunk.device], watch)
+                    peaks = measure_peaks(pool.open(chunk.device))
+                    log.add_peaks(chunk.device, peaks.peaks, peaks.details)
+                run = measure_points(whole, pool, log, chunk.priors, [chunk.device], watch)
     except Exception as error:  # another worker may succeed
         text = str(error) if isinstance(error, PumiceError) else f"{type(error).__name__}: {error}"
         return ChunkResult(chunk.number, chunk.attempt, error=text)

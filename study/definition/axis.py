@@ -76,7 +76,7 @@ class Axis:
             raise InvalidArgumentError(
                 f"axis {shown(self.name)} has lists of {len(names)} for values, one each; got {shown(value)}"
             )
-        return tuple(_checked(each, name) for each, name in zip(value, names, strict=True))
+        return tuple(_checked(part, name) for part, name in zip(value, names, strict=True))
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -97,8 +97,8 @@ class Axis:
         Raises:
             InvalidArgumentError: the range is empty, the step is 0, or there are more than 100,000 values.
         """
-        for each in (start, stop, step):
-            _number(each, name)
+        for number in (start, stop, step):
+            _number(number, name)
         if not step:
             raise InvalidArgumentError(f"axis {shown(name)}: the step of a range is not 0")
         if (stop - start) * math.copysign(1, step) < 0:
@@ -110,7 +110,7 @@ class Axis:
                 f"axis {shown(name)} would have more than {_MAX_VALUES} values, the most there may be"
             )
         # Decimal: a step of 0.1 yields 0.3, not 0.30000000000000004, and the number of steps is exact.
-        first, last, by = (Decimal(repr(each)) for each in (start, stop, step))
+        first, last, by = (Decimal(repr(number)) for number in (start, stop, step))
         count = int((last - first) // by) + 1
         kind = int if isinstance(start, int) and isinstance(step, int) else float
         return cls(name, tuple(kind(first + i * by) for i in range(count)))
@@ -203,7 +203,7 @@ def parse_axis(text: str) -> Axis:
         )
     if "," in name:
         rows = [part.split(":") for part in values.split(",")]
-        return Axis(name, tuple(tuple(_parse_value(each.strip()) for each in row) for row in rows))
+        return Axis(name, tuple(tuple(_parse_value(text_part.strip()) for text_part in row) for row in rows))
     head, *rest = values.split(":")
     form = {"pow2": "powers_of_two", "log": "logspace"}.get(head)
     if form is None and rest and all(_NUMBER.fullmatch(part) or _INTEGER.fullmatch(part) for part in (head, *rest)):

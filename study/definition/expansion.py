@@ -80,7 +80,7 @@ def _with_against(study: Study, points: list[Point], uris: Sequence[str]) -> lis
     with located("against"):
         others = {(point.device, point.key): point for point in _points(study.against, uris)}
     paired = list(points)
-    for place, point in enumerate(points):
+    for index, point in enumerate(points):
         other = others.get((point.device, point.key))
         if other is None:
             continue
@@ -89,7 +89,7 @@ def _with_against(study: Study, points: list[Point], uris: Sequence[str]) -> lis
                 f"{point.label} measures {point.measure}, and its other side {other.measure}; set the same measure",
                 location="against",
             )
-        paired[place] = replace(point, against=len(paired))
+        paired[index] = replace(point, against=len(paired))
         paired.append(replace(other, index=len(paired), is_against=True))
     if len(paired) == len(points):
         theirs = next(iter(others.values())).label
@@ -131,10 +131,10 @@ def derive(
     with located(study.where):
         figures = study.figures_of(target).evaluate(target.kind_of, point.axes, point.settings, known)
     for amount, rate in _RATES:
-        each = figures.get(amount, point.settings.get(amount) if target.kind == "copy" else None)
-        if rate not in figures and "time" in known and isinstance(each, (int, float)):
+        count = figures.get(amount, point.settings.get(amount) if target.kind == "copy" else None)
+        if rate not in figures and "time" in known and isinstance(count, (int, float)):
             seconds = known["time"]
-            figures[rate] = each * known["dispatches"] / seconds / 1e9 if seconds > 0 else math.nan
+            figures[rate] = count * known["dispatches"] / seconds / 1e9 if seconds > 0 else math.nan
     for name, peak in (peaks or {}).items():
         if name in figures:
             figures[f"% of peak {name}"] = 100 * figures[name] / peak if peak > 0 else math.nan
@@ -178,7 +178,7 @@ class _Settings:
         name = setting.name
         template = self._templates.get(name)
         names = template.names if template is not None else {name} & axes.keys()
-        key = (name, *(axes[each] for each in names))
+        key = (name, *(axes[name] for name in names))
         if key in self._known:
             return self._known[key]
         where = f"axes.{name}" if template is None and name in axes else f"{self._where}.{name}"
@@ -220,13 +220,13 @@ def _fill_in(target: Target, settings: dict[str, object], study: Study) -> None:
             dtype = settings.get("dtype", "f32")
             settings[name] = [
                 {
-                    key: each.get(key, dtype)
+                    key: binding.get(key, dtype)
                     for key in ("name", "shape", "dtype", "init")
-                    if key in each or key == "dtype"
+                    if key in binding or key == "dtype"
                 }
-                if isinstance(each, dict) and "block" not in each and "format" not in each
-                else each
-                for each in buffers
+                if isinstance(binding, dict) and "block" not in binding and "format" not in binding
+                else binding
+                for binding in buffers
             ]
 
 
@@ -245,7 +245,7 @@ def _devices(study: Study, devices: Sequence[str]) -> tuple[str, ...]:
 
 
 def _check_count(study: Study, devices: Sequence[str], axes: Sequence[Sequence[Axis]]) -> None:
-    counts = [math.prod(len(axis.values) for axis in each if axis.name != "device") for each in axes]
+    counts = [math.prod(len(axis.values) for axis in used if axis.name != "device") for used in axes]
     total = len(devices) * sum(counts)
     if total > MAX_POINTS:
         parts = [f"{len(devices)} device(s)", f"{len(study.targets)} target(s)"]

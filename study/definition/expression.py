@@ -93,7 +93,7 @@ class Expression:
                     f"{shown(self.text)}: no function is named {shown(name)}{hint}; known are {', '.join(FUNCTIONS)}"
                 )
         if isinstance(tree, (ast.List, ast.Tuple)):
-            form = ", ".join(f'"${ast.unparse(each)}"' for each in tree.elts)
+            form = ", ".join(f'"${ast.unparse(element)}"' for element in tree.elts)
             raise InvalidArgumentError(
                 f"{shown(self.text)}: an expression has one value; for a list write an expression for each, [{form}]"
             )
@@ -105,7 +105,9 @@ class Expression:
                     f"{shown(self.text)}: an expression has arithmetic, comparisons, conditions and functions, "
                     f"no {type(kind).__name__}"
                 )
-        names = {node.id for node in nodes if isinstance(node, ast.Name) and not any(node is each for each in called)}
+        names = {
+            node.id for node in nodes if isinstance(node, ast.Name) and not any(node is element for element in called)
+        }
         object.__setattr__(self, "names", frozenset(names))
         object.__setattr__(self, "_tree", tree)
 
@@ -143,8 +145,8 @@ class Expression:
 
     def _shown(self, values: Mapping[str, object]) -> str:
         """Formats the expression with the values of its names."""
-        given = ", ".join(f"{name} = {shown(values[name])}" for name in sorted(self.names))
-        return f"{shown(self.text)} with {given}" if given else shown(self.text)
+        bound = ", ".join(f"{name} = {shown(values[name])}" for name in sorted(self.names))
+        return f"{shown(self.text)} with {bound}" if bound else shown(self.text)
 
 
 _ALLOWED: Final = (
@@ -166,8 +168,8 @@ def _operations() -> tuple[Mapping[type[ast.AST], Any], Mapping[str, Any]]:
     import simpleeval
 
     own = {ast.Pow: _power, ast.LShift: _shift_left, ast.Mult: _multiply, ast.Mod: _remainder}
-    operators = {node: _bounded(each) for node, each in (simpleeval.DEFAULT_OPERATORS | own).items()}
-    return operators, {name: _bounded(each) for name, each in FUNCTIONS.items()}
+    operators = {node: _bounded(operation) for node, operation in (simpleeval.DEFAULT_OPERATORS | own).items()}
+    return operators, {name: _bounded(operation) for name, operation in FUNCTIONS.items()}
 
 
 def _bounded(operation: Callable[..., object]) -> Callable[..., object]:
@@ -230,7 +232,7 @@ class Template:
 
         self._compiled = _map_leaves(value, compiled)
         self.expressions = tuple(expressions)
-        self.names: frozenset[str] = frozenset(name for _, one in expressions for name in one.names)
+        self.names: frozenset[str] = frozenset(name for _, expression in expressions for name in expression.names)
 
     def fill(self, values: Mapping[str, object]) -> object:
         """Replaces each expression by its value; an error is located at the expression's path."""
@@ -263,14 +265,14 @@ def _map_leaves(value: object, change: Callable[[object, str], object], path: st
         raise InvalidArgumentError(f"expected at most {_MAX_DEPTH} lists and tables within each other", location=path)
     if isinstance(value, Mapping):
         copy = {}
-        for key, one in value.items():
+        for key, item in value.items():
             if isinstance(key, bool) or not isinstance(key, (str, int)):
                 raise InvalidArgumentError(
                     f"expected a table with texts for keys, got the key {shown(key)}", location=path
                 )
-            copy[str(key)] = _map_leaves(one, change, f"{path}.{key}" if path else str(key), depth + 1)
+            copy[str(key)] = _map_leaves(item, change, f"{path}.{key}" if path else str(key), depth + 1)
         return copy
     if isinstance(value, (list, tuple)):
-        return [_map_leaves(one, change, f"{path}[{i}]", depth + 1) for i, one in enumerate(value)]
+        return [_map_leaves(item, change, f"{path}[{i}]", depth + 1) for i, item in enumerate(value)]
     with located(path):
         return change(value, path)

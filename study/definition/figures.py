@@ -43,12 +43,12 @@ class Figures:
     def of(self, kind: Kind, axes: Iterable[str]) -> dict[str, Expression]:
         """Returns the figures that apply to targets of a kind."""
         known = {*MEASURED, *kind.names, *axes}
-        found = {}
+        applicable = {}
         for figure, expression in self._figures.items():
             if expression.names <= known:
-                found[figure] = expression
+                applicable[figure] = expression
                 known.add(figure)
-        return found
+        return applicable
 
     def axes_of(self, kind: Kind, axes: Iterable[str]) -> set[str]:
         """Returns the axes that applicable figures use by name, not through a setting."""

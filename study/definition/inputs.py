@@ -30,12 +30,12 @@ def make_arrays(
     described by their members.
     """
     made: list[Array | ImageSpec | dict[str, Any]] = []
-    for index, one in enumerate(bindings):
+    for index, binding in enumerate(bindings):
         where, block = f"bindings[{index}]", blocks[index] if index < len(blocks) else None
-        if isinstance(one, Mapping) and "block" in one and block is not None:
-            made.append(pack_argument(block, one["block"], where))
+        if isinstance(binding, Mapping) and "block" in binding and block is not None:
+            made.append(pack_argument(block, binding["block"], where))
         else:
-            made.append(_make_binding(one, dtype, folder, (seed, index), where))
+            made.append(_make_binding(binding, dtype, folder, (seed, index), where))
     return tuple(made)
 
 

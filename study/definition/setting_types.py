@@ -74,9 +74,9 @@ def _list_of(check: Callable[[object], object], text: str) -> SettingType:
         if not isinstance(value, (list, tuple)):
             raise _unexpected(text, value)
         checked = []
-        for i, one in enumerate(value):
+        for i, item in enumerate(value):
             with located(f"[{i}]"):
-                checked.append(check(one))
+                checked.append(check(item))
         return checked
 
     return SettingType(text, check_list)
@@ -87,9 +87,9 @@ def _table_of(check: Callable[[object], object], text: str) -> SettingType:
         if not isinstance(value, Mapping):
             raise _unexpected(text, value)
         checked = {}
-        for name, one in value.items():
+        for name, item in value.items():
             with located(str(name)):
-                checked[str(name)] = check(one)
+                checked[str(name)] = check(item)
         return checked
 
     return SettingType(text, check_table)
@@ -181,9 +181,9 @@ def _binding(value: object) -> object:
         with located("name"):
             table["name"] = _text(value["name"])
     if "block" not in value:
-        found = _buffer({key: one for key, one in value.items() if key != "name"})
-        assert isinstance(found, dict)
-        return {**table, **found}
+        buffer = _buffer({key: item for key, item in value.items() if key != "name"})
+        assert isinstance(buffer, dict)
+        return {**table, **buffer}
     if value.keys() - {"name", "block"}:
         raise InvalidArgumentError(
             f"expected a table with name and block alone, got {', '.join(sorted(value.keys() - {'name', 'block'}))} too"
@@ -226,7 +226,7 @@ def _push(value: object) -> object:
     text = "a table of numbers by name, or a list of numbers or of texts such as i32=4"
     if not isinstance(value, (list, tuple)):
         return _table_of(_members, text).check(value)
-    texts = [isinstance(one, str) for one in value]
+    texts = [isinstance(item, str) for item in value]
     if any(texts) and not all(texts):
         raise _unexpected("a list of numbers or of texts, not of both", value)
     return _list_of(_SCALAR_OR_TEXT.check if any(texts) else _push_member, text).check(value)

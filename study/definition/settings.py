@@ -67,8 +67,8 @@ class Sampling:
     reference_limit: float = _setting(0.1, "relative change of the reference kernel's time that counts as throttling")
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            _check(each, getattr(self, each.name))
+        for setting in fields(self):
+            _check(setting, getattr(self, setting.name))
         if self.max_samples < self.min_samples:
             raise InvalidArgumentError(
                 f"max_samples is {self.max_samples}, less than min_samples, which is {self.min_samples}"
@@ -76,7 +76,7 @@ class Sampling:
 
     @classmethod
     def names(cls) -> tuple[str, ...]:
-        return tuple(one.name for one in fields(cls))
+        return tuple(setting.name for setting in fields(cls))
 
 
 _KINDS: Final = {"int": ((int,), "an int"), "float": ((int, float), "a number")}

@@ -215,9 +215,9 @@ class Study:
 
     def with_axes(self, *axes: Axis) -> Study:
         """Replaces and adds axes; an axis of several names replaces the axes of any of them."""
-        given = {axis.name: axis for axis in axes}
+        replacements = {axis.name: axis for axis in axes}
         taken = {name for axis in axes for name in axis.names}
-        kept = (given.pop(axis.name, axis) for axis in self.axes)
+        kept = (replacements.pop(axis.name, axis) for axis in self.axes)
         chosen = tuple(axis for axis in kept if axis in axes or taken.isdisjoint(axis.names))
         lost = [name for axis in self.axes if axis not in chosen for name in axis.names if name not in taken]
         if lost:
@@ -225,7 +225,7 @@ class Study:
                 f"the study varies {', '.join(lost)} together with {', '.join(sorted(taken))}; give the values of "
                 "both, such as tx,ty=8:8,16:4"
             )
-        return replace(self, axes=(*chosen, *given.values()))
+        return replace(self, axes=(*chosen, *replacements.values()))
 
     def with_sampling(self, **overrides: object) -> Study:
         """Returns the study with other sampling settings."""
@@ -309,7 +309,7 @@ class Study:
             raise InvalidArgumentError(message, location=f"axes.{name}")
 
     def _check_comparison(self) -> None:
-        values = {name: each for axis in self.axes for name, each in axis.columns.items()}
+        values = {name: column for axis in self.axes for name, column in axis.columns.items()}
         for i, name in enumerate(self.fit):
             with located(f"fit[{i}]"):
                 if not isinstance(name, str) or name not in values:
@@ -317,7 +317,9 @@ class Study:
                     raise InvalidArgumentError(
                         f"expected the name of an axis, got {shown(name)}{hint}; axes are {known}"
                     )
-                if not all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values[name]):
+                if not all(
+                    isinstance(column, (int, float)) and not isinstance(column, bool) for column in values[name]
+                ):
                     raise InvalidArgumentError(
                         f"axis {shown(name)} has values that are not numbers; a line cannot be fitted"
                     )

@@ -44,7 +44,7 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
     file = Path(path)
     is_name = file.name == str(path) or file.is_dir()
     if builtin is not None and not file.is_file() and file.suffix != ".toml" and is_name:
-        names = sorted(each.stem for each in builtin.glob("*.toml"))
+        names = sorted(file_.stem for file_ in builtin.glob("*.toml"))
         if str(path) not in names:
             folder = "; the folder of that name has no results.sqlite" if file.is_dir() else ""
             raise NotFoundError(
@@ -80,10 +80,10 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
     except RecursionError:
         raise InvalidArgumentError("expected TOML: lists or tables are nested too deeply", location=source) from None
     except ValueError as error:  # TOMLDecodeError, or an int of more digits than Python converts
-        found = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
-        line = int(found[1]) if found else text.count("\n") + 1
+        position = re.search(r"\(at line (\d+), column (\d+)\)", str(error))
+        line = int(position[1]) if position else text.count("\n") + 1
         reason = str(error).partition(" (at ")[0].partition(";")[0]
-        column = f", column {found[2]}" if found else ""
+        column = f", column {position[2]}" if position else ""
         raise InvalidArgumentError(f"expected TOML: {reason}{column}", location=f"{source}:{line}") from None
     return study_from_dict(data, folder, text=text, source=source)
 
@@ -140,7 +140,8 @@ def study_as_dict(study: Study) -> dict[str, object]:
     data |= {
         "sampling": asdict(study.sampling),
         "axes": {
-            axis.name: [list(each) if isinstance(each, tuple) else each for each in axis.values] for axis in study.axes
+            axis.name: [list(value) if isinstance(value, tuple) else value for value in axis.values]
+            for axis in study.axes
         },
         "derived": dict(study.derived),
         "targets": targets,
@@ -196,7 +197,7 @@ def _targets(value: object) -> tuple[Target, ...]:
             for key in ("name", "kind"):
                 if key not in table:
                     raise InvalidArgumentError(f"a target has a {key}; got {', '.join(table) or 'nothing'}")
-            settings = {key: each for key, each in table.items() if key not in _OWN}
+            settings = {key: setting for key, setting in table.items() if key not in _OWN}
             derived = _table(table, "derived") if "derived" in table else {}
             targets.append(Target(table["name"], table["kind"], settings, table.get("measure"), derived))  # type: ignore[arg-type]  # checked by the study
     return tuple(targets)

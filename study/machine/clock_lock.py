@@ -145,16 +145,16 @@ def _end(number: int, _: object) -> None:
 
 def left_locked() -> list[str]:
     """Returns a message for each clock that a killed process has left locked since the machine was started."""
-    found = []
+    messages = []
     for path in sorted(_folder().glob(f"{_PREFIX}*.json")):
         left = _read_marker(path)
         if left is not None and not _is_alive(left):
             locked = f"the clocks of {left['name']} are still locked to {left['mhz']} MHz"
-            found.append(
+            messages.append(
                 f"{locked} by process {left['pid']}, which was killed. Reset them: {_reset_command(left['uuid'])} && "
                 f"sudo rm {path}"
             )
-    return found
+    return messages
 
 
 def _folder() -> Path:

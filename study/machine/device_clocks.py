@@ -30,11 +30,11 @@ def clock_reader(device: Device) -> Callable[[], Mapping[str, Any]]:
             readers.append(drm)
 
     def read() -> Reading:
-        found: Reading = {}
+        readings: Reading = {}
         for reader in readers:
             with contextlib.suppress(Exception):  # readings are only information
-                found |= reader()
-        return found
+                readings |= reader()
+        return readings
 
     return read
 
@@ -86,12 +86,12 @@ def _drm(vendor: int) -> Callable[[], Reading] | None:
         return None
 
     def read() -> Reading:
-        found = {
+        readings = {
             # AMD reports hertz of the shader clock, Intel megahertz of the GPU.
             "frequency_mhz": number("hwmon/hwmon*/freq1_input", 1e6) or number("drm/card*/gt_act_freq_mhz", 1),
             "temperature_c": number("hwmon/hwmon*/temp1_input", 1e3),
             "power_w": number("hwmon/hwmon*/power1_average", 1e6),
         }
-        return {name: value for name, value in found.items() if value is not None}
+        return {name: value for name, value in readings.items() if value is not None}
 
     return read

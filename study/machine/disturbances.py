@@ -70,9 +70,9 @@ class Disturbances:
         self._preempted += sum(sample.preemptions > 0 for sample in samples)
         preemptions_tell = self._preempted <= _TELLING * self._seen
         flags = []
-        for place, sample in enumerate(samples):
+        for index, sample in enumerate(samples):
             flag = _THROTTLED if throttled else 0
-            if place in starved:
+            if index in starved:
                 flag |= _STARVED
             if sample.preemptions > 0 and preemptions_tell:
                 flag |= _PREEMPTED
@@ -85,16 +85,16 @@ class Disturbances:
         """Returns the indices of the samples that starved."""
         if waited_ns is None or not samples or any(math.isnan(sample.cpu) for sample in samples):
             return ()
-        found: dict[int, float] = {}
+        starved: dict[int, float] = {}
         if len(self._waited) >= _MIN_BLOCKS:
             usual, cpu = self._total.median, self._cpu.median
-            for place, sample in enumerate(samples):
+            for index, sample in enumerate(samples):
                 unexplained = sample.total - usual - max(0.0, sample.cpu - cpu)
                 if unexplained > _UNEXPLAINED * usual:
-                    found[place] = unexplained
-            if waited_ns - len(samples) * self._waited.median < _WAITED * sum(found.values()):
-                found = {}
+                    starved[index] = unexplained
+            if waited_ns - len(samples) * self._waited.median < _WAITED * sum(starved.values()):
+                starved = {}
         self._total.add(sample.total for sample in samples)
         self._cpu.add(sample.cpu for sample in samples)
         self._waited.add((waited_ns / len(samples),))
-        return found
+        return starved

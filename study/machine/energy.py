@@ -104,25 +104,25 @@ class EnergyObserver:
             if now - read_at < _EVERY_NS:
                 continue
             read_at = now
-            for place, meter in enumerate(meters):
+            for index, meter in enumerate(meters):
                 value = meter.read()
-                change = value - before[place]
+                change = value - before[index]
                 if change < 0:
                     change += meter.wraps
-                before[place] = value
-                joules[place] += change
+                before[index] = value
+                joules[index] += change
                 if change > 0:
-                    steps[place] = min(steps[place], change)
+                    steps[index] = min(steps[index], change)
             if now - began >= _SPAN_NS:
                 break
         seconds = (read_at - began) / 1e9
-        found = []
+        observations = []
         for meter, used, step in zip(meters, joules, steps, strict=True):
             if used > 0:
-                found += self._figures(meter.name, used, step, count, dispatches, seconds)
-        if not found:
+                observations += self._figures(meter.name, used, step, count, dispatches, seconds)
+        if not observations:
             raise UnavailableError(f"no counter of energy moved in {seconds:.1f} s of samples")
-        return found
+        return observations
 
     def _figures(
         self, meter: str, joules: float, step: float, count: int, dispatches: int, seconds: float

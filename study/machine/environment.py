@@ -65,7 +65,7 @@ def revision_facts(study: Study) -> dict[str, object]:
     """Returns the commits of a study's files as JSON values: ``revision``, and ``against_revision`` for the other side.
     For programs from earlier results they are the commits that those recorded. Outside a repository there are none.
     """
-    found: dict[str, object] = {}
+    commits: dict[str, object] = {}
     for name, side in (("revision", study), ("against_revision", study.against)):
         if side is None:
             continue
@@ -74,8 +74,8 @@ def revision_facts(study: Study) -> dict[str, object]:
         else:
             revision = read_revision(side.folder)
         if revision is not None:
-            found[name] = revision.facts()
-    return found
+            commits[name] = revision.facts()
+    return commits
 
 
 def _version(package: str) -> str | None:
@@ -123,12 +123,12 @@ def _container() -> dict[str, object]:
     kinds = [kind for path, kind in _CONTAINER_FILES.items() if Path(path).exists()]
     if "KUBERNETES_SERVICE_HOST" in os.environ:
         kinds.append("kubernetes")
-    found: dict[str, object] = {"kind": kinds} if kinds else {}
+    facts: dict[str, object] = {"kind": kinds} if kinds else {}
     # Processor time of the group: "max 100000" if it is not limited.
     quota = _read(Path("/sys/fs/cgroup/cpu.max"))
     if quota and not quota.startswith("max"):
-        found["cpu_quota"] = quota
-    return found
+        facts["cpu_quota"] = quota
+    return facts
 
 
 def _read(path: Path) -> str | None:

@@ -38,15 +38,17 @@ class PipelineObserver:
         device = workload.device.vulkan
         before = len(device.pipeline_statistics)
         workload.first()
-        found = []
+        observations = []
         made = dict.fromkeys(device.pipeline_statistics[before:])
-        for (pipeline, executable), rows in itertools.groupby(made, lambda one: (one.pipeline, one.executable)):
+        for (pipeline, executable), rows in itertools.groupby(
+            made, lambda statistic: (statistic.pipeline, statistic.executable)
+        ):
             subject = f"{pipeline}: {executable}" if executable != pipeline else pipeline
             statistics = list(rows)
-            for one in statistics:
-                details = {"description": one.description} if one.description else {}
-                found.append(Observation(self.kind, subject, one.name, one.value, details=details))
+            for statistic in statistics:
+                details = {"description": statistic.description} if statistic.description else {}
+                observations.append(Observation(self.kind, subject, statistic.name, statistic.value, details=details))
             if (derived := occupancy(device, statistics)) is not None:
                 details = {"description": f"derived: {derived[1]}"}
-                found.append(Observation(self.kind, subject, "occupancy", derived[0], details=details))
-        return found
+                observations.append(Observation(self.kind, subject, "occupancy", derived[0], details=details))
+        return observations

@@ -34,17 +34,17 @@ def write_history(history: History, path: str | os.PathLike[str]) -> Path:
 
 def render_history(history: History) -> str:
     sections = []
-    for place, study in enumerate(dict.fromkeys(one.study for one in history.points)):
-        points = [one for one in history.points if one.study == study]
+    for index, study in enumerate(dict.fromkeys(point.study for point in history.points)):
+        points = [point for point in history.points if point.study == study]
         shown, cut = evenly(points, MAX_ROWS, "points")
-        changes = [(one, change) for one in points for change in one.changes]
+        changes = [(point, change) for point in points for change in point.changes]
         tables = [_change_table(changes)] if changes else []
-        sections.append(Section(f"study-{place}", study, [_chart(one) for one in shown], tables, cut.strip()))
-    count = sum(len(one.changes) for one in history.points)
-    folders = {entry.folder for one in history.points for entry in one.entries}
+        sections.append(Section(f"study-{index}", study, [_chart(point) for point in shown], tables, cut.strip()))
+    count = sum(len(point.changes) for point in history.points)
+    folders = {entry.folder for point in history.points for entry in point.entries}
     return render_page(
         "history.html.j2",
-        title="History of " + ", ".join(one.title for one in sections),
+        title="History of " + ", ".join(section.title for section in sections),
         verdict=f"{len(folders)} results in the order of {history.order}; change points: {count or 'none'}",
         warnings=[f"{folder} is left out: {reason}" for folder, reason in history.unread],
         sections=sections,
@@ -56,36 +56,36 @@ def _name(entry: HistoryEntry) -> str:
     return entry.revision.name if entry.revision else entry.folder.name
 
 
-def _chart(one: PointHistory) -> Chart:
+def _chart(history: PointHistory) -> Chart:
     from plotly import graph_objects as go
 
-    unit = time_unit([entry.level for entry in one.entries])
-    scale = 1.0 if one.by == "ratios" else unit.ns
-    values = [entry.level / scale for entry in one.entries]
+    unit = time_unit([entry.level for entry in history.entries])
+    scale = 1.0 if history.by == "ratios" else unit.ns
+    values = [entry.level / scale for entry in history.entries]
     ends = [
         (low / scale, high / scale) if math.isfinite(low) else (value, value)
-        for value, (low, high) in zip(values, (entry.level_interval for entry in one.entries), strict=True)
+        for value, (low, high) in zip(values, (entry.level_interval for entry in history.entries), strict=True)
     ]
     places = list(range(len(values)))
-    marked = {change.place: change for change in one.changes}
-    colours = [_colour(marked[place]) if place in marked else SERIES[0] for place in places]
+    marked = {change.place: change for change in history.changes}
+    colours = [_colour(marked[index]) if index in marked else SERIES[0] for index in places]
     figure = go.Figure(
         go.Scatter(
             x=places,
             y=values,
             mode="lines+markers",
             line={"color": SERIES[0], "width": 1.4},
-            marker={"color": colours, "size": [12 if place in marked else 7 for place in places]},
+            marker={"color": colours, "size": [12 if index in marked else 7 for index in places]},
             error_y=error_bars(values, ends, SERIES[0]),
-            text=[_hover(one, entry, marked.get(place)) for place, entry in enumerate(one.entries)],
+            text=[_hover(history, entry, marked.get(index)) for index, entry in enumerate(history.entries)],
             hovertemplate="%{text}<extra></extra>",
         )
     )
     new_figure(figure, 300, legend=False)
-    for place, change in marked.items():
-        figure.add_vline(x=place - 0.5, line={"color": _colour(change), "width": 1.4, "dash": "dash"})
+    for index, change in marked.items():
+        figure.add_vline(x=index - 0.5, line={"color": _colour(change), "width": 1.4, "dash": "dash"})
         figure.add_annotation(
-            x=place - 0.5,
+            x=index - 0.5,
             y=1,
             yref="paper",
             yanchor="bottom",
@@ -93,32 +93,34 @@ def _chart(one: PointHistory) -> Chart:
             showarrow=False,
             font={"size": 11.5, "color": INK},
         )
-    ticks = sorted({round(place) for place in _spread(len(places))})
-    names = [label(_name(one.entries[place])) for place in ticks]
+    ticks = sorted({round(index) for index in _spread(len(places))})
+    names = [label(_name(history.entries[index])) for index in ticks]
     figure.update_xaxes(tickmode="array", tickvals=ticks, ticktext=names, range=[-0.6, len(places) - 0.4])
-    figure.update_yaxes(title_text="relative to the first" if one.by == "ratios" else f"{one.measure}, {unit.name}")
+    figure.update_yaxes(
+        title_text="relative to the first" if history.by == "ratios" else f"{history.measure}, {unit.name}"
+    )
     how = (
         "Each version relative to the first one: the product of ratios that were measured in turns"
-        if one.by == "ratios"
+        if history.by == "ratios"
         else "Medians of separate runs, whose intervals do not tell what differs from run to run"
     )
-    return Chart(f"{one.point} on {one.device}", f"{how}. A dashed line is a change point.", figure)
+    return Chart(f"{history.point} on {history.device}", f"{how}. A dashed line is a change point.", figure)
 
 
 def _spread(count: int) -> list[float]:
     most = min(count, _TICKS)
-    return [place * (count - 1) / max(most - 1, 1) for place in range(most)]
+    return [index * (count - 1) / max(most - 1, 1) for index in range(most)]
 
 
 def _colour(change: Change) -> str:
     return VERDICT[Verdict.SLOWER if change.ratio > 1 else Verdict.FASTER]
 
 
-def _hover(one: PointHistory, entry: HistoryEntry, change: Change | None) -> str:
+def _hover(history: PointHistory, entry: HistoryEntry, change: Change | None) -> str:
     revision = entry.revision
     lines = [f"<b>{label(_name(entry))}</b> {label(revision.subject) if revision else ''}"]
     lines.append(f"{label(revision.time)}" if revision else label(entry.started))
-    if one.by == "ratios":
+    if history.by == "ratios":
         lines.append(f"{_ratio_text(entry)} of the other side; {number_text(entry.level)} of the first version")
     lines.append(f"median {time_text(entry.median)}, {label(entry.status)}")
     if change is not None:
@@ -139,10 +141,10 @@ def _change_table(changes: Sequence[tuple[PointHistory, Change]]) -> Table:
         *(Column("subject", numeric=False, wraps=True), Column("by", numeric=False)),
     )
     rows = []
-    for one, change in changes:
-        entry = one.entries[change.place]
+    for history, change in changes:
+        entry = history.entries[change.place]
         low, high = change.interval
         ends = f"[{100 * (low - 1):+.1f}, {100 * (high - 1):+.1f}]" if math.isfinite(low) else "—"
         subject = entry.revision.subject if entry.revision else ""
-        rows.append((one.point, f"{100 * (change.ratio - 1):+.1f} %", ends, _name(entry), subject, one.by))
+        rows.append((history.point, f"{100 * (change.ratio - 1):+.1f} %", ends, _name(entry), subject, history.by))
     return Table("Change points: how much slower (+) or faster (-) from which commit on.", columns, rows)

@@ -11,21 +11,28 @@ from .charts.units import number_text
 
 def observation_rows(analysis: StudyAnalysis, observations: Sequence[ObservationRecord]) -> list[tuple[str, ...]]:
     """Returns the point, subject, name, value and description of each observation."""
-    labels = {one.point.index: one.point.label for one in analysis.points}
+    labels = {point.point.index: point.point.label for point in analysis.points}
     return [
-        (labels[one.point], one.subject, one.name, observation_text(one), str(one.details.get("description", "")))
-        for one in observations
+        (
+            labels[observation.point],
+            observation.subject,
+            observation.name,
+            observation_text(observation),
+            str(observation.details.get("description", "")),
+        )
+        for observation in observations
     ]
 
 
-def observation_text(one: ObservationRecord) -> str:
+def observation_text(observation: ObservationRecord) -> str:
     """Formats the value with its unit."""
-    return f"{one.value if isinstance(one.value, int) else number_text(one.value)} {one.unit}".rstrip()
+    value = observation.value
+    return f"{value if isinstance(value, int) else number_text(value)} {observation.unit}".rstrip()
 
 
 def observation_facts(observations: Sequence[ObservationRecord]) -> list[tuple[str, str]]:
     """Returns a line for each subject, with all its figures."""
     lines: dict[str, list[str]] = {}
-    for one in observations:
-        lines.setdefault(one.subject, []).append(f"{one.name} {observation_text(one)}")
+    for observation in observations:
+        lines.setdefault(observation.subject, []).append(f"{observation.name} {observation_text(observation)}")
     return [(subject, ", ".join(figures)) for subject, figures in lines.items()]

@@ -46,28 +46,30 @@ class ClockQuality:
 
 def clock_qualities(analysis: StudyAnalysis) -> list[ClockQuality]:
     results = analysis.results
-    readings: dict[tuple[int, str], list[ClockCalibration]] = {(one.run, one.device): [] for one in results.devices}
-    facts = {(one.run, one.device): one.facts for one in results.devices}
-    for one in results.clocks:
-        if one.device_ticks is None or one.ns_per_tick is None:
+    readings: dict[tuple[int, str], list[ClockCalibration]] = {
+        (device.run, device.device): [] for device in results.devices
+    }
+    facts = {(device.run, device.device): device.facts for device in results.devices}
+    for reading in results.clocks:
+        if reading.device_ticks is None or reading.ns_per_tick is None:
             continue
-        timestamps = facts.get((one.run, one.device), {}).get("timestamps")
+        timestamps = facts.get((reading.run, reading.device), {}).get("timestamps")
         known: Mapping[str, object] = timestamps if isinstance(timestamps, Mapping) else {}
         bits = known.get("valid_bits")
-        readings.setdefault((one.run, one.device), []).append(
+        readings.setdefault((reading.run, reading.device), []).append(
             ClockCalibration(
-                device_ticks=one.device_ticks,
-                host_ns=one.host_ns,
-                max_deviation_ns=round(one.deviation_ns or 0),
-                ns_per_tick=one.ns_per_tick,
+                device_ticks=reading.device_ticks,
+                host_ns=reading.host_ns,
+                max_deviation_ns=round(reading.deviation_ns or 0),
+                ns_per_tick=reading.ns_per_tick,
                 valid_bits=bits if isinstance(bits, int) and bits > 0 else 64,
                 host_clock=str(known.get("host_clock") or ""),
-                calibrated=bool(one.calibrated),
+                calibrated=bool(reading.calibrated),
             )
         )
     return [
-        ClockQuality(run, device, ClockRelation(device, tuple(each)) if each else None)
-        for (run, device), each in readings.items()
+        ClockQuality(run, device, ClockRelation(device, tuple(calibrations)) if calibrations else None)
+        for (run, device), calibrations in readings.items()
     ]
 
 
@@ -81,7 +83,7 @@ _SEEN: Final = {
 
 def seen(total: int, flagged: Mapping[SampleFlag, int]) -> str:
     """Says what share of the samples was disturbed, by kind; empty for none."""
-    return ", ".join(f"{percent_text(flagged[flag] / total)} {what}" for flag, what in _SEEN.items() if flagged[flag])
+    return ", ".join(f"{percent_text(flagged[flag] / total)} {text}" for flag, text in _SEEN.items() if flagged[flag])
 
 
 _FIGURES: Final = (
@@ -96,7 +98,7 @@ def machine_text(states: Sequence[StateRecord]) -> str:
     """Says the median of each known figure of the machine's state; empty if nothing is known."""
 
     def median(name: str) -> float | None:
-        known = [value for value in (getattr(one, name) for one in states) if value is not None]
+        known = [value for value in (getattr(state, name) for state in states) if value is not None]
         return float(np.median(known)) if known else None
 
     parts = [text.format(percent_text(value)) for name, text in _FIGURES if (value := median(name)) is not None]
@@ -110,13 +112,13 @@ def machine_text(states: Sequence[StateRecord]) -> str:
 
 def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]]:
     """Counts all samples, those of baselines included, and the samples with each flag."""
-    total = sum(one.total for one in analysis.points)
-    return total, {flag: sum(one.flagged(flag) for one in analysis.points) for flag in SampleFlag}
+    total = sum(point.total for point in analysis.points)
+    return total, {flag: sum(point.flagged(flag) for point in analysis.points) for flag in SampleFlag}
 
 
 def verdict(analysis: StudyAnalysis) -> str:
     """Sums a study up: ``34 of 36 points done, 1 too noisy, 1 failed; of the samples 2.1 % waited for a core; …``."""
-    counts = Counter(one.status for one in analysis.points)
+    counts = Counter(point.status for point in analysis.points)
     parts = [f"{counts[PointStatus.DONE]} of {len(analysis.points)} points done"]
     parts += [f"{counts[status]} {said}" for status, said in _SAID.items() if counts[status]]
     said = [", ".join(parts)]
@@ -124,12 +126,12 @@ def verdict(analysis: StudyAnalysis) -> str:
     if total:
         disturbed = seen(total, flagged)
         said.append(f"of the samples {disturbed}" if disturbed else f"none of {total:,} samples disturbed")
-    clocks = [one.relation for one in clock_qualities(analysis) if one.relation is not None]
+    clocks = [quality.relation for quality in clock_qualities(analysis) if quality.relation is not None]
     if clocks:
-        drifting = [one for one in clocks if one.residual_ns is not None]
-        clock = f"clock deviation ≤ {bound_text(max(one.deviation_ns for one in clocks))}"
+        drifting = [relation for relation in clocks if relation.residual_ns is not None]
+        clock = f"clock deviation ≤ {bound_text(max(relation.deviation_ns for relation in clocks))}"
         if drifting:
-            clock += f", drift {max(drifting, key=lambda one: abs(one.drift_ppm or 0)).drift_text}"
+            clock += f", drift {max(drifting, key=lambda relation: abs(relation.drift_ppm or 0)).drift_text}"
         said.append(clock)
     elif total:
         said.append("no device timestamps")
@@ -138,44 +140,54 @@ def verdict(analysis: StudyAnalysis) -> str:
 
 def warnings(analysis: StudyAnalysis) -> list[str]:
     """Returns what readers must know before they trust the figures, a sentence each."""
-    found = []
-    for device in dict.fromkeys(one.device for one in analysis.results.devices):
-        record = [one for one in analysis.results.devices if one.device == device][-1]
+    texts = []
+    for device in dict.fromkeys(device.device for device in analysis.results.devices):
+        record = [clock for clock in analysis.results.devices if clock.device == device][-1]
         if record.facts.get("type") == "CPU":
-            found.append(
+            texts.append(
                 f"{record.name} is the CPU itself: device times are CPU times, and the measurement competes for its "
                 "cores."
             )
-    loose = [one for one in clock_qualities(analysis) if one.relation is not None and not one.relation.calibrated]
-    for device in dict.fromkeys(one.device for one in loose):
-        found.append(
+    loose = [
+        quality
+        for quality in clock_qualities(analysis)
+        if quality.relation is not None and not quality.relation.calibrated
+    ]
+    for device in dict.fromkeys(clock.device for clock in loose):
+        texts.append(
             f"The clocks of {device} and of the host are not calibrated: queue and wake are known within bounds "
             "only, those of deviation."
         )
-    sampled = {(run, one.point.device) for one in analysis.measured for run in np.unique(one.result.runs).tolist()}
-    untimed = [one for one in clock_qualities(analysis) if one.relation is None and (one.run, one.device) in sampled]
-    for device in dict.fromkeys(one.device for one in untimed):
-        found.append(f"{device} has no timestamps: the time between submit and awake is not divided.")
-    if not any(one.ended for one in analysis.results.runs) and analysis.results.runs:
-        found.append("No run of this study has ended yet: the report shows a moment of it.")
-    overlapping = sum(1 for one in analysis.measured if one.overlapping)
+    sampled = {
+        (run, point.point.device) for point in analysis.measured for run in np.unique(point.result.runs).tolist()
+    }
+    untimed = [
+        quality
+        for quality in clock_qualities(analysis)
+        if quality.relation is None and (quality.run, quality.device) in sampled
+    ]
+    for device in dict.fromkeys(clock.device for clock in untimed):
+        texts.append(f"{device} has no timestamps: the time between submit and awake is not divided.")
+    if not any(run.ended for run in analysis.results.runs) and analysis.results.runs:
+        texts.append("No run of this study has ended yet: the report shows a moment of it.")
+    overlapping = sum(1 for point in analysis.measured if point.overlapping)
     if overlapping:
-        found.append(
+        texts.append(
             f"Dispatches may overlap at {overlapping} points: a sample's time divided by its dispatches is the "
             "marginal cost of a dispatch, not its duration. The table marks them."
         )
-    all_used = sum(1 for one in analysis.points if one.uses_disturbed)
+    all_used = sum(1 for point in analysis.points if point.uses_disturbed)
     total, _ = disturbances(analysis)
-    disturbed = sum(one.flagged(DISTURBED) for one in analysis.points)
+    disturbed = sum(point.flagged(DISTURBED) for point in analysis.points)
     if all_used:
-        measured = sum(1 for one in analysis.points if one.total)
+        measured = sum(1 for point in analysis.points if point.total)
         where = "all points" if all_used == measured else f"{all_used} of {measured} points"
         others = "" if all_used == measured else "; at the others disturbed ones are left out"
-        found.append(
+        texts.append(
             f"{percent_text(disturbed / total)} of all samples are disturbed. At {where} these are more than half, and "
             f"statistics there are of all samples, disturbed ones too{others}. A quieter machine would tell more."
         )
-    return found
+    return texts
 
 
 class Problem(NamedTuple):
@@ -189,11 +201,11 @@ class Problem(NamedTuple):
 def problems(analysis: StudyAnalysis) -> list[Problem]:
     """Groups the points that are not done by status and reason."""
     groups: dict[tuple[PointStatus, str], list[str]] = {}
-    for one in analysis.points:
-        if one.status is not PointStatus.DONE:
+    for point in analysis.points:
+        if point.status is not PointStatus.DONE:
             # The figures in the reason of a noisy point are in the table.
-            reason = one.result.reason.split(":")[0] if one.status is PointStatus.NOISY else one.result.reason
-            groups.setdefault((one.status, reason), []).append(one.point.label)
+            reason = point.result.reason.split(":")[0] if point.status is PointStatus.NOISY else point.result.reason
+            groups.setdefault((point.status, reason), []).append(point.point.label)
     return [Problem(*key, points) for key, points in groups.items()]
 
 
@@ -201,7 +213,7 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
     """Returns the machine, the versions and the settings as named texts."""
     results = analysis.results
     rows = [("Study", f"{results.name}, begun {results.created}")]
-    for record in {one.device: one for one in results.devices}.values():
+    for record in {device.device: device for device in results.devices}.values():
         name = record.name if record.device == record.name else f"{record.name} ({record.device})"
         rows.append(("Device", f"{name}, {str(record.facts.get('type', 'type unknown')).replace('_', ' ')}"))
         version = record.facts.get("api_version")
@@ -222,9 +234,9 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
         packages = run.environment.get("packages")
         versions = packages.items() if isinstance(packages, Mapping) else ()
         python = str(run.environment.get("python") or f"Python {run.python}")
-        told = [f"pumice {run.pumice}", python, *(f"{name} {each}" for name, each in versions)]
+        told = [f"pumice {run.pumice}", python, *(f"{name} {number}" for name, number in versions)]
         rows.append(("Versions", ", ".join(told)))
-        runs = [f"{one.number}: {one.started}, {one.outcome or 'not ended'}" for one in results.runs]
+        runs = [f"{run.number}: {run.started}, {run.outcome or 'not ended'}" for run in results.runs]
         rows.append(("Runs", "; ".join(runs)))
     sampling = analysis.study.sampling
     criterion = "standard error of the median" if sampling.criterion == "error" else "change of entropy"
@@ -237,7 +249,7 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
         f"blocks of {sampling.block}, {sampling.interleave} points interleaved, {sampling.cache} caches"
     )
     rows.append(("Sampling", text))
-    counts = [one.total for one in analysis.points if one.total]
+    counts = [point.total for point in analysis.points if point.total]
     if counts:
         rows.append(("Samples", f"{sum(counts):,} of {len(counts)} points, median {int(np.median(counts))} a point"))
     return rows

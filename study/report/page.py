@@ -102,7 +102,7 @@ def render_report(
         table=table,
         confidence=plain_text(100 * study.sampling.confidence),
         disturbed=" or ".join(flag.name.lower() for flag in DISTURBED if flag.name),
-        best=[(point_label(one.point.point, device=True), best_text(one)) for one in table.best],
+        best=[(point_label(best.point.point, device=True), best_text(best)) for best in table.best],
         raw=_raw_facts(analysis),
         source=str(results.path),
     )
@@ -122,14 +122,14 @@ def _sections(
         "disturbed and not in the statistics. The vertical line is the median, the band its interval; dotted lines are "
         "Tukey's fences, beyond which samples are mild and severe outliers."
     )
-    names = {one.point.index: one.point.label for one in analysis.points}
+    names = {point.point.index: point.point.label for point in analysis.points}
     sections = (
         *(_side_sections(sides) if sides is not None else ()),
         Section("headline", "Headline", headline_charts(analysis), [_fit_table(lines)] if lines else []),
         Section("planes", "Two axes", heat_map_charts(analysis)),
-        Section("comparison", "Comparison", forests, [_comparison_table(*each) for each in compared]),
+        Section("comparison", "Comparison", forests, [_comparison_table(*part) for part in compared]),
         Section("stacks", "Latency stacks", stack_charts(analysis)),
-        Section("calls", "Calls", [flame_chart(each, names[point]) for point, each in profiles.items()]),
+        Section("calls", "Calls", [flame_chart(part, names[point]) for point, part in profiles.items()]),
         Section("apart", "Taken apart from the samples", [], _observation_tables(analysis)),
         Section("roofline", "Roofline", roofline_charts(analysis)),
         Section("spread", "Distributions", spread_charts(analysis)),
@@ -142,7 +142,7 @@ def _sections(
         Section("repeats", "Runs", repeat_charts(analysis)),
         Section("time", "Over time", sequence_charts(analysis)),
     )
-    return [each for each in sections if each.charts or each.tables]
+    return [part for part in sections if part.charts or part.tables]
 
 
 def _side_sections(sides: ComparedSides) -> list[Section]:
@@ -176,16 +176,16 @@ def _comparison_table(title: str, rows: Sequence[ComparedPoints]) -> Table:
     )
     cells = [
         (
-            one.name,
-            one.reference,
-            str(one.comparison.verdict),
-            ratio_text(one.comparison),
-            number_text(one.comparison.effect, 2),
-            number_text(one.comparison.p_value, 2),
-            f"{one.comparison.count_a} and {one.comparison.count_b}",
-            "; ".join(one.comparison.remarks),
+            row.name,
+            row.reference,
+            str(row.comparison.verdict),
+            ratio_text(row.comparison),
+            number_text(row.comparison.effect, 2),
+            number_text(row.comparison.p_value, 2),
+            f"{row.comparison.count_a} and {row.comparison.count_b}",
+            "; ".join(row.comparison.remarks),
         )
-        for one in rows
+        for row in rows
     ]
     return Table(f"{title}: verdicts", columns, cells)
 
@@ -214,32 +214,33 @@ def _observation_tables(analysis: StudyAnalysis) -> list[Table]:
 def _raw_facts(analysis: StudyAnalysis) -> list[tuple[str, str, bool]]:
     """Titles with texts, and whether these are open at first."""
     results = analysis.results
-    found: list[tuple[str, str, bool]] = []
+    sections: list[tuple[str, str, bool]] = []
     if results.text is not None:
-        found.append(("The study's TOML text", results.text, False))
-    found.append(("The study as JSON", _json(dict(results.study)), False))
+        sections.append(("The study's TOML text", results.text, False))
+    sections.append(("The study as JSON", _json(dict(results.study)), False))
     for run in results.runs:
-        found.append((f"Run {run.number}: command, environment", _json(dataclasses.asdict(run)), False))
+        sections.append((f"Run {run.number}: command, environment", _json(dataclasses.asdict(run)), False))
     for record in results.devices:
-        found.append((f"Device {record.device} in run {record.run}", _json(dataclasses.asdict(record)), False))
-    clocks = "\n".join(f"run {one.run}, {one.device}: {one.text}" for one in clock_qualities(analysis))
+        sections.append((f"Device {record.device} in run {record.run}", _json(dataclasses.asdict(record)), False))
+    clocks = "\n".join(f"run {quality.run}, {quality.device}: {quality.text}" for quality in clock_qualities(analysis))
     if clocks:
-        found.append(("Clock fits", clocks, False))
+        sections.append(("Clock fits", clocks, False))
     if results.peaks:
-        found.append(("Measured peaks", _json([dataclasses.asdict(one) for one in results.peaks]), False))
+        sections.append(("Measured peaks", _json([dataclasses.asdict(peak) for peak in results.peaks]), False))
     notes = results.notes
     if notes:
         lines = [
-            f"{one.created} run {one.run}{'' if one.point is None else f' point {one.point}'} {one.kind}: {one.text}"
-            for one in notes[:_MAX_NOTES]
+            f"{note.created} run {note.run}{'' if note.point is None else f' point {note.point}'} {note.kind}: "
+            f"{note.text}"
+            for note in notes[:_MAX_NOTES]
         ]
         if len(notes) > _MAX_NOTES:
             lines.append(f"… and {len(notes) - _MAX_NOTES} more")
-        found.append((f"Notes ({len(notes)})", "\n".join(lines), len(notes) <= 20))
-    failures = [f"{one.point.label}: {one.result.error}" for one in analysis.points if one.result.error]
+        sections.append((f"Notes ({len(notes)})", "\n".join(lines), len(notes) <= 20))
+    failures = [f"{point.point.label}: {point.result.error}" for point in analysis.points if point.result.error]
     if failures:
-        found.append((f"Failures ({len(failures)})", "\n".join(failures), False))
-    return found
+        sections.append((f"Failures ({len(failures)})", "\n".join(failures), False))
+    return sections
 
 
 def _json(value: object) -> str:

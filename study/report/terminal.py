@@ -88,10 +88,10 @@ def terminal_report(
     """
     analysis = StudyAnalysis(results)
     points = analysis.points if sort is None else sorted_points(analysis, sort)
-    found = find_best(analysis, sort if sort not in analysis.axes else None, per)
+    best_points = find_best(analysis, sort if sort not in analysis.axes else None, per)
     if best:
-        chosen = {one.point.index for each in found for one in (each.point, *each.ties)}
-        points = tuple(one for one in points if one.point.index in chosen)
+        chosen = {result.point.index for group in best_points for result in (group.point, *group.ties)}
+        points = tuple(point for point in points if point.point.index in chosen)
     study = analysis.study
     parts: list[RenderableType] = [Text(printable(study.title or study.name), style="bold")]
     if question := " ".join(study.question.split()):
@@ -99,13 +99,13 @@ def terminal_report(
     parts.append(Text(printable(f"{verdict(analysis)}.")))
     parts += [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
     parts.append(facts_grid(facts(analysis)))
-    shown = [one for one in points if baselines or not one.point.is_baseline]
+    shown = [point for point in points if baselines or not point.point.is_baseline]
     if 0 < len(shown) <= _FEW and not best:
-        for one in shown:
-            parts += ["", *_point(analysis, one)]
-        parts += _best_rows(found)
+        for point in shown:
+            parts += ["", *_point(analysis, point)]
+        parts += _best_rows(best_points)
     else:
-        parts += ["", *_table_and_stacks(analysis, shown, found)]
+        parts += ["", *_table_and_stacks(analysis, shown, best_points)]
     if best:
         return parts
     parts += _fits(analysis)
@@ -122,52 +122,59 @@ def terminal_summary(results: Results, *, subtract_baseline: bool = False) -> li
     without samples is left out: its verdict says why.
     """
     analysis = StudyAnalysis(results)
-    shown = [one for one in analysis.points if not one.point.is_baseline]
+    shown = [point for point in analysis.points if not point.point.is_baseline]
     parts: list[RenderableType] = [Text.assemble(("! ", "bold yellow"), printable(text)) for text in warnings(analysis)]
     if len(shown) > _MANY:
         return [*parts, *_table_and_stacks(analysis, shown), *_fits(analysis), *_problems(analysis)]
-    paired = {index for one in shown if one.point.against is not None for index in (one.point.index, one.point.against)}
-    for place, one in enumerate(each for each in shown if each.total or each.point.index not in paired):
-        parts += [*([""] if place else []), *_point(analysis, one, subtract_baseline)]
+    paired = {
+        index
+        for point in shown
+        if point.point.against is not None
+        for index in (point.point.index, point.point.against)
+    }
+    for number, analysed in enumerate(point for point in shown if point.total or point.point.index not in paired):
+        parts += [*([""] if number else []), *_point(analysis, analysed, subtract_baseline)]
     return [*parts, *_fits(analysis)]
 
 
-def _point(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool = False) -> list[RenderableType]:
-    point = one.point
+def _point(analysis: StudyAnalysis, shown: PointAnalysis, subtract_baseline: bool = False) -> list[RenderableType]:
+    point = shown.point
     side = side_text(analysis, point)
     name = point_label(replace(point, is_against=False), device=True) + (f" ({side})" if side else "")
-    head = Text.assemble((printable(name), "bold"), "  ", (one.status_text, _STATUS.get(one.status, "cyan")))
+    head = Text.assemble((printable(name), "bold"), "  ", (shown.status_text, _STATUS.get(shown.status, "cyan")))
     parts: list[RenderableType] = [head]
-    if one.result.reason and not point.is_against:  # of both sides
-        parts.append(Text(printable(one.result.reason), style="dim"))
-    if not one.medians:
+    if shown.result.reason and not point.is_against:  # of both sides
+        parts.append(Text(printable(shown.result.reason), style="dim"))
+    if not shown.medians:
         return parts
-    bar = stack_bar(one.stack, 60)
-    parts += [Padding(Group(bar, _legend([one])), (0, 0, 0, 2)), _segments(analysis, one, subtract_baseline)]
-    rows = [("samples", f"in this table: {one.samples_used}" if one.is_paired else one.samples_used)]
-    said = seen(max(one.total, 1), {flag: one.flagged(flag) for flag in SampleFlag})
+    bar = stack_bar(shown.stack, 60)
+    parts += [Padding(Group(bar, _legend([shown])), (0, 0, 0, 2)), _segments(analysis, shown, subtract_baseline)]
+    rows = [("samples", f"in this table: {shown.samples_used}" if shown.is_paired else shown.samples_used)]
+    said = seen(max(shown.total, 1), {flag: shown.flagged(flag) for flag in SampleFlag})
     rows.append(("disturbance", f"of the samples {said}" if said else "none"))
-    summary = one.summary()
+    summary = shown.summary()
     if summary is not None:
         counts = summary.outliers
         mild, severe = counts.low_mild + counts.high_mild, counts.low_severe + counts.high_severe
-        of = "this side's" if one.is_paired else "the"
+        of = "this side's" if shown.is_paired else "the"
         noise = f"relative standard error of {of} median {percent_text(summary.relative_error)}"
         rows.append(("noise", f"{noise}; {mild} mild and {severe} severe outliers"))
-    if one.dispatches > 1:
-        note = ", which may overlap: the marginal cost of a dispatch, not its duration" if one.overlapping else ""
-        rows.append(("per dispatch", f"{time_text(one.per_dispatch)} of {one.dispatches} dispatches{note}"))
-    if one.baseline_median is not None and one.median is not None:
-        more = f"this point takes {time_text(one.median - one.baseline_median)} more"
-        rows.append(("empty kernel", f"{time_text(one.baseline_median)} in the same setting; {more}"))
-    if one.first_call is not None and one.median:
-        times = number_text(one.first_call / one.median, 3)
-        rows.append(("first call", f"{time_text(one.first_call)}, {times} times the median"))
-    rows += [(name, number_text(value)) for name, value in one.figures.items()]
-    runs = set(one.result.runs.tolist())
-    clocks = [each.text for each in clock_qualities(analysis) if each.device == point.device and each.run in runs]
+    if shown.dispatches > 1:
+        note = ", which may overlap: the marginal cost of a dispatch, not its duration" if shown.overlapping else ""
+        rows.append(("per dispatch", f"{time_text(shown.per_dispatch)} of {shown.dispatches} dispatches{note}"))
+    if shown.baseline_median is not None and shown.median is not None:
+        more = f"this point takes {time_text(shown.median - shown.baseline_median)} more"
+        rows.append(("empty kernel", f"{time_text(shown.baseline_median)} in the same setting; {more}"))
+    if shown.first_call is not None and shown.median:
+        times = number_text(shown.first_call / shown.median, 3)
+        rows.append(("first call", f"{time_text(shown.first_call)}, {times} times the median"))
+    rows += [(name, number_text(value)) for name, value in shown.figures.items()]
+    runs = set(shown.result.runs.tolist())
+    clocks = [
+        quality.text for quality in clock_qualities(analysis) if quality.device == point.device and quality.run in runs
+    ]
     rows += [("clocks", text) for text in dict.fromkeys(clocks)]
-    mine = [each for each in analysis.results.observations if each.point == point.index]
+    mine = [observation for observation in analysis.results.observations if observation.point == point.index]
     rows += [(printable(subject), printable(text)) for subject, text in observation_facts(mine)]
     parts.append(facts_grid(rows))
     return parts
@@ -195,35 +202,35 @@ def stack_bar(medians: Mapping[str, float], width: int, *, scale: float | None =
 
 
 def _legend(points: Iterable[PointAnalysis]) -> Text:
-    found = {name for one in points for name in one.stack}
+    names = {name for point in points for name in point.stack}
     text = Text()
     for name in STACK:
-        if name in found:
+        if name in names:
             text.append(f"{_SHADES[name] * 2} ", style=SEGMENT_COLOURS[name])
             text.append("queue, execute and wake  " if name == "device" else f"{name}  ")
     return text
 
 
-def _segment_names(one: PointAnalysis) -> list[str]:
-    names = [name for name in (*SEGMENTS, "overlap", "device", "total") if name in one.medians]
-    if "execute" in names and "device" in names and one.point.measure != "device":
+def _segment_names(shown: PointAnalysis) -> list[str]:
+    names = [name for name in (*SEGMENTS, "overlap", "device", "total") if name in shown.medians]
+    if "execute" in names and "device" in names and shown.point.measure != "device":
         names.remove("device")  # an upper bound of segments that are known
     return names
 
 
-def _segments(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bool) -> Table:
-    names, place = _segment_names(one), one.point.index
-    pair = [each for each in analysis.points if place in (each.point.index, each.point.against)]
-    pair += [each for each in analysis.points if each.point.index == one.point.against]
+def _segments(analysis: StudyAnalysis, shown: PointAnalysis, subtract_baseline: bool) -> Table:
+    names, index = _segment_names(shown), shown.point.index
+    pair = [point for point in analysis.points if index in (point.point.index, point.point.against)]
+    pair += [point for point in analysis.points if point.point.index == shown.point.against]
     # Both sides of a pair use one unit.
-    unit = time_unit([each.medians[name] for each in pair for name in _segment_names(each)])
-    whole = one.medians.get("total") or sum(one.medians.get(name, 0.0) for name in SEGMENTS)
+    unit = time_unit([side.medians[name] for side in pair for name in _segment_names(side)])
+    whole = shown.medians.get("total") or sum(shown.medians.get(name, 0.0) for name in SEGMENTS)
     headings = (f"median, {unit.name}", "interval", "IQR", "min", "mean", "max", "p99", "of total")
     table = new_table(("segment", *headings), right=headings)
     for column in table.columns[1:]:
         column.no_wrap = True
     for name in names:
-        summary = one.summary(name)
+        summary = shown.summary(name)
         if summary is None:
             continue
         low, high = summary.median_interval
@@ -231,19 +238,22 @@ def _segments(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bo
         p99 = summary.quantiles.get("p99")
         share = percent_text(summary.median / whole, 3) if whole else "—"
         table.add_row(
-            Text(f"{name} ◂" if name == one.point.measure else name, style="bold" if name == one.point.measure else ""),
+            Text(
+                f"{name} ◂" if name == shown.point.measure else name,
+                style="bold" if name == shown.point.measure else "",
+            ),
             unit.text(summary.median),
             f"[{unit.text(low)}, {unit.text(high)}]",
             *(unit.text(value) for value in values),
             few_text("p99") if p99 is None else unit.text(p99),
             share,
         )
-    summary, base = one.summary(), one.baseline_median
+    summary, base = shown.summary(), shown.baseline_median
     if subtract_baseline and summary is not None and base is not None:
         low, high = summary.median_interval
         numbers = (summary.minimum, summary.mean, summary.maximum, summary.quantiles.get("p99"))
         table.add_row(
-            Text(f"{one.point.measure} less the empty kernel's median", style="bold"),
+            Text(f"{shown.point.measure} less the empty kernel's median", style="bold"),
             unit.text(summary.median - base),
             f"[{unit.text(low - base)}, {unit.text(high - base)}]",
             unit.text(summary.iqr),
@@ -255,17 +265,17 @@ def _segments(analysis: StudyAnalysis, one: PointAnalysis, subtract_baseline: bo
 
 def _points(analysis: StudyAnalysis, shown: Sequence[PointAnalysis], best: Sequence[Best]) -> Table:
     data = point_table(analysis, shown, best)
-    named = {"target", *axes_of(shown), *_FIGURES, *(one.by for one in best)}
+    named = {"target", *axes_of(shown), *_FIGURES, *(group.by for group in best)}
     kept = [
-        place
-        for place, column in enumerate(data.columns)
+        index
+        for index, column in enumerate(data.columns)
         if column.name in named or column.name.split(",")[0].split(" ")[0] in _COLUMNS
     ]
-    columns = [data.columns[place] for place in kept]
-    table = new_table([one.name for one in columns], right={one.name for one in columns if one.numeric})
-    for row, one in zip(data.rows, data.points, strict=True):
-        cells = [Text(printable(row[place].text)) for place in kept]
-        cells[1].stylize(_STATUS.get(one.status, "cyan"))
+    columns = [data.columns[index] for index in kept]
+    table = new_table([column.name for column in columns], right={column.name for column in columns if column.numeric})
+    for row, point in zip(data.rows, data.points, strict=True):
+        cells = [Text(printable(row[index].text)) for index in kept]
+        cells[1].stylize(_STATUS.get(point.status, "cyan"))
         table.add_row(*cells)
     return table
 
@@ -280,18 +290,18 @@ def _table_and_stacks(
         parts.append(
             Text(f"{len(shown)} of {len(points)} points are shown; an export or the HTML report has all.", style="dim")
         )
-    return [*parts, *_best_rows(best), *_stacks([one for one in shown if one.medians])]
+    return [*parts, *_best_rows(best), *_stacks([point for point in shown if point.medians])]
 
 
 def _best_rows(best: Sequence[Best]) -> list[RenderableType]:
-    rows = [(point_label(one.point.point, device=True), best_text(one)) for one in best if one.count > 1]
+    rows = [(point_label(group.point.point, device=True), best_text(group)) for group in best if group.count > 1]
     return ["", facts_grid((f"best ★ {name}", why) for name, why in rows)] if rows else []
 
 
 def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
     if not shown:
         return []
-    stacks = [_total_stack(one) for one in shown]
+    stacks = [_total_stack(point) for point in shown]
     scale = max(sum(stack.values()) for stack in stacks)
     if not scale > 0:
         return []
@@ -299,18 +309,18 @@ def _stacks(shown: Sequence[PointAnalysis]) -> list[RenderableType]:
     grid.add_column(no_wrap=True)
     grid.add_column(no_wrap=True)
     grid.add_column(justify="right", no_wrap=True)
-    for one, stack in zip(shown, stacks, strict=True):
+    for point, stack in zip(shown, stacks, strict=True):
         bar = stack_bar(stack, 48, scale=scale)
-        grid.add_row(Text(printable(point_label(one.point))), bar, time_text(one.medians.get("total")))
+        grid.add_row(Text(printable(point_label(point.point))), bar, time_text(point.medians.get("total")))
     title = "Where the time goes: median totals, divided as the medians of their segments"
     return ["", Text(title, style="bold"), _legend(shown), grid]
 
 
-def _total_stack(one: PointAnalysis) -> dict[str, float]:
+def _total_stack(point: PointAnalysis) -> dict[str, float]:
     """Scales the segments' medians to add up to the median total, if that is known."""
-    known = sum(one.stack.values())
-    scale = one.medians.get("total", known) / known if known > 0 else 1.0
-    return {name: scale * value for name, value in one.stack.items()}
+    known = sum(point.stack.values())
+    scale = point.medians.get("total", known) / known if known > 0 else 1.0
+    return {name: scale * value for name, value in point.stack.items()}
 
 
 def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
@@ -318,9 +328,9 @@ def _fits(analysis: StudyAnalysis) -> list[RenderableType]:
     if not lines:
         return []
     table = new_table(("over", "line", "fit", "misfit"))
-    for one in lines:
-        texts = (Text(printable(text)) for text in (one.axis, one.series, one.text))
-        table.add_row(*texts, number_text(one.line.misfit, 2))
+    for line in lines:
+        texts = (Text(printable(text)) for text in (line.axis, line.series, line.text))
+        table.add_row(*texts, number_text(line.line.misfit, 2))
     return ["", Text("Fitted lines", style="bold"), table]
 
 
@@ -328,16 +338,16 @@ def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
     if not rows:
         return []
     table = new_table(("point", "against", "verdict", "ratio of medians", "effect"))
-    for one in rows:
-        found = one.comparison
+    for row in rows:
+        comparison = row.comparison
         table.add_row(
-            Text(printable(one.name)),
-            Text(printable(one.reference)),
-            Text(str(found.verdict), style=_VERDICTS[found.verdict]),
-            ratio_text(found),
-            number_text(found.effect, 2),
+            Text(printable(row.name)),
+            Text(printable(row.reference)),
+            Text(str(comparison.verdict), style=_VERDICTS[comparison.verdict]),
+            ratio_text(comparison),
+            number_text(comparison.effect, 2),
         )
-    unclear = [one for one in rows if one.comparison.verdict is Verdict.UNCLEAR]
+    unclear = [row for row in rows if row.comparison.verdict is Verdict.UNCLEAR]
     whys = [Text(line, style="dim") for line in said_once((one.name, one.comparison.remarks[0]) for one in unclear)]
     return ["", Text("Comparison", style="bold"), table, *whys]
 

@@ -39,17 +39,17 @@ def write_trace(
 def samples_trace(results: Results, profiles: Mapping[int, Profile] = MappingProxyType({})) -> bytes:
     trace = TraceWriter()
     process = trace.track(f"pumice study {results.name}")
-    found: dict[tuple[str, int], list[tuple[Sample, str, str, SampleFlag]]] = {}
-    for one in results.points:
+    samples_of: dict[tuple[str, int], list[tuple[Sample, str, str, SampleFlag]]] = {}
+    for result in results.points:
         for phase in _PHASES:
-            runs, flags = (one.integers(name, phase).tolist() for name in ("run", "flags"))
-            for sample, run, flag in zip(one.samples(phase), runs, flags, strict=True):
-                place = found.setdefault((one.point.device, run), [])
-                place.append((sample, one.point.label, phase, SampleFlag(flag)))
-    for (device, run), samples in found.items():
+            runs, flags = (result.integers(name, phase).tolist() for name in ("run", "flags"))
+            for sample, run, flag in zip(result.samples(phase), runs, flags, strict=True):
+                group = samples_of.setdefault((result.point.device, run), [])
+                group.append((sample, result.point.label, phase, SampleFlag(flag)))
+    for (device, run), samples in samples_of.items():
         host = trace.track(f"run {run}: samples on {device}", process)
         queue = trace.track(f"run {run}: {device}", process)
-        for sample, label, phase, flag in sorted(samples, key=lambda each: each[0].started):
+        for sample, label, phase, flag in sorted(samples, key=lambda item: item[0].started):
             _write_sample(trace, host, queue, sample, label, phase, flag)
     for index, profile in profiles.items():
         label = results.points[index].point.label
@@ -63,7 +63,7 @@ def _write_sample(
     end = sample.started + sample.total
     arguments: dict[str, object] = {"dispatches": sample.dispatches, "barrier": sample.barrier}
     if flag:
-        arguments["flags"] = ", ".join(str(each.name).lower() for each in flag)
+        arguments["flags"] = ", ".join(str(bit.name).lower() for bit in flag)
     trace.slice(host, label, sample.started, end, phase, arguments)
     flow = [trace.flow()] if math.isfinite(sample.execute) and math.isfinite(sample.submit) else []
     now = float(sample.started)

@@ -54,8 +54,8 @@ class Best:
     @property
     def why(self) -> str:
         """``highest GFLOP/s of 12 points``."""
-        what = "median of a dispatch" if self.by == HEADLINE else self.by
-        return f"{'highest' if self.is_highest else 'lowest'} {what} of {self.count} points"
+        name = "median of a dispatch" if self.by == HEADLINE else self.by
+        return f"{'highest' if self.is_highest else 'lowest'} {name} of {self.count} points"
 
 
 def find_best(
@@ -64,35 +64,35 @@ def find_best(
     """Finds the best point of each group; see ``Results.best``. Without ``ties`` no comparisons are made."""
     per = (per,) if isinstance(per, str) else per
     groups: dict[tuple[AxisValue | None, ...], list[PointAnalysis]] = {}
-    for one in analysis.measured:
-        at = _places(one)
-        groups.setdefault((one.point.measure, *(at.get(name) for name in per)), []).append(one)
+    for point in analysis.measured:
+        at = _places(point)
+        groups.setdefault((point.point.measure, *(at.get(name) for name in per)), []).append(point)
     _check_names(analysis, by, per)
-    found = []
+    winners = []
     for (_, *values), members in groups.items():
         group = {name: value for name, value in zip(per, values, strict=True) if value is not None}
         best = _best(analysis, members, by, group, ties)
         if best is not None:
-            found.append(best)
-    return tuple(found)
+            winners.append(best)
+    return tuple(winners)
 
 
-def figure_of(one: PointAnalysis, by: str, times: float = 1.0) -> float | None:
+def figure_of(point: PointAnalysis, by: str, times: float = 1.0) -> float | None:
     """Returns a figure of a point, or its headline per dispatch in ns, as if all times were multiplied by ``times``;
     None if it has none.
     """
     if by == HEADLINE:
-        value = None if one.per_dispatch is None else one.per_dispatch * times
+        value = None if point.per_dispatch is None else point.per_dispatch * times
     else:
-        value = one.figures.get(by) if times == 1 else one.figures_at(times).get(by)
+        value = point.figures.get(by) if times == 1 else point.figures_at(times).get(by)
     return value if value is not None and math.isfinite(value) else None
 
 
-def is_rate(one: PointAnalysis, by: str) -> bool | None:
+def is_rate(point: PointAnalysis, by: str) -> bool | None:
     """Whether a figure falls as times grow; ``None`` if it does not depend on them."""
     if by == HEADLINE:
         return False
-    now, later = figure_of(one, by), figure_of(one, by, _STEP)
+    now, later = figure_of(point, by), figure_of(point, by, _STEP)
     return None if now is None or later is None or now == later else later < now
 
 
@@ -104,17 +104,17 @@ def sorted_points(analysis: StudyAnalysis, by: str) -> tuple[PointAnalysis, ...]
     if by not in axes:
         _check_names(analysis, by, ())
     keys: dict[int, tuple[bool, AxisValue]] = {}
-    for one in analysis.points:
+    for point in analysis.points:
         if by in axes:
-            value = None if one.point.is_baseline else one.point.axes.get(by)
+            value = None if point.point.is_baseline else point.point.axes.get(by)
         else:
-            value = figure_of(one, by)
-            value = -value if value is not None and is_rate(one, by) else value
+            value = figure_of(point, by)
+            value = -value if value is not None and is_rate(point, by) else value
         if value is not None:
-            keys[one.point.index] = isinstance(value, str), value
-    known = [one for one in analysis.points if one.point.index in keys]
-    unknown = [one for one in analysis.points if one.point.index not in keys]
-    return (*sorted(known, key=lambda one: keys[one.point.index]), *unknown)
+            keys[point.point.index] = isinstance(value, str), value
+    known = [point for point in analysis.points if point.point.index in keys]
+    unknown = [point for point in analysis.points if point.point.index not in keys]
+    return (*sorted(known, key=lambda analysed: keys[analysed.point.index]), *unknown)
 
 
 def _best(
@@ -125,23 +125,23 @@ def _best(
     with_ties: bool,
 ) -> Best | None:
     if by is None:
-        shared = (name for name in RATES if all(figure_of(one, name) is not None for one in members))
+        shared = (name for name in RATES if all(figure_of(point, name) is not None for point in members))
         by = next(shared, HEADLINE)
-    values = {one.point.index: value for one in members if (value := figure_of(one, by)) is not None}
-    known = [one for one in members if one.point.index in values]
+    values = {point.point.index: value for point in members if (value := figure_of(point, by)) is not None}
+    known = [point for point in members if point.point.index in values]
     if not known:
         return None
     highest = is_rate(known[0], by)
     if highest is None:
         raise InvalidArgumentError(f"no point is best by {shown(by)}, which does not depend on the times")
-    known.sort(key=lambda one: values[one.point.index], reverse=highest)
+    known.sort(key=lambda analysed: values[analysed.point.index], reverse=highest)
     best, *others = known
     value = values[best.point.index]
     ties: list[PointResult] = []
     apart = 0
-    for one in others[: _MAX_COMPARED if with_ties else 0]:
-        if _is_tie(analysis, best, one, by, value, highest):
-            ties.append(one.result)
+    for analysed in others[: _MAX_COMPARED if with_ties else 0]:
+        if _is_tie(analysis, best, analysed, by, value, highest):
+            ties.append(analysed.result)
             apart = 0
         elif (apart := apart + 1) == _APART:
             break
@@ -157,16 +157,16 @@ def _is_tie(
     now = figure_of(other, by)
     if now is not None and abs(now - value) <= _THRESHOLD * abs(value):
         return True
-    found = compare_points(analysis.results, best.result, other.result)
-    if not found.ratio > 0:
+    comparison = compare_points(analysis.results, best.result, other.result)
+    if not comparison.ratio > 0:
         return True
-    low = found.interval.low / found.ratio
+    low = comparison.interval.low / comparison.ratio
     least = figure_of(other, by, 1 / _STATES if math.isnan(low) else low)
     return least is None or (least >= value if highest else least <= value)
 
 
-def _places(one: PointAnalysis) -> Mapping[str, AxisValue]:
-    return {**one.point.axes, "target": one.point.target, "device": one.point.device}
+def _places(analysis: PointAnalysis) -> Mapping[str, AxisValue]:
+    return {**analysis.point.axes, "target": analysis.point.target, "device": analysis.point.device}
 
 
 def _check_names(analysis: StudyAnalysis, by: str | None, per: Sequence[str]) -> None:
@@ -176,7 +176,7 @@ def _check_names(analysis: StudyAnalysis, by: str | None, per: Sequence[str]) ->
             raise InvalidArgumentError(
                 f"points have no {shown(name)}{did_you_mean(name, names)}; they are grouped by {', '.join(names)}"
             )
-    figures = (HEADLINE, *dict.fromkeys(name for one in analysis.measured for name in one.figures))
+    figures = (HEADLINE, *dict.fromkeys(name for point in analysis.measured for name in point.figures))
     if by is not None and by not in figures and analysis.measured:
         raise InvalidArgumentError(
             f"no point has the figure {shown(by)}{did_you_mean(by, figures)}; there are {', '.join(figures)}"

@@ -134,46 +134,47 @@ def read_history(folders: Iterable[Path], *, measure: str = "headline") -> Histo
     """
     if measure not in ("headline", *MEASURES):
         raise InvalidArgumentError(f"a history is of headline, {', '.join(MEASURES)}; got {shown(measure)}")
-    places = list(dict.fromkeys(path.parent for one in folders for path in sorted(one.rglob(RESULTS_FILE))))
+    places = list(dict.fromkeys(path.parent for folder in folders for path in sorted(folder.rglob(RESULTS_FILE))))
     heads, unread = [], []
-    for place in places:
+    for index in places:
         try:
-            heads.append(_head(place))
+            heads.append(_head(index))
         except PumiceError as error:
-            unread.append((place, error.message))
+            unread.append((index, error.message))
     heads, order = _in_order(heads)
-    found: dict[_Key, list[_Found]] = {}
-    longest = max((sum(key in one.points for one in heads) for head in heads for key in head.points), default=1)
+    points: dict[_Key, list[_Found]] = {}
+    longest = max((sum(key in head.points for head in heads) for head in heads for key in head.points), default=1)
     for head in heads:
         try:
             read = _read(head, measure, place_confidence(longest))
         except PumiceError as error:
             unread.append((head.folder, error.message))
             continue
-        for key, one in read.items():
-            found.setdefault(key, []).append(one)
-    return History([_point_history(key, entries, measure) for key, entries in found.items()], order, unread)
+        for key, entry in read.items():
+            points.setdefault(key, []).append(entry)
+    return History([_point_history(key, entries, measure) for key, entries in points.items()], order, unread)
 
 
 def _head(folder: Path) -> _Head:
     with Results.open(folder) as results:
-        runs, names = results.runs, {one.device: one.name for one in results.devices}
+        runs, names = results.runs, {device.device: device.name for device in results.devices}
         revisions = [revision_of(run.environment.get("revision")) for run in runs]
         points = {
-            (results.name, names.get(one.point.device, one.point.device), one.point.key): one.point.index
-            for one in results.points
-            if not one.point.is_baseline and not one.point.is_against
+            (results.name, names.get(result.point.device, result.point.device), result.point.key): result.point.index
+            for result in results.points
+            if not result.point.is_baseline and not result.point.is_against
         }
         started = runs[0].started if runs else results.created
-        return _Head(folder, started, next((one for one in revisions if one is not None), None), points)
+        return _Head(folder, started, next((revision for revision in revisions if revision is not None), None), points)
 
 
 def _in_order(heads: list[_Head]) -> tuple[list[_Head], Literal["commits", "commit times", "run times"]]:
-    revisions = [one.revision for one in heads]
+    revisions = [head.revision for head in heads]
     if not all(revisions):
         return sorted(heads, key=lambda one: _seconds(one.started)), "run times"
     places = commit_order(
-        (*(one.folder for one in heads[:1]), Path.cwd()), [one.commit for one in revisions if one is not None]
+        (*(head.folder for head in heads[:1]), Path.cwd()),
+        [revision.commit for revision in revisions if revision is not None],
     )
 
     def key(head: _Head) -> tuple[float, bool, float]:
@@ -194,33 +195,37 @@ def _seconds(text: str) -> float:
 
 def _read(head: _Head, measure: str, confidence: float) -> dict[_Key, _Found]:
     """Reads the entries of a folder: the points with samples of the measure."""
-    found: dict[_Key, _Found] = {}
+    entries: dict[_Key, _Found] = {}
     with Results.open(head.folder) as results:
         analysis = StudyAnalysis(results)
-        two = any(one.against for one in results.points)
+        two = any(result.against for result in results.points)
         ratios, strict = (_ratios(results, measure, level) if two else {} for level in (_CONFIDENCE, confidence))
         versions = _version(results, against=True), _version(results, against=False)
         for key, index in head.points.items():
-            one = analysis.points[index]
-            summary = one.summary(measure)
+            analysed = analysis.points[index]
+            summary = analysed.summary(measure)
             if summary is None or not summary.median > 0:
                 continue
             entry = HistoryEntry(
-                head.folder, head.started, head.revision, str(one.status), summary.median, summary.median_interval
+                head.folder, head.started, head.revision, str(analysed.status), summary.median, summary.median_interval
             )
             half = math.inf
             if index in ratios:
                 entry = dataclasses.replace(entry, ratio=ratios[index].ratio, ratio_interval=ratios[index].interval)
                 half = _half_width(strict[index].interval) if index in strict else math.inf
-            found[key] = _Found(entry, one.result, recorded(results, one.result), versions, half)
-    return found
+            entries[key] = _Found(entry, analysed.result, recorded(results, analysed.result), versions, half)
+    return entries
 
 
 def _ratios(results: Results, measure: str, confidence: float) -> dict[int, Comparison]:
     """Compares both sides; returns the comparisons that have a ratio, by the index of the new side's point."""
     points = compare_sides(results, measure=measure, confidence=confidence).points
-    found = {one.b.point.index: one.comparison for one in points}
-    return {index: one for index, one in found.items() if one is not None and 0 < one.ratio < math.inf}
+    comparisons = {point.b.point.index: point.comparison for point in points}
+    return {
+        index: comparison
+        for index, comparison in comparisons.items()
+        if comparison is not None and 0 < comparison.ratio < math.inf
+    }
 
 
 def _half_width(interval: Interval) -> float:
@@ -234,29 +239,31 @@ def _version(results: Results, *, against: bool) -> str:
     described = results.study.get("against") if against else results.study
     targets = described.get("targets", []) if isinstance(described, Mapping) else []
     settings = [
-        {name: value for name, value in one.items() if name not in _FILES}
-        for one in (targets if isinstance(targets, list) else [])
-        if isinstance(one, Mapping)
+        {name: value for name, value in target.items() if name not in _FILES}
+        for target in (targets if isinstance(targets, list) else [])
+        if isinstance(target, Mapping)
     ]
-    digests = sorted(one.sha256 for one in results.files if one.name.startswith(AGAINST) is against)
+    digests = sorted(file.sha256 for file in results.files if file.name.startswith(AGAINST) is against)
     return json.dumps([digests, settings], sort_keys=True)
 
 
-def _point_history(key: _Key, found: Sequence[_Found], measure: str) -> PointHistory:
-    entries = [one.entry for one in found]
-    again = [place for place in range(1, len(found)) if _is_again(found[place - 1], found[place])]
-    by: Literal["ratios", "times"] = "ratios" if all(math.isfinite(one.ratio) for one in entries) else "times"
+def _point_history(key: _Key, history: Sequence[_Found], measure: str) -> PointHistory:
+    entries = [item.entry for item in history]
+    again = [index for index in range(1, len(history)) if _is_again(history[index - 1], history[index])]
+    by: Literal["ratios", "times"] = "ratios" if all(math.isfinite(entry.ratio) for entry in entries) else "times"
     if by == "ratios":
-        versions = [one.versions for one in found]
-        halves = [one.half_width for one in found]
-        changes = changes_in_ratios(versions, [one.ratio for one in entries], halves, again=again)
+        versions = [item.versions for item in history]
+        halves = [item.half_width for item in history]
+        changes = changes_in_ratios(versions, [entry.ratio for entry in entries], halves, again=again)
         entries = _levels(entries, versions, again)
     else:
-        ratios = [reference_ratio(found[0].state, one.state) for one in found]
-        references = [math.nan if one is None else one.ratio for one in ratios]
-        changes = changes_in_times([one.median for one in entries], references, again=again)
-        entries = [dataclasses.replace(one, level=one.median, level_interval=one.median_interval) for one in entries]
-    point = found[-1].point.point
+        ratios = [reference_ratio(history[0].state, item.state) for item in history]
+        references = [math.nan if item is None else item.ratio for item in ratios]
+        changes = changes_in_times([entry.median for entry in entries], references, again=again)
+        entries = [
+            dataclasses.replace(entry, level=entry.median, level_interval=entry.median_interval) for entry in entries
+        ]
+    point = history[-1].point.point
     return PointHistory(
         key[0], point.label, key[1], point.measure if measure not in MEASURES else measure, by, entries, changes
     )
@@ -279,12 +286,12 @@ def _levels(
     last = (0.0, 0.0)
     begin = 0
     while begin < len(entries):
-        end = next((place for place in range(begin + 1, len(entries)) if place not in again), len(entries))
+        end = next((index for index in range(begin + 1, len(entries)) if index not in again), len(entries))
         group = range(begin, end)
-        related = [versions[place][0] in known or not place for place in group]
-        olds = [known.setdefault(versions[place][0], last) for place in group]
-        steps = [level + math.log(entries[place].ratio) for (level, _), place in zip(olds, group, strict=True)]
-        halves = [_half_width(entries[place].ratio_interval) for place in group]
+        related = [versions[index][0] in known or not index for index in group]
+        olds = [known.setdefault(versions[index][0], last) for index in group]
+        steps = [level + math.log(entries[index].ratio) for (level, _), index in zip(olds, group, strict=True)]
+        halves = [_half_width(entries[index].ratio_interval) for index in group]
         weights = [1 / half**2 if math.isfinite(half) else 0.0 for half in halves]
         if sum(weights):
             level = sum(step * weight for step, weight in zip(steps, weights, strict=True)) / sum(weights)
@@ -294,9 +301,9 @@ def _levels(
         known.setdefault(versions[begin][1], last)
         reach = math.sqrt(last[1])
         ends = Interval(math.exp(last[0] - reach), math.exp(last[0] + reach)) if math.isfinite(reach) else _UNKNOWN
-        for place, one in zip(group, related, strict=True):
+        for index, is_related in zip(group, related, strict=True):
             leveled.append(
-                dataclasses.replace(entries[place], level=math.exp(last[0]), level_interval=ends, related=one)
+                dataclasses.replace(entries[index], level=math.exp(last[0]), level_interval=ends, related=is_related)
             )
         begin = end
     return leveled

@@ -61,27 +61,27 @@ def points_table(results: StoredResults) -> pa.Table:
     return table.replace_schema_metadata(_metadata(results))
 
 
-def _sampled(one: PointAnalysis) -> dict[str, Value]:
+def _sampled(analysis: PointAnalysis) -> dict[str, Value]:
     return {
-        "measure": one.point.measure,
-        "baseline": one.point.baseline,
-        "is_baseline": one.point.is_baseline,
-        "against": one.point.against,
-        "is_against": one.point.is_against,
-        "status": str(one.status),
-        "reason": one.result.reason,
-        "runs": int(np.unique(one.result.runs).size),
-        "samples": one.total,
-        **{str(flag.name).lower(): one.flagged(flag) for flag in SampleFlag},
-        "dispatches": one.dispatches if one.total else None,
-        "overlapping": one.result.overlapping,
+        "measure": analysis.point.measure,
+        "baseline": analysis.point.baseline,
+        "is_baseline": analysis.point.is_baseline,
+        "against": analysis.point.against,
+        "is_against": analysis.point.is_against,
+        "status": str(analysis.status),
+        "reason": analysis.result.reason,
+        "runs": int(np.unique(analysis.result.runs).size),
+        "samples": analysis.total,
+        **{str(flag.name).lower(): analysis.flagged(flag) for flag in SampleFlag},
+        "dispatches": analysis.dispatches if analysis.total else None,
+        "overlapping": analysis.result.overlapping,
     }
 
 
-def _statistics(one: PointAnalysis) -> dict[str, Value]:
+def _statistics(analysis: PointAnalysis) -> dict[str, Value]:
     from ..statistics.summary import QUANTILES
 
-    values, summary = one.values(), one.summary()
+    values, summary = analysis.values(), analysis.summary()
     known = int(np.count_nonzero(~np.isnan(values)))
     row: dict[str, Value] = {"used": known, "missing": values.size - known}
     row |= {name: None if summary is None else attrgetter(path)(summary) for name, path in _OF_SUMMARY.items()}
@@ -91,16 +91,18 @@ def _statistics(one: PointAnalysis) -> dict[str, Value]:
         "outliers": None if counts is None else counts.outliers,
         "severe_outliers": None if counts is None else counts.low_severe + counts.high_severe,
         "confidence": None if summary is None else summary.confidence,
-        "per_dispatch_median_ns": float(np.nanmedian(one.result.per_dispatch(keep=one.keep))) if known else None,
-        "first_ns": one.first_call,
+        "per_dispatch_median_ns": float(np.nanmedian(analysis.result.per_dispatch(keep=analysis.keep)))
+        if known
+        else None,
+        "first_ns": analysis.first_call,
     }
 
 
-def _roofline(one: PointAnalysis) -> dict[str, Value]:
+def _roofline(analysis: PointAnalysis) -> dict[str, Value]:
     """Returns the columns of the roofline, empty without known peaks, bytes and flops: ``limited_by`` is memory or
     compute, ``ridge_ratio`` the arithmetic intensity divided by the ridge's.
     """
-    roof = one.roof
+    roof = analysis.roof
     return {} if roof is None else {"limited_by": roof.limit, "ridge_ratio": roof.distance, "roof_share": roof.share}
 
 

@@ -70,8 +70,8 @@ class RenderDoc:
         self._call(_GET, ctypes.c_uint32, kinds, count - 1, name, ctypes.byref(length), None)
         return Path(os.fsdecode(name.value))
 
-    def _call(self, place: int, result: type | None, kinds: Sequence[Any], *values: object) -> int:
-        function = ctypes.CFUNCTYPE(result, *kinds)(self._table[place] or 0)
+    def _call(self, index: int, result: type | None, kinds: Sequence[Any], *values: object) -> int:
+        function = ctypes.CFUNCTYPE(result, *kinds)(self._table[index] or 0)
         return int(function(*values) or 0)
 
 
@@ -106,8 +106,8 @@ def capture_sample(
                 with contextlib.suppress(UnavailableError):
                     renderdoc.end()
                 raise
-            found = renderdoc.end()
+            captured = renderdoc.end()
         finally:
             workload.close()
         path.parent.mkdir(parents=True, exist_ok=True)
-        shutil.move(found, path)
+        shutil.move(captured, path)

@@ -17,7 +17,7 @@ from ..sampling.turns import Prior
 
 def measure_in(
     child: ChildProcess,
-    one: Pass,
+    part: Pass,
     sink: Sink,
     progress: Progress | None,
     priors: Mapping[int, Prior],
@@ -27,20 +27,20 @@ def measure_in(
     """Measures a pass in a new child, as ``runner.measure_points`` does in this process. AbortedError: the child has
     ended.
     """
-    study = one.study
+    study = part.study
     child.send(
         {
             "task": "measure",
-            "repeat": one.repeat,
+            "repeat": part.repeat,
             "study": study_as_dict(study),
             "folders": [str(side.folder.absolute()) for side in (study, study.against) if side is not None],
-            "points": [point_row(point) for point in one.points],
+            "points": [point_row(point) for point in part.points],
             "priors": {index: _plain(prior) for index, prior in priors.items()},
             "with_peaks": list(with_peaks),
             "validation": validation,
         }
     )
-    points = {point.index: point for point in one.points}
+    points = {point.index: point for point in part.points}
     while True:
         match child.receive():
             case {"write": [table, doing, rows]}:

@@ -29,9 +29,9 @@ def measure_pass(pipe: MessagePipe, request: Message) -> None:
     """Measures points; see ``runner.measure_points``."""
     priors = {int(index): Prior(**prior) for index, prior in request["priors"].items()}
     points = tuple(point_from_row(row) for row in request["points"])
-    one = Pass(request["repeat"], _study(request), points)
+    part = Pass(request["repeat"], _study(request), points)
     with DevicePool(validation=request["validation"]) as pool:
-        run = measure_points(one, pool, _PipeSink(pipe), priors, request["with_peaks"], _PipeProgress(pipe))
+        run = measure_points(part, pool, _PipeSink(pipe), priors, request["with_peaks"], _PipeProgress(pipe))
     pipe.send({"run": asdict(run)})
 
 

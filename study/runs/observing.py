@@ -77,7 +77,9 @@ def observe(
     path = Path(folder)
     with Results.open(path) as results:
         measured = (PointStatus.DONE, PointStatus.NOISY)
-        points = [one.point for one in results.points if one.status in measured and not one.point.is_baseline]
+        points = [
+            result.point for result in results.points if result.status in measured and not result.point.is_baseline
+        ]
     check_observers([observer], list(dict.fromkeys(point.device for point in points)), validation)
     missing = {}
     minor = functools.partial(minor_version, validation)

@@ -53,7 +53,7 @@ class RunProgress(Progress, Protocol):
         """
         ...
 
-    def begun(self, one: Pass) -> None:
+    def begun(self, part: Pass) -> None:
         """Receives a pass before its points."""
         ...
 
@@ -108,21 +108,21 @@ def run_study(
         minor = functools.partial(minor_version, validation)
         check_finished(taken.files, finished_points(points, passes), minor, store)
         facts = run_facts(study)
-        for one in passes:
+        for pass_ in passes:
             if isinstance(progress, RunProgress):
-                progress.begun(one)
-            priors, with_peaks = prior_samples(path, one), measured_peaks(path)
+                progress.begun(pass_)
+            priors, with_peaks = prior_samples(path, pass_), measured_peaks(path)
             with contextlib.ExitStack() as stack:
-                child = stack.enter_context(ChildProcess(f"run {one.repeat}")) if repeats > 1 else None
-                stack.enter_context(recorded_run(store, one, {**facts, **(child.environment if child else {})}))
-                waiting, failed = take_points(taken.files, one.points, minor, store, progress)
+                child = stack.enter_context(ChildProcess(f"run {pass_.repeat}")) if repeats > 1 else None
+                stack.enter_context(recorded_run(store, pass_, {**facts, **(child.environment if child else {})}))
+                waiting, failed = take_points(taken.files, pass_.points, minor, store, progress)
                 taken.unpack()
-                one, sink = replace(one, points=tuple(waiting)), FileKeeper(store, taken.files, waiting)
+                pass_, sink = replace(pass_, points=tuple(waiting)), FileKeeper(store, taken.files, waiting)
                 if child is not None:
-                    run = measure_in(child, one, sink, progress, priors, with_peaks, validation)
+                    run = measure_in(child, pass_, sink, progress, priors, with_peaks, validation)
                 else:
                     pool = stack.enter_context(DevicePool(validation=validation))
-                    run = measure_points(one, pool, sink, priors, with_peaks, progress)
+                    run = measure_points(pass_, pool, sink, priors, with_peaks, progress)
                 total += failed + run
     return total
 
@@ -135,14 +135,14 @@ def minor_version(validation: bool | None, point: Point) -> int:
 
 def finished_points(points: Sequence[Point], passes: Sequence[Pass]) -> list[Point]:
     """Returns the points that no pass measures."""
-    left = {point.index for one in passes for point in one.points}
+    left = {point.index for pass_ in passes for point in pass_.points}
     return [point for point in points if point.index not in left]
 
 
 @contextlib.contextmanager
-def recorded_run(store: Store, one: Pass, facts: Mapping[str, object]) -> Iterator[None]:
+def recorded_run(store: Store, part: Pass, facts: Mapping[str, object]) -> Iterator[None]:
     """Records a run in the store for the measurement of a pass."""
-    store.begin_run({**facts, "sampling": asdict(one.study.sampling)}, repeat=one.repeat)
+    store.begin_run({**facts, "sampling": asdict(part.study.sampling)}, repeat=part.repeat)
     outcome = "interrupted"
     try:
         yield
@@ -159,7 +159,7 @@ def run_facts(study: Study) -> dict[str, object]:
 
 
 def measure_points(
-    one: Pass,
+    part: Pass,
     pool: DevicePool,
     sink: Sink,
     priors: Mapping[int, Prior],
@@ -168,13 +168,13 @@ def measure_points(
 ) -> SampleRun:
     """Measures the points of a pass, and if the study has it the peaks of devices that are not in ``with_peaks``."""
     total = SampleRun()
-    for uri in dict.fromkeys(point.device for point in one.points):
+    for uri in dict.fromkeys(point.device for point in part.points):
         record_device(uri, pool, sink)
-        if one.study.peaks and uri not in with_peaks:
-            found = measure_peaks(pool.open(uri))
-            sink.add_peaks(uri, found.peaks, found.details)
-        mine = [point for point in one.points if point.device == uri]
-        total += sample_points(one.study, mine, pool, sink, progress=progress, priors=priors, repeat=one.repeat)
+        if part.study.peaks and uri not in with_peaks:
+            measured = measure_peaks(pool.open(uri))
+            sink.add_peaks(uri, measured.peaks, measured.details)
+        mine = [point for point in part.points if point.device == uri]
+        total += sample_points(part.study, mine, pool, sink, progress=progress, priors=priors, repeat=part.repeat)
     return total
 
 
@@ -211,12 +211,12 @@ def sample_points(
     if study.processes:
         names = ("the study",) if study.against is None else ("the new side", "the old side")
         sides = [(name, process, study, pool.validation) for name, process in zip(names, study.processes, strict=True)]
-        found = []
+        devices = []
         for side in sides:
             with SideProcess(*side) as process:
                 sink.add_note(process.describe(points[0].device), kind="info")
-                found.append(process.device(points[0].device))
-        new, *old = found
+                devices.append(process.device(points[0].device))
+        new, *old = devices
         if old and old[0] != new:
             sink.add_note(f"the sides differ in device: {old[0]} on the old side, {new} on the new", kind="sides")
 
@@ -237,16 +237,16 @@ def record_device(uri: str, pool: DevicePool, sink: Sink) -> None:
     )
 
 
-def prior_samples(folder: Path, one: Pass) -> dict[int, Prior]:
+def prior_samples(folder: Path, part: Pass) -> dict[int, Prior]:
     """Returns the samples that the points of a pass already have in its repeat."""
     with Results.open(folder) as results:
-        priors = {point.index: _prior(results.points[point.index], one) for point in one.points}
+        priors = {point.index: _prior(results.points[point.index], part) for point in part.points}
     return {index: prior for index, prior in priors.items() if prior.next_block}
 
 
-def _prior(result: PointResult, one: Pass) -> Prior:
+def _prior(result: PointResult, part: Pass) -> Prior:
     """Returns the samples of a point in the repeat of a pass; ``next_block`` is 0 if there are none."""
-    mine, opened = (result.integers("repeat", phase) == one.repeat for phase in ("sample", "first"))
+    mine, opened = (result.integers("repeat", phase) == part.repeat for phase in ("sample", "first"))
     runs, blocks = result.integers("run")[mine], result.integers("block")[mine]
     openings, first = result.integers("run", "first")[opened], result.integers("block", "first")[opened]
     # How often it had been opened in its run before each block.
@@ -258,10 +258,10 @@ def _prior(result: PointResult, one: Pass) -> Prior:
         ((result.flags[mine] & int(DISTURBED)) != 0).tolist(),
         1 + max(int(np.max(result.integers("block", phase), initial=-1)) for phase in PHASES),
         (runs << _RUN_BITS | np.asarray(rounds, np.int64)[places.reshape(-1)]).tolist(),
-        uncounted=int(np.count_nonzero(mine)) if one.continued else 0,
+        uncounted=int(np.count_nonzero(mine)) if part.continued else 0,
     )
 
 
 def measured_peaks(folder: Path) -> set[str]:
     with Results.open(folder) as results:
-        return {one.device for one in results.peaks}
+        return {peak.device for peak in results.peaks}

@@ -34,9 +34,9 @@ class TakenFiles(Closing):
 
     def __init__(self, study: Study) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="pumice-study-", ignore_cleanup_errors=True)
-        place = Path(self._folder.name)
-        other = None if study.against is None else replace(study.against, folder=place)
-        self.study = replace(study, folder=place, against=other)
+        folder = Path(self._folder.name)
+        other = None if study.against is None else replace(study.against, folder=folder)
+        self.study = replace(study, folder=folder, against=other)
         self.files = StudyFiles(study, sent=False)
 
     def unpack(self) -> None:
@@ -88,23 +88,23 @@ def take_points(
         FailedPreconditionError: the results have samples of another content of a file.
     """
     taken, run = [], SampleRun()
-    for each in paired(points):
-        version = minor(each[0])  # an error of the device is not the point's
-        at = each[0]
+    for pair in paired(points):
+        version = minor(pair[0])  # an error of the device is not the point's
+        at = pair[0]
         try:
-            found = []
-            for at in each:
-                found.append(files.take(at, version))
+            complete = []
+            for at in pair:
+                complete.append(files.take(at, version))
         except PumiceError as error:
-            status, text = status_of(error), failure_of(at, len(each), error)
-            for point in each:
+            status, text = status_of(error), failure_of(at, len(pair), error)
+            for point in pair:
                 (run.skipped if status is PointStatus.SKIPPED else run.failed)[point.index] = text
                 store.set_status(point.index, status, text)
                 if progress is not None:
                     progress.finished(point, status, text)
             continue
-        taken += found
-        for point in each:
+        taken += complete
+        for point in pair:
             store.check_files(files.used_by(point.index))
     return taken, run
 

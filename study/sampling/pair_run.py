@@ -69,8 +69,8 @@ class PairRun(Turns):
         self._new, self._old, self._rounds = _pairs(mine, its)
         self._ratios = [_log_ratio(*both) for both in zip(self._new, self._old, strict=True)]
         self._medians = [
-            _median([ratio for ratio, at in zip(self._ratios, self._rounds, strict=True) if at == one])
-            for one in set(self._rounds)
+            _median([ratio for ratio, at in zip(self._ratios, self._rounds, strict=True) if at == number])
+            for number in set(self._rounds)
         ]
         self._round = 0
         self._is_again = False
@@ -155,8 +155,8 @@ class PairRun(Turns):
         sampling = self._sampling
         wanted = min(sampling.block, max(1, sampling.max_samples // _LONG_ROUNDS))
         if self._laps:
-            each = self._slower_ns / self._laps
-            wanted = min(wanted, max(1, int(_BLOCK_NS / max(each, 1.0))))
+            sample_ns = self._slower_ns / self._laps
+            wanted = min(wanted, max(1, int(_BLOCK_NS / max(sample_ns, 1.0))))
         return min(wanted, max(1, sampling.max_samples - self.count // 2))
 
     @property
@@ -262,10 +262,10 @@ def _pairs(new: Prior, old: Prior) -> tuple[list[Sequence[float]], list[Sequence
 
 
 def _by_block(prior: Prior) -> dict[int, list[float]]:
-    found: dict[int, list[float]] = {}
+    blocks: dict[int, list[float]] = {}
     for block, value in zip(prior.blocks, prior.values, strict=True):
-        found.setdefault(block, []).append(value)
-    return found
+        blocks.setdefault(block, []).append(value)
+    return blocks
 
 
 def _padded(blocks: Sequence[Sequence[float]]) -> NDArray[np.float64]:

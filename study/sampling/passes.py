@@ -67,16 +67,16 @@ def plan_passes(
         resumption: see there.
     """
     passes = []
-    for place in range(max(resumption.runs or 1, len(statuses))):
-        known = statuses[place] if place < len(statuses) else [PointStatus.PENDING] * len(points)
+    for index in range(max(resumption.runs or 1, len(statuses))):
+        known = statuses[index] if index < len(statuses) else [PointStatus.PENDING] * len(points)
         unfinished = [point for point, status in zip(points, known, strict=True) if not status.is_final]
-        passes.append(Pass(place + 1, study, _with_other_sides(points, unfinished)))
+        passes.append(Pass(index + 1, study, _with_other_sides(points, unfinished)))
         wanted = _continued(resumption)
         again = [point for point, status in zip(points, known, strict=True) if status in wanted]
         left = {point.index for point in passes[-1].points}
         chosen = tuple(point for point in _with_other_sides(points, again) if point.index not in left)
-        passes.append(Pass(place + 1, study.with_sampling(**_limits(resumption)), chosen, continued=True))
-    return [one for one in passes if one.points]
+        passes.append(Pass(index + 1, study.with_sampling(**_limits(resumption)), chosen, continued=True))
+    return [pass_ for pass_ in passes if pass_.points]
 
 
 def _continued(resumption: Resumption) -> Collection[PointStatus]:
@@ -96,5 +96,5 @@ def _limits(resumption: Resumption) -> dict[str, object]:
 def _with_other_sides(points: Sequence[Point], chosen: Collection[Point]) -> tuple[Point, ...]:
     """Returns the chosen points and the other points of their pairs, in order."""
     indices = {point.index for point in chosen}
-    sides = [each for each in paired(points) if any(point.index in indices for point in each)]
-    return tuple(sorted((point for each in sides for point in each), key=lambda point: point.index))
+    sides = [pair for pair in paired(points) if any(point.index in indices for point in pair)]
+    return tuple(sorted((point for side in sides for point in side), key=lambda point: point.index))

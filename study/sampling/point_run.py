@@ -102,7 +102,7 @@ class PointRun:
         assert self._workload is not None
         self._is_referenced = True
         execute = self.point.measure == "execute"
-        taken = float(np.median([one.execute if execute else one.total for one in samples]))
+        taken = float(np.median([sample.execute if execute else sample.total for sample in samples]))
         try:
             self._reference = ReferenceKernel(
                 self._workload.device, self._workload.load, min(taken, _MAX_REFERENCE_NS), execute=execute

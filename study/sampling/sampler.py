@@ -97,7 +97,7 @@ class Sampler:
         device cannot be opened or is lost repeatedly without progress.
         """
         began = time.monotonic_ns()
-        waiting = [self._turns(each, priors or {}) for each in paired(points)]
+        waiting = [self._turns(pair, priors or {}) for pair in paired(points)]
         result = SampleRun()
         self._random.shuffle(waiting)
         try:
@@ -131,11 +131,11 @@ class Sampler:
                     break
                 watch.read()
                 fewest = min(turns for _, turns in active)
-                place = self._random.choice([i for i, (_, turns) in enumerate(active) if turns == fewest])
-                run, turns = active[place]
-                active[place] = (run, turns + 1)
+                chosen = self._random.choice([i for i, (_, turns) in enumerate(active) if turns == fewest])
+                run, turns = active[chosen]
+                active[chosen] = (run, turns + 1)
                 if self._take_turn(run, result):
-                    del active[place]
+                    del active[chosen]
             watch.end()
         except DeviceLostError as error:
             reached = (result.samples, len(result.failed))

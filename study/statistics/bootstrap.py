@@ -98,11 +98,11 @@ def bootstrap(
     batch = max(1, _MAX_ELEMENTS // numbers.size)
     count = 1 if labels is None else int(labels.max()) + 1
 
-    def resample(data: NDArray[Any], statistic: Callable[..., Any], what: Literal["samples", "blocks"]) -> Bootstrap:
+    def resample(data: NDArray[Any], statistic: Callable[..., Any], unit: Literal["samples", "blocks"]) -> Bootstrap:
         sizes = [min(batch, resamples - begin) for begin in range(0, resamples, batch)]
         drawn = [statistic(data[rng.integers(0, data.size, (size, data.size))], axis=-1) for size in sizes]
         distribution = np.concatenate(drawn)
-        return Bootstrap(estimate, distribution, float(np.std(distribution, ddof=1)), what)
+        return Bootstrap(estimate, distribution, float(np.std(distribution, ddof=1)), unit)
 
     if labels is not None and count >= 2 * BLOCKS:
         table = table_of_blocks(numbers, labels)
@@ -186,10 +186,12 @@ def _checked(values: ArrayLike, blocks: ArrayLike | None) -> tuple[NDArray[np.fl
         )
     if blocks is None:
         return numbers, None
-    given = np.asarray(blocks)
-    if given.shape != numbers.shape:
-        raise InvalidArgumentError(f"blocks name the block of each of {numbers.size} values, got shape {given.shape}")
-    distinct, labels = np.unique(given, return_inverse=True)
+    block_names = np.asarray(blocks)
+    if block_names.shape != numbers.shape:
+        raise InvalidArgumentError(
+            f"blocks name the block of each of {numbers.size} values, got shape {block_names.shape}"
+        )
+    distinct, labels = np.unique(block_names, return_inverse=True)
     if distinct.size in (1, numbers.size):
         return numbers, None
     return numbers, labels.astype(np.int64)

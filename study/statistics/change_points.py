@@ -102,7 +102,7 @@ def changes_in_ratios(
 
     def change_at(place: int) -> tuple[float, Change] | None:
         """Returns how clear a change at a place is, and the change; None if it does not count."""
-        step, half = network.step(place, [*(one.place for one in changes)])
+        step, half = network.step(place, [*(change.place for change in changes)])
         reach = half * widening
         if not abs(step) > reach or abs(math.expm1(step)) < threshold:
             return None
@@ -112,15 +112,19 @@ def changes_in_ratios(
     stretches = [(0, logs.size)]
     while stretches:
         begin, end = stretches.pop()
-        found = [change_at(place) for place in range(begin + 1, end) if place not in again]
-        best = max((one for one in found if one is not None), key=lambda one: one[0], default=None)
+        candidates = [change_at(index) for index in range(begin + 1, end) if index not in again]
+        best = max(
+            (candidate for candidate in candidates if candidate is not None),
+            key=lambda candidate: candidate[0],
+            default=None,
+        )
         if best is not None:
             changes.append(best[1])
             stretches += [(begin, best[1].place), (best[1].place, end)]
     first = change_at(0) if logs.size else None
     if first is not None:
         changes.append(first[1])
-    return sorted(changes, key=lambda one: one.place)
+    return sorted(changes, key=lambda candidate: candidate.place)
 
 
 class _Network:
@@ -134,10 +138,10 @@ class _Network:
         baselines: dict[Hashable, int] = {}
         self._old = np.zeros(self._count, dtype=int)
         """The entry whose new version is each entry's old one; indices from the number of entries on are baselines."""
-        for place, (old, new) in enumerate(versions):
+        for index, (old, new) in enumerate(versions):
             known = measured.get(old)
-            self._old[place] = self._count + baselines.setdefault(old, len(baselines)) if known is None else known
-            measured[new] = place
+            self._old[index] = self._count + baselines.setdefault(old, len(baselines)) if known is None else known
+            measured[new] = index
         self._baselines = len(baselines)
 
     def _edges(self, levels: NDArray[np.int64]) -> _Numbers:
@@ -175,18 +179,18 @@ class _Network:
 
     def widening(self) -> float:
         """Returns the factor, at least 1, by which neighbours scatter more than their intervals imply."""
-        found = []
-        for place in range(1, self._count):
+        ratios = []
+        for index in range(1, self._count):
             levels = np.arange(self._count + self._baselines)
-            levels[place] = place - 1
+            levels[index] = index - 1
             levels = np.unique(levels, return_inverse=True)[1]
-            step, half = self._step(levels, place)
+            step, half = self._step(levels, index)
             if math.isfinite(half):
-                found.append(abs(step) / half)
-        if not found:
+                ratios.append(abs(step) / half)
+        if not ratios:
             return 1.0
         expected = _MEDIAN_NORMAL / float(scipy.special.stdtrit(_FREEDOM, (1 + place_confidence(self._count)) / 2))
-        return max(1.0, float(np.median(found)) / expected)
+        return max(1.0, float(np.median(ratios)) / expected)
 
 
 def changes_in_times(
@@ -219,7 +223,7 @@ def changes_in_times(
     while stretches:
         begin, end = stretches.pop()
         part = logs[begin:end]
-        places = np.array([place for place in range(begin + 1, end) if place not in again])
+        places = np.array([index for index in range(begin + 1, end) if index not in again])
         if part.size < 4 or np.ptp(part) == 0 or not places.size:
             continue
         ranks = scipy.stats.rankdata(part)
@@ -234,15 +238,15 @@ def changes_in_times(
             continue
         changes.append(Change(place, math.exp(step), Interval(math.nan, math.nan)))
         stretches += [(begin, place), (place, end)]
-    return sorted(changes, key=lambda one: one.place)
+    return sorted(changes, key=lambda change: change.place)
 
 
 def _contrasts(ranks: _Numbers, before: NDArray[np.int64]) -> _Numbers:
     """Returns the absolute standardised Mann-Whitney statistic of ranks along the last axis, at each split."""
     count = ranks.shape[-1]
     sums = np.cumsum(ranks, axis=-1)[..., before - 1] - before * (count + 1) / 2
-    found: _Numbers = np.abs(sums) / np.sqrt(before * (count - before) * (count + 1) / 12)
-    return found
+    contrasts: _Numbers = np.abs(sums) / np.sqrt(before * (count - before) * (count + 1) / 12)
+    return contrasts
 
 
 def _p_value(ranks: _Numbers, before: NDArray[np.int64], seed: int) -> float:
@@ -269,8 +273,8 @@ def _median(values: _Numbers) -> float:
     return float(np.median(known)) if known.size else math.nan
 
 
-def _positive(values: ArrayLike, what: str, *, infinite: bool = False) -> _Numbers:
+def _positive(values: ArrayLike, name: str, *, infinite: bool = False) -> _Numbers:
     numbers = np.asarray(values, dtype=np.float64)
     if numbers.ndim != 1 or not np.all(numbers > 0) or not (infinite or np.all(np.isfinite(numbers))):
-        raise InvalidArgumentError(f"{what} are positive numbers in one dimension, got shape {numbers.shape}")
+        raise InvalidArgumentError(f"{name} are positive numbers in one dimension, got shape {numbers.shape}")
     return numbers

@@ -161,12 +161,14 @@ def compare(
     if not median_a > 0 or not median_b > 0:
         return say(Verdict.UNCLEAR, f"medians of {median_a:g} and {median_b:g} have no ratio that means anything")
     ratio, interval, blur = _ratio(*runs, confidence, seed)
-    found = f"median {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at {100 * confidence:.4g} %)"
+    result = (
+        f"median {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at {100 * confidence:.4g} %)"
+    )
     verdict = verdict_of(ratio, interval, resolution, threshold if p_value <= 1 - confidence else math.inf)
     if verdict is not Verdict.UNCLEAR:
-        return say(verdict, found, interval)
+        return say(verdict, result, interval)
     advice = "batch more dispatches, the clock's tick is too coarse" if blur > resolution / 2 else "take more samples"
-    why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}"
+    why = f"{result}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}"
     return say(Verdict.UNCLEAR, why, interval)
 
 
@@ -221,7 +223,7 @@ def _mann_whitney(first: Samples, second: Samples) -> tuple[float, float]:
     test = scipy.stats.mannwhitneyu(second.numbers, first.numbers)
     effect = 2 * float(test.statistic) / (first.numbers.size * second.numbers.size) - 1
     blocks = [block_medians(second), block_medians(first)]
-    if min(each.size for each in blocks) >= BLOCKS:
+    if min(block.size for block in blocks) >= BLOCKS:
         test = scipy.stats.mannwhitneyu(*blocks)
     return effect, float(test.pvalue)
 

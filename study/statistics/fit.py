@@ -91,20 +91,20 @@ def fit_line(
     where, medians, errors, resampled = _points(x, samples, confidence, blocks, seed)
     # If all times are 0 all weigh the same.
     weights = 1 / np.where(errors > 0, errors, errors.max() or 1)
-    found = polynomial.polyfit(where, medians, 1, w=weights)
-    residuals = medians - polynomial.polyval(where, found)
+    line = polynomial.polyfit(where, medians, 1, w=weights)
+    residuals = medians - polynomial.polyval(where, line)
     freedom = where.size - 2
     misfit = math.sqrt(float(np.sum((residuals * weights) ** 2)) / freedom) if freedom else math.nan
     varied = polynomial.polyfit(where, resampled, 1, w=weights)
     tail = (1 - confidence) / 2
     low, high = np.quantile(varied, [tail, 1 - tail], axis=1)
     widening = np.fmax(misfit, 1)
-    low, high = found + (low - found) * widening, found + (high - found) * widening
+    low, high = line + (low - line) * widening, line + (high - line) * widening
     spread = float(np.sum((medians - medians.mean()) ** 2))
     return Line(
-        slope=float(found[1]),
+        slope=float(line[1]),
         slope_interval=Interval(float(low[1]), float(high[1])),
-        intercept=float(found[0]),
+        intercept=float(line[0]),
         intercept_interval=Interval(float(low[0]), float(high[0])),
         confidence=confidence,
         r_squared=1 - float(np.sum(residuals**2)) / spread if spread else math.nan,

@@ -145,7 +145,7 @@ def compare_pairs(
     middle, low, high, p_value, told = figure
     ratio, interval = math.exp(middle), Interval(math.exp(low - blur), math.exp(high + blur))
     taken = np.unique(labels).size
-    found = (
+    result = (
         f"{statistic} {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at "
         f"{100 * confidence:.4g} %, {count} pairs in {taken} round{'s' if taken > 1 else ''})"
     )
@@ -153,14 +153,14 @@ def compare_pairs(
         notes.append(f"fewer than {ROUNDS} rounds: ±{100 * INSTANCES:.2g} % allowed for what differs between instances")
     verdict = verdict_of(ratio, interval, resolution, threshold)
     if verdict is not Verdict.UNCLEAR:
-        return say(verdict, found)
+        return say(verdict, result)
     if blur > resolution / 2:
         advice = "batch more dispatches, the clock's tick is too coarse"
     elif told < ROUNDS:
         advice = "measure longer, for more rounds (time_limit)"
     else:
         advice = "measure longer (time_limit)"
-    return say(Verdict.UNCLEAR, f"{found}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}")
+    return say(Verdict.UNCLEAR, f"{result}; neither certain nor known to ±{100 * resolution:.4g} %: {advice}")
 
 
 def fewest_pairs(confidence: float) -> int:
@@ -223,11 +223,11 @@ def _matched(first: _Numbers, second: _Numbers) -> _Numbers:
         fewest = pair.min()
         ranks = (np.arange(fewest) + 0.5) / fewest
         # NaNs are sorted last. Hazen's quantiles at these ranks are the samples themselves if counts are equal.
-        one, two = (
+        shorter, two = (
             np.quantile(np.sort(side[rows])[:, :size], ranks, axis=1, method="hazen")
             for side, size in zip((first, second), pair, strict=True)
         )
-        logs[rows] = np.median(np.log(two / one), axis=0)
+        logs[rows] = np.median(np.log(two / shorter), axis=0)
     return logs
 
 
@@ -257,9 +257,9 @@ def _figure(logs: _Numbers, rounds: NDArray[np.generic], confidence: float) -> _
 def _ends_of_median(logs: _Numbers, confidence: float) -> list[float]:
     """Returns the sign test's interval of the median, between ordered values; NaN for too few values."""
     below = special.bdtr(np.arange(logs.size + 1), logs.size, 0.5)
-    place = int(np.searchsorted(below, (1 - confidence) / 2))
+    index = int(np.searchsorted(below, (1 - confidence) / 2))
     ordered = np.sort(logs)
-    return [float(ordered[place - 1]), float(ordered[-place])] if place else [math.nan, math.nan]
+    return [float(ordered[index - 1]), float(ordered[-index])] if index else [math.nan, math.nan]
 
 
 def _medians(logs: _Numbers, rounds: NDArray[np.generic]) -> _Numbers:

@@ -140,31 +140,31 @@ def compare_runs(
     ratio = math.exp(figure.middle)
     # A side of very few units leaves everything open.
     interval = Interval(math.exp(max(figure.middle - open_to, -100)), math.exp(min(figure.middle + open_to, 100)))
-    found = (
+    result = (
         f"{statistic} {percent(ratio)} ({percent(interval.low)} to {percent(interval.high)} at "
         f"{100 * confidence:.4g} %, {units} measured apart)"
     )
     verdict = verdict_of(ratio, interval, resolution, threshold)
     if verdict is not Verdict.UNCLEAR:
-        return say(verdict, found)
+        return say(verdict, result)
     ways = ["measure both in turns (--against)"] if in_turns else []
     ways += ["--runs 5"] if unit != "run" else [] if in_turns else ["add runs (--runs)"]
-    why = f"{found}; neither certain nor known to ±{100 * resolution:.4g} %"
+    why = f"{result}; neither certain nor known to ±{100 * resolution:.4g} %"
     return say(Verdict.UNCLEAR, f"{why}: {' or '.join(ways)}")
 
 
 def _units(sides: Sequence[Sequence[RunSamples]], values: Sequence[_Numbers]) -> tuple[str, list[list[_Numbers]]]:
     """Chooses the unit, and divides the samples of either side by it; ``values`` are those of all runs of a side."""
     runs = [np.repeat(np.arange(len(side)), [run.values.size for run in side]) for side in sides]
-    rounds = [_labels(one, [run.rounds for run in side]) for one, side in zip(runs, sides, strict=True)]
-    blocks = [_labels(one, [run.blocks for run in side]) for one, side in zip(runs, sides, strict=True)]
+    rounds = [_labels(numbers, [run.rounds for run in side]) for numbers, side in zip(runs, sides, strict=True)]
+    blocks = [_labels(numbers, [run.blocks for run in side]) for numbers, side in zip(runs, sides, strict=True)]
     counts = [len(side) for side in sides]
     if min(counts) >= 2 or max(counts) >= ROUNDS:
         unit, labels = "run", runs
-    elif min(one[-1] + 1 for one in rounds) >= ROUNDS:
+    elif min(numbers[-1] + 1 for numbers in rounds) >= ROUNDS:
         unit, labels = "round", rounds
     else:
-        unit, labels = "block", [one * min(_MAX_BLOCKS, one[-1] + 1) // (one[-1] + 1) for one in blocks]
+        unit, labels = "block", [block * min(_MAX_BLOCKS, block[-1] + 1) // (block[-1] + 1) for block in blocks]
     return unit, [np.split(all_, np.flatnonzero(np.diff(of)) + 1) for all_, of in zip(values, labels, strict=True)]
 
 
@@ -196,8 +196,8 @@ def _quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic:
 def _figure(pairs: _Numbers, confidence: float) -> _Figure:
     """Computes Welch's interval of the mean, by the mean of each unit over those of the other side."""
     means = [pairs.mean(axis=1), pairs.mean(axis=0)]
-    sizes = np.array([one.size for one in means])
-    variances = np.array([float(np.var(one, ddof=1)) if one.size > 1 else math.nan for one in means])
+    sizes = np.array([mean.size for mean in means])
+    variances = np.array([float(np.var(mean, ddof=1)) if mean.size > 1 else math.nan for mean in means])
     # A single unit is assumed to vary as those of the other side, with their degrees of freedom.
     variances[np.isnan(variances)] = np.nanmax(variances)
     parts = variances / sizes

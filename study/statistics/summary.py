@@ -168,7 +168,7 @@ def summarize(
     count = numbers.size
     of_median = bootstrap(numbers, "median", blocks=labels, differ=differ, seed=seed)
     of_mean = bootstrap(numbers, "mean", blocks=labels, differ=differ, seed=seed)
-    q1, q3 = (float(one) for one in np.quantile(numbers, [0.25, 0.75]))
+    q1, q3 = (float(quartile) for quartile in np.quantile(numbers, [0.25, 0.75]))
     enough = {name: level for name, level in QUANTILES.items() if count >= fewest_samples(name)}
     return Summary(
         count=count,

@@ -43,14 +43,14 @@ class RawSample(NamedTuple):
 def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[Sample]:
     """Divides samples into segments; without a relation those of the device stay unknown."""
     begins, deviation = [math.nan] * len(raws), math.nan
-    timed = [place for place, raw in enumerate(raws) if raw.device_begin >= 0 and raw.awake >= 0]
+    timed = [index for index, raw in enumerate(raws) if raw.device_begin >= 0 and raw.awake >= 0]
     if relation is not None and timed:
         deviation = float(relation.deviation_ns)
         # As near as the clocks are at all: half a wrap is seconds at least.
-        near = [raws[place].awake for place in timed]
-        host = relation.host_ns([raws[place].device_begin for place in timed], near)
-        for place, when in zip(timed, (host + relation.base_ns).tolist(), strict=True):
-            begins[place] = when
+        near = [raws[index].awake for index in timed]
+        host = relation.host_ns([raws[index].device_begin for index in timed], near)
+        for index, when in zip(timed, (host + relation.base_ns).tolist(), strict=True):
+            begins[index] = when
     return [_resolve(raw, relation, deviation, began) for raw, began in zip(raws, begins, strict=True)]
 
 

@@ -120,13 +120,13 @@ class KernelWorkload(Workload):
             # Bindings that the kernel also declares are passed by descriptor, too.
             places = [parameter.binding.binding for parameter in kernel.parameters]
             declared = [
-                view_as_declared(arrays[place], parameter.dtype)
-                for place, parameter in zip(places, kernel.parameters, strict=True)
+                view_as_declared(arrays[index], parameter.dtype)
+                for index, parameter in zip(places, kernel.parameters, strict=True)
             ]
             self._dispatch = kernel.prepare(*declared, groups=groups, push=push + rest)
             self._rotation = [
                 (
-                    tuple(buffers[place] for place in places),
+                    tuple(buffers[index] for index in places),
                     b"".join(_ADDRESS.pack(buffer.device_address) for buffer in buffers) + rest,
                 )
                 for buffers in self._bindings.ranges
@@ -151,10 +151,10 @@ class KernelWorkload(Workload):
         depth = settings["in_flight"]
         for index in range(depth):
             queue = self._queues[index % len(self._queues)]
-            for place in range(per):
+            for position in range(per):
                 # A span costs time itself: only the first and the last command buffer of a queue's work have one.
-                first = place == 0 and index < len(self._queues)
-                last = place == per - 1 and index >= depth - len(self._queues)
+                first = position == 0 and index < len(self._queues)
+                last = position == per - 1 and index >= depth - len(self._queues)
                 timing: Any = False
                 if self._timed and (first or last or settings["timestamps"] == "each"):
                     timing = "span" if settings["timestamps"] == "span" else True
@@ -356,7 +356,7 @@ class KernelWorkload(Workload):
         parameters = self._kernel.parameters
         # It is unknown what a kernel does with an address.
         places = range(len(self._bindings.values))
-        self._bindings.read(place for place in places if self._addresses or parameters[place].written)
+        self._bindings.read(index for index in places if self._addresses or parameters[index].written)
 
     def results(self) -> tuple[np.ndarray, ...]:
         return self._bindings.results()

@@ -40,8 +40,8 @@ class KernelBindings(Closing):
         self._wholes: list[Buffer] = []
         try:
             described, blocks = bindings_in_order(settings, code, name, device.profile.limits)
-            given = make_arrays(described, settings["dtype"], context.folder, context.seed, blocks)
-            brought = bring(device, given, code, settings["entry_point"])
+            arrays = make_arrays(described, settings["dtype"], context.folder, context.seed, blocks)
+            brought = bring(device, arrays, code, settings["entry_point"])
             self.values = [value for value, _ in brought]
             self._inputs = [data for _, data in brought]
             if settings["ranges"] > 1 and self.values:
@@ -71,11 +71,11 @@ class KernelBindings(Closing):
         hal.compute_queue.wait_idle()
         self.ranges = list(zip(*columns, strict=True))
 
-    def buffers(self, what: str) -> list[DeviceArray]:
-        """Returns the values as buffers. InvalidArgumentError: one is not a buffer, and has no ``what``."""
+    def buffers(self, feature: str) -> list[DeviceArray]:
+        """Returns the values as buffers. InvalidArgumentError: one is not a buffer, and has no ``feature``."""
         arrays = [value for value in self.values if isinstance(value, DeviceArray)]
         if len(arrays) < len(self.values):
-            raise InvalidArgumentError(f"{self._name}: images and samplers have no {what}; bind them")
+            raise InvalidArgumentError(f"{self._name}: images and samplers have no {feature}; bind them")
         return arrays
 
     @property
@@ -85,9 +85,9 @@ class KernelBindings(Closing):
 
     def declare(self, parameters: Iterable[Parameter]) -> None:
         """Gives signless integers the sign that the kernel declares."""
-        for place, (value, parameter) in enumerate(zip(self.values, parameters, strict=False)):
+        for index, (value, parameter) in enumerate(zip(self.values, parameters, strict=False)):
             if isinstance(value, DeviceArray):
-                self.values[place] = view_as_declared(value, parameter.dtype)
+                self.values[index] = view_as_declared(value, parameter.dtype)
 
     def update(self) -> None:
         """Writes the inputs anew."""
@@ -96,8 +96,8 @@ class KernelBindings(Closing):
 
     def read(self, places: Iterable[int]) -> None:
         """Reads values back, which ``results`` returns as well."""
-        for place in places:
-            read_back(self._device, self.values[place], self._outputs[place])
+        for index in places:
+            read_back(self._device, self.values[index], self._outputs[index])
 
     def results(self) -> tuple[np.ndarray, ...]:
         """Returns the contents of all bindings, of shape ``(ranges, *shape)`` if they rotate through ranges."""
@@ -106,10 +106,10 @@ class KernelBindings(Closing):
             return tuple(out.copy() for out in self._outputs)
         columns = []
         for buffers, like in zip(zip(*self.ranges, strict=True), self._inputs, strict=True):
-            found = np.empty((len(buffers), *like.shape), like.dtype)
-            for row, buffer in zip(found, buffers, strict=True):
+            contents = np.empty((len(buffers), *like.shape), like.dtype)
+            for row, buffer in zip(contents, buffers, strict=True):
                 self._device.download(buffer, row)
-            columns.append(found)
+            columns.append(contents)
         return tuple(columns)
 
     def close(self) -> None:

@@ -77,19 +77,19 @@ def bindings_in_order(
     """Returns the descriptions of bindings in the order of a call, which places them by position and name, and the
     layouts of those that are blocks.
     """
-    given = settings["bindings"]
+    bindings = settings["bindings"]
     if settings["descriptors"] == "address" or not any(
-        isinstance(one, Mapping) and one.keys() & {"name", "block"} for one in given
+        isinstance(binding, Mapping) and binding.keys() & {"name", "block"} for binding in bindings
     ):
-        return list(given), []
+        return list(bindings), []
     parameters = parameters_of(reflect(code).entry_point(settings["entry_point"]), limits)
     named: dict[str, Any] = {}
-    for one in given:
-        if isinstance(one, Mapping) and "name" in one:
-            if one["name"] in named:
-                raise InvalidArgumentError(f"two bindings are named {one['name']}", location="bindings")
-            named[one["name"]] = one
-    unnamed = [one for one in given if not (isinstance(one, Mapping) and "name" in one)]
+    for binding in bindings:
+        if isinstance(binding, Mapping) and "name" in binding:
+            if binding["name"] in named:
+                raise InvalidArgumentError(f"two bindings are named {binding['name']}", location="bindings")
+            named[binding["name"]] = binding
+    unnamed = [binding for binding in bindings if not (isinstance(binding, Mapping) and "name" in binding)]
     placed, _ = Names(parameters, (), kernel).place(unnamed, None, named)
     return list(placed), [next(iter(parameter.binding.blocks), None) for parameter in parameters]
 
@@ -117,7 +117,7 @@ def push_values(value: object) -> Mapping[str, Any] | Sequence[Any] | None:
         return dict(value) or None
     if not isinstance(value, Sequence) or isinstance(value, str):
         return None
-    return [parse_value(one) if isinstance(one, str) else one for one in value] or None
+    return [parse_value(item) if isinstance(item, str) else item for item in value] or None
 
 
 def view_as_declared(array: DeviceArray, declared: np.dtype[np.generic] | None) -> DeviceArray:

@@ -21,16 +21,16 @@ _NOTHING = np.empty(0, np.uint8)
 
 
 def bring(
-    device: Device, given: Sequence[Given], code: bytes, entry_point: str | None
+    device: Device, values: Sequence[Given], code: bytes, entry_point: str | None
 ) -> list[tuple[KernelValue, np.ndarray]]:
     """Uploads values; returns each on the device, with its array on the host, which is empty for samplers."""
-    if all(isinstance(value, np.ndarray) for value in given):
-        return [(device.asarray(array), array) for array in given if isinstance(array, np.ndarray)]
+    if all(isinstance(value, np.ndarray) for value in values):
+        return [(device.asarray(array), array) for array in values if isinstance(array, np.ndarray)]
     entry = reflect(code).entry_point(entry_point)
     bindings = [binding for binding in entry.bindings for _ in range(binding.count)]
-    if len(bindings) != len(given):
-        raise InvalidArgumentError(f"expected a binding for each of {len(bindings)}, got {len(given)}")
-    return [_bring(device, value, bindings[i], f"bindings[{i}]") for i, value in enumerate(given)]
+    if len(bindings) != len(values):
+        raise InvalidArgumentError(f"expected a binding for each of {len(bindings)}, got {len(values)}")
+    return [_bring(device, value, bindings[i], f"bindings[{i}]") for i, value in enumerate(values)]
 
 
 def _bring(device: Device, value: Given, binding: Binding, where: str) -> tuple[KernelValue, np.ndarray]:

@@ -42,11 +42,11 @@ class ModuleWorkload(Workload):
         self._arguments: list[object] = []
         try:
             folder, texts = context.folder, list(settings["inputs"])
-            for index, one in enumerate(texts):
-                if isinstance(one, str):
-                    values: list[Any] = parse_values([with_folder(one, folder)])
+            for index, text in enumerate(texts):
+                if isinstance(text, str):
+                    values: list[Any] = parse_values([with_folder(text, folder)])
                 else:
-                    values = [make_array(one, "f32", folder, (context.seed, index), f"inputs[{index}]")]
+                    values = [make_array(text, "f32", folder, (context.seed, index), f"inputs[{index}]")]
                 self._arguments += [self.device.asarray(v) if isinstance(v, np.ndarray) else v for v in values]
         except BaseException:
             self.close()
@@ -62,16 +62,18 @@ class ModuleWorkload(Workload):
     @property
     def load(self) -> Load:
         """Programs' dispatches mostly have more workgroups than a processor has cores."""
-        nbytes = sum(one.nbytes for one in self._arguments if isinstance(one, DeviceArray))
+        nbytes = sum(argument.nbytes for argument in self._arguments if isinstance(argument, DeviceArray))
         return Load(_GROUPS, 64, nbytes)
 
     def _load(self) -> None:
         self._session.load(self._context.folder / str(self._settings["source"]), timeout=self._context.timeout)
         functions = self._session.functions()
-        names = [one.name for one in functions if "$" not in one.name]
+        names = [function.name for function in functions if "$" not in function.name]
         wanted = self._settings["function"]
         if wanted is not None:
-            meant = [one.name for one in functions if wanted in (one.name, one.name.partition(".")[2])]
+            meant = [
+                function.name for function in functions if wanted in (function.name, function.name.partition(".")[2])
+            ]
             self._function = self._session.lookup(meant[0] if meant else str(wanted))
         elif len(names) == 1:
             self._function = self._session.lookup(names[0])
@@ -99,9 +101,9 @@ class ModuleWorkload(Workload):
         done = -1
         if self._settings["read"]:
             for result in results:
-                for one in result if isinstance(result, tuple) else (result,):
-                    if isinstance(one, DeviceArray):
-                        one.numpy()
+                for output in result if isinstance(result, tuple) else (result,):
+                    if isinstance(output, DeviceArray):
+                        output.numpy()
             done = monotonic_ns()
         preemptions, cpu = self._context.usage_since(before)
         return RawSample(

@@ -46,7 +46,7 @@ def _device_signal(settings: Mapping[str, Any], context: WorkloadContext) -> Wor
             'a signal by the device has one waiter, with wait "host", "thread", "poll" or "look"; '
             f"got {settings['waiters']} with {settings['wait']!r}"
         )
-    defaults = {one.name: one.default for one in KINDS["kernel"].settings}
+    defaults = {setting.name: setting.default for setting in KINDS["kernel"].settings}
     waits = {name: settings[name] for name in ("wait", "look")}
     return KernelWorkload(
         {**defaults, "source": "builtin:builtin/empty", "groups": 1, "cache": "hot", **waits}, context

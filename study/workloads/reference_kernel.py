@@ -166,10 +166,12 @@ class ReferenceKernel(Closing):
         return Reading(started, taken, self._described(rounds))
 
     def _described(self, rounds: int) -> str:
-        what = "execute" if self._execute else "total"
+        measured = "execute" if self._execute else "total"
         how = self._load.wait + (f" {self._load.look:g}" if self._load.wait == "look" else "")
         size = f"{self._groups}x{self._local_size}, {_ELEMENT * self._elements} B"
-        return f"{size}, {rounds} rounds, {what}, {how}" if rounds else f"{size}, {WITHOUT_ROUNDS}, {what}, {how}"
+        return (
+            f"{size}, {rounds} rounds, {measured}, {how}" if rounds else f"{size}, {WITHOUT_ROUNDS}, {measured}, {how}"
+        )
 
     def changed(self, limit: float) -> bool:
         """Whether the last readings differ from most of the run's by more than ``limit``, a fraction, and by more than

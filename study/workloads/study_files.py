@@ -106,11 +106,11 @@ class StudyFiles:
             with reading_errors(path):
                 content = path.read_bytes()
         if content is None:
-            found = str(path.absolute())
+            copied = str(path.absolute())
         else:
-            found = self._place(point, name, role)
-            self.contents[found] = content
-        return self._remember(point, name, found, file)
+            copied = self._place(point, name, role)
+            self.contents[copied] = content
+        return self._remember(point, name, copied, file)
 
     def _compile(self, point: Point, source: str, minor: int) -> tuple[str, KeptFile]:
         minor, settings = min(minor, _MAX_MINOR), point.settings
@@ -120,7 +120,7 @@ class StudyFiles:
             return known
         kept = self._kept(point)
         if kept is not None and kept.origin:
-            names = [_compiled_name(source, settings, each) for each in range(minor, -1, -1)]
+            names = [_compiled_name(source, settings, older) for older in range(minor, -1, -1)]
             file = next((kept.files[name] for name in names if name in kept.files), None)
             if file is None or file.content is None:
                 raise _not_kept(key, kept)
@@ -128,24 +128,24 @@ class StudyFiles:
         else:
             content, stem = kernel_code(settings, self._study.folder_of(point), minor)
             file = KeptFile.of(key, content, "kernel")
-        found = f"{_prefix(point)}compiled/{len(self._taken)}/{stem}.spv"
-        self.contents[found] = content
-        return self._remember(point, key, found, file)
+        copied = f"{_prefix(point)}compiled/{len(self._taken)}/{stem}.spv"
+        self.contents[copied] = content
+        return self._remember(point, key, copied, file)
 
-    def _remember(self, point: Point, name: str, found: str, file: KeptFile) -> tuple[str, KeptFile]:
+    def _remember(self, point: Point, name: str, copied: str, file: KeptFile) -> tuple[str, KeptFile]:
         if point.is_against:
             file = replace(file, name=AGAINST + file.name)
-        self._taken[point.is_against, name] = (found, file)
-        return found, file
+        self._taken[point.is_against, name] = (copied, file)
+        return copied, file
 
     def _place(self, point: Point, name: str, role: str) -> str:
         path = PurePath(name)
         if role == "module":
             path = path.with_suffix(".vmfb")  # a program's, which was compiled
         inside = not path.is_absolute() and ".." not in path.parts and path.parts[:1] not in _OWN_FOLDERS
-        found = _prefix(point) + path.as_posix()
-        if inside and found not in self.contents:
-            return found
+        copied = _prefix(point) + path.as_posix()
+        if inside and copied not in self.contents:
+            return copied
         return f"{_prefix(point)}outside/{len(self._taken)}/{path.name}"
 
 

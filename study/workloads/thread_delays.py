@@ -46,12 +46,12 @@ class ThreadDelays(Closing):
 
     def read(self) -> ThreadTimes:
         """Nanoseconds of waiting and running by thread; empty where the system does not tell."""
-        found = {}
+        times = {}
         for name, file in self._files.items():
             with contextlib.suppress(OSError, ValueError, IndexError):  # ended in between
                 ran, waited = os.pread(file, 64, 0).split()[:2]
-                found[name] = int(waited), int(ran)
-        return found
+                times[name] = int(waited), int(ran)
+        return times
 
     def close(self) -> None:
         while self._files:

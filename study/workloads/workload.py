@@ -42,13 +42,13 @@ class DevicePool(Closing):
         if self._asked:
             wanted = replace(wanted, **self._asked)  # type: ignore[arg-type]  # switches
         key = (uri, wanted)
-        found = self._devices.get(key)
-        if found is not None and (found.is_closed or found.hal.lost is not None):
-            found.close()
-            found = None
-        if found is None:
-            found = self._devices[key] = self.open_new(uri, wanted)
-        return found
+        device = self._devices.get(key)
+        if device is not None and (device.is_closed or device.hal.lost is not None):
+            device.close()
+            device = None
+        if device is None:
+            device = self._devices[key] = self.open_new(uri, wanted)
+        return device
 
     def open_new(self, uri: str, options: PlanOptions | None = None, *, persistent_cache: bool = False) -> Device:
         """Opens a separate device, which the caller closes."""

@@ -220,10 +220,10 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from .side import side_study
     from .study import without_twins
 
-    given = list(given_options(ctx))
+    on_line = list(given_options(ctx))
     has_other = options["against"] is not None or options["against_rev"] is not None
     two_sided = has_other or wants_processes(options)
-    _check_sides(options, given, two_sided)
+    _check_sides(options, on_line, two_sided)
     gate = Gate()
     if two_sided:
         gate = Gate(**fields_of(Gate, options) | {"measure": options["measure"] or "headline"})
@@ -240,17 +240,17 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         check_perfetto()  # before a long run, not after it
     if options["subtract_baseline"] and not options["baseline"]:
         raise usage_error("--subtract-baseline needs the baseline; leave --no-baseline out")
-    if two_sided and "baseline" not in {each.name for each in given}:
+    if two_sided and "baseline" not in {binding.name for binding in on_line}:
         options["baseline"] = options["subtract_baseline"]
     if options["capture"] is not None:
-        _capture(file, options, given, two_sided)
+        _capture(file, options, on_line, two_sided)
         return
     with contextlib.ExitStack() as stack:
-        described = side_study(file, options, given)
+        described = side_study(file, options, on_line)
         if two_sided:
             described = without_twins(described)
         if has_other:
-            described = stack.enter_context(with_other_side(described, file, options, given, bench.params, gate))
+            described = stack.enter_context(with_other_side(described, file, options, on_line, bench.params, gate))
         described = with_processes(described, options, gate)
         kept = options["out"] is not None
         folder = options["out"]
@@ -279,12 +279,13 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
             profiles = {}
             written = options["html"] is not None or options["trace"] is not None
             if options["profile"] and (written or not options["as_json"]):
-                for one in results.points:
-                    if one.count:
-                        profiles[one.point.index] = _profile(described, one.point, options["validation"])
+                for result in results.points:
+                    if result.count:
+                        profiles[result.point.index] = _profile(described, result.point, options["validation"])
                         if not options["as_json"]:
-                            put(f"\n{printable(one.point.label)}: {_PROFILED} samples more, with every dispatch timed")
-                            put(profiles[one.point.index].table())
+                            label = printable(result.point.label)
+                            put(f"\n{label}: {_PROFILED} samples more, with every dispatch timed")
+                            put(profiles[result.point.index].table())
             if options["html"] is not None:
                 from ...study.report.page import write_report
 
@@ -302,7 +303,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     ctx.exit(status)
 
 
-def _capture(file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], two_sided: bool) -> None:
+def _capture(file: Path, options: Mapping[str, Any], on_line: Sequence[click.Parameter], two_sided: bool) -> None:
     from ...study.runs.capture import RenderDoc, capture_sample
     from ...study.runs.runner import default_devices
     from .side import side_study
@@ -311,20 +312,20 @@ def _capture(file: Path, options: Mapping[str, Any], given: Sequence[click.Param
         raise usage_error("--capture is of one version; leave the other one out")
     renderdoc = RenderDoc()  # before Vulkan
     with usage("--capture"):
-        described = replace(side_study(file, options, given), baseline=False)
+        described = replace(side_study(file, options, on_line), baseline=False)
         device = options["device"] or default_devices()[0]
         capture_sample(described, renderdoc, options["capture"], device, validation=options["validation"])
     note(printable(f"captured: {options['capture']}"))
 
 
-def _check_sides(options: Mapping[str, Any], given: Sequence[click.Parameter], two_sided: bool) -> None:
+def _check_sides(options: Mapping[str, Any], on_line: Sequence[click.Parameter], two_sided: bool) -> None:
     if options["against"] is not None and options["against_rev"] is not None:
         raise usage_error("--against and --against-rev are each the other version; give one of them")
     if options["build"] is not None and options["against_rev"] is None:
         raise usage_error("--build is for --against-rev REV")
     if options["out"] is None and (options["continue_noisy"] or options["more_time"] is not None):
         raise usage_error("--continue and --more-time go on with results that are kept: give their folder, --out DIR")
-    for parameter in given:
+    for parameter in on_line:
         if not two_sided and parameter.name in Gate.__annotations__ and parameter.name not in ("measure", "as_json"):
             raise usage_error(f"{parameter.opts[0]} is for verdicts; say what to compare with: --against OLD")
 
@@ -352,9 +353,9 @@ def _check_usage(results: Results) -> None:
     """Settings that the kernel or program does not take are wrong usage here, as they come from the command line."""
     from ...study.results.storage.records import PointStatus
 
-    points = [one for one in results.points if not one.point.is_baseline]
-    found = [_WRONG_USAGE.match(one.reason) for one in points if one.status is PointStatus.FAILED]
-    if found and len(found) == len(points) and all(found) and found[0] is not None:
-        said = found[0].group("side") + found[0].group("said")
+    points = [result for result in results.points if not result.point.is_baseline]
+    matches = [_WRONG_USAGE.match(point.reason) for point in points if point.status is PointStatus.FAILED]
+    if matches and len(matches) == len(points) and all(matches) and matches[0] is not None:
+        said = matches[0].group("side") + matches[0].group("said")
         hint = ": give each as --input VALUE" if re.search(r" takes \d+ arguments?, got \d+$", said) else ""
         raise usage_error(said + hint)

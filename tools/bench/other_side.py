@@ -38,7 +38,7 @@ def with_other_side(
     new: Study,
     file: Path,
     options: Mapping[str, Any],
-    given: Sequence[click.Parameter],
+    on_line: Sequence[click.Parameter],
     parameters: Sequence[Any],
     gate: Gate,
 ) -> Iterator[Study]:
@@ -52,13 +52,13 @@ def with_other_side(
     """
     if options["against_rev"] is not None:
         with revision(file, options["against_rev"], options["build"]) as at:
-            yield _against(new, _at_revision(at, file, options, given, new.name), options, gate)
+            yield _against(new, _at_revision(at, file, options, on_line, new.name), options, gate)
         return
-    found = None if is_program(options["against"]) else results_at(options["against"], options["baselines"])
-    if found is not None:
-        old = read_results(found)
+    folder = None if is_program(options["against"]) else results_at(options["against"], options["baselines"])
+    if folder is not None:
+        old = read_results(folder)
     else:
-        old = _program(file, options, given, side_options(parameters), new.name)
+        old = _program(file, options, on_line, side_options(parameters), new.name)
     yield _against(new, old, options, gate)
 
 
@@ -85,7 +85,7 @@ def _measuring_total(study: Study) -> Study:
 
 
 def _program(
-    file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], sides: list[click.Parameter], name: str
+    file: Path, options: Mapping[str, Any], on_line: Sequence[click.Parameter], sides: list[click.Parameter], name: str
 ) -> Study:
     """Makes the study of ``'OLD [OPTIONS]'``."""
     text = options["against"]
@@ -97,13 +97,19 @@ def _program(
         raise usage_error(
             f"--against {shown(text)}: {old} is no file, no folder with results and no baseline (in {folder}: {known})"
         )
-    has = {each.name for each in theirs}
+    has = {parameter.name for parameter in theirs}
     if named is not None:
         # A macro or a language of the new side may be none of the other's.
         if language_of(old) is not None and "language" not in has:
             values["language"] = None
         if file_kind(old, values["language"]) is not FileKind.SOURCE:
-            values.update({each: None if each == "language" else () for each in SOURCE_OPTIONS if each not in has})
+            values.update(
+                {
+                    parameter: None if parameter == "language" else ()
+                    for parameter in SOURCE_OPTIONS
+                    if parameter not in has
+                }
+            )
     return side_study(old, values, theirs, name)
 
 
@@ -123,13 +129,13 @@ def _parse(
         context = command.make_context("--against", words)
     except click.UsageError as error:
         raise usage_error(f"--against {shown(text)}: {error.format_message()}") from None
-    given = [each for each in given_options(context) if each is not argument]
+    on_line = [each for each in given_options(context) if each is not argument]
     values = dict(options)
-    for parameter in given:
+    for parameter in on_line:
         name = str(parameter.name)
         value = context.params[name]
         values[name] = _merged(options[name], value) if name in _KEYED else value
-    return context.params["file"], values, given
+    return context.params["file"], values, on_line
 
 
 def _merged(new: Sequence[str], old: Sequence[str]) -> Sequence[str]:
@@ -147,7 +153,7 @@ def _merged(new: Sequence[str], old: Sequence[str]) -> Sequence[str]:
 
 
 def _at_revision(
-    at: Revision, file: Path, options: Mapping[str, Any], given: Sequence[click.Parameter], name: str
+    at: Revision, file: Path, options: Mapping[str, Any], on_line: Sequence[click.Parameter], name: str
 ) -> Study:
     """Makes the study of the file at a revision. Names are relative to the worktree, so that they are equal in the next
     run.
@@ -172,7 +178,7 @@ def _at_revision(
     for option in ("bindings", "inputs"):
         values[option] = tuple(_input_at(at, text) for text in options[option])
     values["parameters"] = tuple(_parameters_at(at, text) for text in options["parameters"])
-    study = side_study(old, values, given, name)
+    study = side_study(old, values, on_line, name)
     targets = tuple(_relative(target, at.root) for target in study.targets)
     kept = study.kept
     if kept is not None:
@@ -186,14 +192,14 @@ def _at_revision(
 def _input_at(at: Revision, text: str) -> str:
     """Replaces the file of an input by that of the revision, if the revision has it."""
     head, sign, name = text.partition("@")
-    found = at.path(Path(name)) if sign else None
-    return f"{head}@{found}" if found is not None and found.is_file() else text
+    input_file = at.path(Path(name)) if sign else None
+    return f"{head}@{input_file}" if input_file is not None and input_file.is_file() else text
 
 
 def _parameters_at(at: Revision, text: str) -> str:
     scope, equals, name = text.rpartition("=")
-    found = at.path(Path(name))
-    return f"{scope}{equals}{found}" if found is not None and found.is_file() else text
+    parameter_file = at.path(Path(name))
+    return f"{scope}{equals}{parameter_file}" if parameter_file is not None and parameter_file.is_file() else text
 
 
 def _relative(target: Target, root: Path) -> Target:

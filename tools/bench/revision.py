@@ -67,10 +67,10 @@ def revision(file: Path, name: str, build: str | None) -> Iterator[Revision]:
         root = home.resolve() / "tree"
         try:
             _git(repository, "worktree", "add", "--detach", "--quiet", str(root), commit)
-            found = Revision(root, repository, commit[:12])
+            worktree = Revision(root, repository, commit[:12])
             if build is not None:
-                _build(build, found, name)
-            yield found
+                _build(build, worktree, name)
+            yield worktree
         finally:
             lock.close()
             _remove(repository, root)

@@ -27,8 +27,8 @@ _KERNEL_OPTIONS: Final = (*SOURCE_OPTIONS, "bindings", "size", "pushes", "specs"
 _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
 
 
-def side_study(file: Path, options: Mapping[str, Any], given: Iterable[click.Parameter], name: str = "") -> Study:
-    """Makes the study of a file, with a target of this name or the file's. ``given`` are the options that the file must
+def side_study(file: Path, options: Mapping[str, Any], on_line: Iterable[click.Parameter], name: str = "") -> Study:
+    """Makes the study of a file, with a target of this name or the file's. ``on_line`` are options that the file must
     accept.
     """
     kind = file_kind(file, options["language"])
@@ -36,7 +36,7 @@ def side_study(file: Path, options: Mapping[str, Any], given: Iterable[click.Par
         raise UnimplementedError(
             f"{file} is a {kind.value}; expected a compiled program, or a kernel in SPIR-V or as source"
         )
-    _reject(given, file, kind)
+    _reject(on_line, file, kind)
     with usage("--axis"):
         axes = tuple(parse_axis(text) for text in options["axes"])
     with usage("--set"):
@@ -62,15 +62,15 @@ def side_study(file: Path, options: Mapping[str, Any], given: Iterable[click.Par
 def side_options(parameters: Iterable[click.Parameter]) -> list[click.Parameter]:
     """Returns the options in which the sides may differ."""
     names = {*_KERNEL_OPTIONS, *_MODULE_OPTIONS, *_settings(FileKind.SOURCE), *_settings(FileKind.MODULE)}
-    return [each for each in parameters if each.name in names]
+    return [parameter for parameter in parameters if parameter.name in names]
 
 
-def _reject(given: Iterable[click.Parameter], file: Path, kind: FileKind) -> None:
+def _reject(on_line: Iterable[click.Parameter], file: Path, kind: FileKind) -> None:
     """Refuses options for the other kind of file."""
     is_module = kind in _MODULES
     refused = {*_settings(FileKind.SOURCE if is_module else FileKind.MODULE)}.difference(_settings(kind))
     refused |= {*_KERNEL_OPTIONS, "cold", "subtract_baseline"} if is_module else {*_MODULE_OPTIONS, "profile"}
-    for parameter in given:
+    for parameter in on_line:
         if parameter.name in refused:
             others = "kernels" if is_module else "modules"
             raise usage_error(f"{parameter.opts[0]} is of {others}, and {file} is a {kind.value}")

@@ -118,7 +118,7 @@ def _measure(options: BenchOptions, is_module: bool) -> str | None:
     if options.measure is not None or is_module:
         return options.measure
     values = {name: [value] for name, value in options.settings.items()}
-    values |= {name: list(each) for axis in options.axes for name, each in axis.columns.items()}
+    values |= {name: list(column) for axis in options.axes for name, column in axis.columns.items()}
     untimed = "none" in values.get("timestamps", ()) or "kernel" in values.get("calls", ())
     return "device" if untimed else None
 
@@ -212,7 +212,7 @@ def _groups(text: str) -> str | list[str | int]:
 def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
     """Describes each binding: as given, or as ``--size`` elements of random data."""
     slots = Slots(entry)
-    given: dict[int, object] = {}
+    described: dict[int, object] = {}
     size_varies = _varies(options, "size")
     for text in options.bindings:
         key, value = split_key("--binding", text, "0=4xf32=1,2,3,4")
@@ -220,14 +220,14 @@ def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
         is_sampler = first.partition(":")[0].strip() == "sampler"
         arguments = [] if is_sampler else parse_buffers("--binding", [f"{key.text}={first}"])
         slot = slots.find(key, "--binding")
-        if slot.index in given:
+        if slot.index in described:
             raise usage_error(f"--binding {key.text}: {slot.label} is given twice")
-        given[slot.index] = value.strip()
+        described[slot.index] = value.strip()
         for argument in arguments:
             if isinstance(argument, BlockArgument) and not value.strip().startswith("$"):
                 zeros = _default(slot.binding, argument.count or options.size, size_varies and argument.count is None)
-                given[slot.index] = zeros if argument.value is None else {"block": argument.value}
-    return [given.get(slot.index) or _default(slot.binding, options.size, size_varies) for slot in slots.slots]
+                described[slot.index] = zeros if argument.value is None else {"block": argument.value}
+    return [described.get(slot.index) or _default(slot.binding, options.size, size_varies) for slot in slots.slots]
 
 
 def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object] | str:
@@ -247,8 +247,10 @@ def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object
         return {"shape": [*layers, *[side] * axes], "format": ImageFormat.parse(name).name, "init": init}
     last = tail(binding.members)
     if last is not None and (element is None or element.dtype is None):  # structures: bytes
-        each = last.array_stride or 1
-        length: object = f"${binding.fixed_size} + {each} * size" if size_varies else binding.fixed_size + each * size
+        stride = last.array_stride or 1
+        length: object = (
+            f"${binding.fixed_size} + {stride} * size" if size_varies else binding.fixed_size + stride * size
+        )
         return {"shape": [length], "dtype": "u8", "init": "zeros"}
     if element is None or element.dtype is None:
         return {"shape": [max(4, binding.fixed_size)], "dtype": "u8", "init": "zeros"}
@@ -317,8 +319,8 @@ def _plain(value: object) -> object:
 def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str, object]:
     """Bindings in the order of their addresses, and the words after these in the push constants."""
     texts = options.bindings
-    given = [text.partition("=") for text in texts]
-    firsts = [f"{key}{sign}{_at_first(options, value.strip(), '--binding')}" for key, sign, value in given]
+    keyed = [text.partition("=") for text in texts]
+    firsts = [f"{key}{sign}{_at_first(options, value.strip(), '--binding')}" for key, sign, value in keyed]
     if entry.bindings:
         raise usage_error(
             f"--descriptors address is for kernels that take addresses as their first push constants; {name} "
@@ -359,4 +361,4 @@ def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str
                 f"--push {shorten(key)}={shorten(text)}: expected an unsigned 32-bit number behind the addresses"
             )
         words.append(text if text.startswith("$") else int(text))
-    return {"bindings": [value.strip() for _, _, value in given], "push": words}
+    return {"bindings": [value.strip() for _, _, value in keyed], "push": words}

@@ -50,8 +50,8 @@ def read_results(folder: Path) -> Study:
 
 def read_side(text: str, baselines: Path, read_study: Callable[[str], Study]) -> Study:
     """Reads the study that a text names: a file, results in a folder, a baseline, or a study that comes with pumice."""
-    found = None if is_program(text) else results_at(text, baselines)
-    return read_study(text) if found is None else read_results(found)
+    folder = None if is_program(text) else results_at(text, baselines)
+    return read_study(text) if folder is None else read_results(folder)
 
 
 def against(
@@ -103,17 +103,17 @@ def _check_work(study: Study, results: str, ways: str) -> None:
     from ...study.definition.expansion import expand
 
     points = expand(study, study.devices or ("vulkan",))
-    found = []
+    unequal = []
     for new in points:
         if new.against is not None:
             works = (_work(points[new.against]), _work(new))
             fewer, more = sorted(works, key=Counter.total)
             if fewer - more:  # a side may have more bindings, such as those of intermediate results
-                old_alone, new_alone = (", ".join(one - two) or "-" for one, two in (works, works[::-1]))
-                found.append(f"{new.label}: {old_alone} on the old side, {new_alone} on the new side")
-    if found:
-        rest = f", and {len(found) - 1} more points" if found[1:] else ""
-        raise usage_error(f"the sides do unequal work, as {results} are of another size: {found[0]}{rest}; {ways}")
+                old_alone, new_alone = (", ".join(work - two) or "-" for work, two in (works, works[::-1]))
+                unequal.append(f"{new.label}: {old_alone} on the old side, {new_alone} on the new side")
+    if unequal:
+        rest = f", and {len(unequal) - 1} more points" if unequal[1:] else ""
+        raise usage_error(f"the sides do unequal work, as {results} are of another size: {unequal[0]}{rest}; {ways}")
 
 
 def _work(point: Point) -> Counter[str]:
@@ -124,8 +124,10 @@ def _work(point: Point) -> Counter[str]:
     from ...study.definition.inputs import described_type
 
     settings = point.settings
-    arrays = [one for name in ("bindings", "inputs") if isinstance(each := settings.get(name), list) for one in each]
-    work = Counter(text for one in arrays if (text := described_type(one)) is not None)
+    arrays = [
+        array for name in ("bindings", "inputs") if isinstance(listed := settings.get(name), list) for array in listed
+    ]
+    work = Counter(text for array in arrays if (text := described_type(array)) is not None)
     work[f"samples of {dispatches_of(settings)}"] += 1
     if "bytes" in settings:
         work[f"{settings['bytes']} bytes"] += 1

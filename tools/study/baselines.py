@@ -78,7 +78,7 @@ def save_measured(
         return
     note(printable(f"saved as {name}: {save_baseline(results, baselines, name)}"))
     with Results.open(results) as saved:
-        points = [one.point for one in saved.points if one.status is PointStatus.NOISY]
+        points = [point.point for point in saved.points if point.status is PointStatus.NOISY]
     noisy = ", ".join(point.label for point in points if not point.is_against)
     if noisy:
         how = "the same command with --continue --more-time S" if kept else "--set time_limit=S"

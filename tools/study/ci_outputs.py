@@ -39,27 +39,27 @@ def write_markdown(judged: Judgement, path: Path) -> None:
 def markdown(judged: Judgement) -> str:
     """Returns a heading with the verdict, a table of the points, the worst first, and the reasons of unclear points."""
     order = list(Outcome)
-    points = sorted(judged.points, key=lambda one: order.index(one.outcome))
+    points = sorted(judged.points, key=lambda judged_point: order.index(judged_point.outcome))
     rows = []
-    for one in points:
-        times = (_cell(time_text(ns)) for ns in _times(judged, one))
-        rows.append((_MARKS[one.outcome], _cell(one.label), one.verdict, *times, one.ratio, one.interval))
+    for point in points:
+        times = (_cell(time_text(ns)) for ns in _times(judged, point))
+        rows.append((_MARKS[point.outcome], _cell(point.label), point.verdict, *times, point.ratio, point.interval))
     headers = ("", "point", "verdict", "old", "new", "ratio", "interval")
     table = tabulate(rows, headers=headers, tablefmt="github", disable_numparse=True)
     lines = [f"### {_cell(judged.summary)}", "", table, ""]
-    lines += [f"- {_cell(one.label)}: {_cell(one.reason)}" for one in points if one.outcome is Outcome.UNCLEAR]
+    lines += [f"- {_cell(point.label)}: {_cell(point.reason)}" for point in points if point.outcome is Outcome.UNCLEAR]
     notes = [f"- {_cell(text)}" for text in (*judged.comparison.unpaired, *judged.comparison.notes)]
     if notes:
         lines += ["", "They differ:", "", *notes]
     return "\n".join(lines).rstrip() + "\n\n"
 
 
-def _times(judged: Judgement, one: JudgedPoint) -> list[float | None]:
+def _times(judged: Judgement, judged_point: JudgedPoint) -> list[float | None]:
     """Returns the compared statistic of either side, in nanoseconds per dispatch."""
-    found = judged.comparison
-    values = [side.per_dispatch(found.measure) for side in (one.point.a, one.point.b)]
-    known = [each[~np.isnan(each)] for each in values]
-    return [float(np.quantile(each, STATISTICS[found.statistic])) if each.size else None for each in known]
+    comparison = judged.comparison
+    values = [side.per_dispatch(comparison.measure) for side in (judged_point.point.a, judged_point.point.b)]
+    known = [value[~np.isnan(value)] for value in values]
+    return [float(np.quantile(point, STATISTICS[comparison.statistic])) if point.size else None for point in known]
 
 
 def _cell(text: str) -> str:
@@ -80,16 +80,18 @@ def write_junit(judged: Judgement, path: Path) -> None:
     from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 
     suite = TestSuite("pumice")
-    for one in judged.points:
-        _, ns = _times(judged, one)
-        case = TestCase(printable(one.label), f"pumice.{printable(one.point.b.point.target)}", (ns or 0.0) / 1e9)
-        reason = printable(one.reason)
-        fails = judged.fails(one)
+    for compared in judged.points:
+        _, ns = _times(judged, compared)
+        case = TestCase(
+            printable(compared.label), f"pumice.{printable(compared.point.b.point.target)}", (ns or 0.0) / 1e9
+        )
+        reason = printable(compared.reason)
+        fails = judged.fails(compared)
         result: Failure | Skipped | None = None
         if fails:
-            result = Failure(reason, one.verdict)
-        elif one.outcome is not Outcome.PASSED:
-            result = Skipped(reason, one.verdict)
+            result = Failure(reason, compared.verdict)
+        elif compared.outcome is not Outcome.PASSED:
+            result = Skipped(reason, compared.verdict)
         if result is not None:
             result.text = reason  # GitLab shows the text, others the message
             case.result = [result]
@@ -115,20 +117,22 @@ def write_annotations(judged: Judgement) -> None:
 def workflow_commands(judged: Judgement) -> Iterator[str]:
     """Yields the workflow commands; the last one of a level says how many more there are."""
     levels: dict[str, list[JudgedPoint]] = {"error": [], "warning": [], "notice": []}
-    for one in judged.points:
-        if judged.fails(one):
-            levels["error"].append(one)
-        elif one.outcome in (Outcome.SLOWER, Outcome.UNCLEAR):
-            levels["warning"].append(one)
-        elif one.verdict == "FASTER":
-            levels["notice"].append(one)
+    for compared in judged.points:
+        if judged.fails(compared):
+            levels["error"].append(compared)
+        elif compared.outcome in (Outcome.SLOWER, Outcome.UNCLEAR):
+            levels["warning"].append(compared)
+        elif compared.verdict == "FASTER":
+            levels["notice"].append(compared)
     for level, points in levels.items():
         room = _MAX_ANNOTATIONS - (level == "notice")  # the summary is a notice too
         shown = points if len(points) <= room else points[: room - 1]
-        for one in shown:
-            yield _command(level, f"{one.verdict}: {one.label}", one.reason, _source(one, judged.comparison.folder))
+        for point in shown:
+            yield _command(
+                level, f"{point.verdict}: {point.label}", point.reason, _source(point, judged.comparison.folder)
+            )
         if len(points) > len(shown):
-            rest = ", ".join(one.label for one in points[len(shown) :])
+            rest = ", ".join(left_out.label for left_out in points[len(shown) :])
             yield _command(level, f"{len(points) - len(shown)} more", rest)
     yield _command("notice", "pumice", judged.summary)
 
@@ -147,11 +151,11 @@ def _escaped(text: str, more: str = "") -> str:
     return text
 
 
-def _source(one: JudgedPoint, folder: str) -> str:
+def _source(point: JudgedPoint, folder: str) -> str:
     """Returns the path of the kernel's or program's file relative to the repository that the workflow has checked out;
     "" if it is not in there. Studies name files relative to their folder.
     """
-    source = one.point.b.point.settings.get("source")
+    source = point.point.b.point.settings.get("source")
     root = Path(os.environ.get("GITHUB_WORKSPACE") or Path.cwd()).resolve()
     if not isinstance(source, str):
         return ""

@@ -56,7 +56,7 @@ def clocks_as_asked(
     profiles = [driver.profiles[index] for index in dict.fromkeys(driver.select(uri or None) for uri in uris)]
     with contextlib.ExitStack() as stack:
         with usage("--lock-clocks"):
-            found = stack.enter_context(locked_clocks(profiles, None if asked == _DEFAULT else int(asked)))
-        for profile, mhz in zip(profiles, found, strict=True):
+            locked = stack.enter_context(locked_clocks(profiles, None if asked == _DEFAULT else int(asked)))
+        for profile, mhz in zip(profiles, locked, strict=True):
             note(printable(f"the clock of {profile.name} is locked to {mhz} MHz"))
         yield

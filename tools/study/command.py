@@ -272,7 +272,7 @@ def report(
         raise usage_error("--across is for results of two machines; say which to compare with: --compare-with DIR_A")
     with contextlib.ExitStack() as stack:
         results = stack.enter_context(Results.open(folder))
-        if gate.is_wanted and earlier is None and not any(one.against for one in results.points):
+        if gate.is_wanted and earlier is None and not any(result.against for result in results.points):
             raise usage_error(f"say what to compare with, as {folder} has one side only: --compare-with DIR_A")
         if (html or out or show or earlier) and (sort or best or per):
             raise usage_error("--sort, --best and --per are for the terminal; in a page a click on a heading sorts")
@@ -295,12 +295,12 @@ def report(
             print_renderables(parts)
         if gate.is_wanted:
             with usage():
-                found = (
+                comparison = (
                     compare_sides(results, **gate.limits)
                     if before is None
                     else compare_results(before, results, across=across, **gate.limits)
                 )
-            ctx.exit(gate.finish(found).status)
+            ctx.exit(gate.finish(comparison).status)
 
 
 @study.command("compare", short_help="Compare two results, point by point.")
@@ -323,8 +323,8 @@ def compare(ctx: click.Context, /, first: Path, second: Path, across: tuple[Part
     gate.check()
     with Results.open(first) as a, Results.open(second) as b:
         with usage():
-            found = compare_results(a, b, across=across, **gate.limits)
-        ctx.exit(gate.finish(found).status)
+            comparison = compare_results(a, b, across=across, **gate.limits)
+        ctx.exit(gate.finish(comparison).status)
 
 
 @study.command("list", short_help="List the studies that come with pumice, or the results in a folder.")
@@ -416,13 +416,13 @@ def peaks(devices: tuple[str, ...], as_json: bool) -> None:
     from ...study.workloads.workload import DevicePool
     from .tables import print_peaks
 
-    found = {}
+    measured = {}
     with DevicePool() as pool:
         for uri in devices or ("",):
             with usage("--device" if devices else ""):
                 device = pool.open(uri)
-            found[device.name] = measure_peaks(device)
-    print_peaks(found, as_json)
+            measured[device.name] = measure_peaks(device)
+    print_peaks(measured, as_json)
 
 
 study.add_command(history)

@@ -77,7 +77,7 @@ class Gate:
             criteria = criteria_of(**self.limits)
         return criteria.segment, criteria.statistic
 
-    def finish(self, found: ResultsComparison, within: Mapping[str, object] | None = None) -> Judgement:
+    def finish(self, comparison: ResultsComparison, within: Mapping[str, object] | None = None) -> Judgement:
         """Prints the comparison, writes the files that were asked for, and returns the judgement.
 
         Args:
@@ -91,7 +91,7 @@ class Gate:
         from .ci_outputs import write_annotations, write_junit, write_markdown
         from .tables import print_comparison, print_comparison_json
 
-        judged = judge(found, self.fail_on, self.tolerate)
+        judged = judge(comparison, self.fail_on, self.tolerate)
         outputs = Outputs()
         with outputs.storing():
             if self.as_json:

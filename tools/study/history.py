@@ -41,97 +41,97 @@ def history(folders: tuple[Path, ...], measure: str, html: Path | None, as_json:
     from ...study.results.history import read_history
 
     places = folders or (Path(),)
-    for place in places:
-        if not place.is_dir():
-            raise NotFoundError(f"there is no folder {place}")
+    for index in places:
+        if not index.is_dir():
+            raise NotFoundError(f"there is no folder {index}")
     with usage("--measure"):
-        found = read_history(places, measure=measure)
-    for folder, reason in found.unread:
+        read = read_history(places, measure=measure)
+    for folder, reason in read.unread:
         note(printable(f"{folder} is left out: {reason}"))
-    if not found.points:
+    if not read.points:
         raise NotFoundError(f"there are no results with samples in {', '.join(map(str, places))} or below")
     if as_json:
         from ..tables import print_json
 
-        print_json(_json(found))
+        print_json(_json(read))
     else:
-        _print(found)
+        _print(read)
     if html is not None:
         from ...study.report.history_page import write_history
 
-        put(str(write_history(found, html))) if not as_json else write_history(found, html)
+        put(str(write_history(read, html))) if not as_json else write_history(read, html)
 
 
-def _print(found: History) -> None:
+def _print(read: History) -> None:
     from ...base.terminal import new_table
     from ..tables import heading, print_renderables
 
-    for study in dict.fromkeys(one.study for one in found.points):
-        points = [one for one in found.points if one.study == study]
-        count = len({entry.folder for one in points for entry in one.entries})
-        heading(f"{study}: {count} results, in the order of {found.order}")
+    for study in dict.fromkeys(compared.study for compared in read.points):
+        points = [compared for compared in read.points if compared.study == study]
+        count = len({entry.folder for point in points for entry in point.entries})
+        heading(f"{study}: {count} results, in the order of {read.order}")
         table = new_table(("point", "device", "by", "latest", "interval", "history", "changes"), right=("latest",))
-        for one in points:
-            last = one.entries[-1]
+        for point in points:
+            last = point.entries[-1]
             table.add_row(
-                *(printable(one.point), printable(one.device), one.by, _level(one, last.level)),
-                *(_interval(one, last.level_interval), sparkline(one), str(len(one.changes) or "-")),
+                *(printable(point.point), printable(point.device), point.by, _level(point, last.level)),
+                *(_interval(point, last.level_interval), sparkline(point), str(len(point.changes) or "-")),
             )
         print_renderables([table])
-        for one in points:
-            for change in one.changes:
-                put(printable(f"{one.point}: {change_text(one, change)}"))
-            for entry in one.entries:
+        for point in points:
+            for change in point.changes:
+                put(printable(f"{point.point}: {change_text(point, change)}"))
+            for entry in point.entries:
                 if not entry.related:
                     name = entry.revision.name if entry.revision else str(entry.folder)
-                    put(printable(f"{one.point}: another baseline begins at {name}, unrelated to the earlier"))
+                    put(printable(f"{point.point}: another baseline begins at {name}, unrelated to the earlier"))
 
 
-def sparkline(one: PointHistory) -> Text:
+def sparkline(point: PointHistory) -> Text:
     """Returns a bar for each entry, from the smallest level to the largest; those of changes are coloured."""
     from rich.text import Text
 
-    text = Text("…" if len(one.entries) > _MAX_BARS else "")
-    begin = max(0, len(one.entries) - _MAX_BARS)
-    logs = [math.log(entry.level) for entry in one.entries[begin:]]
+    text = Text("…" if len(point.entries) > _MAX_BARS else "")
+    begin = max(0, len(point.entries) - _MAX_BARS)
+    logs = [math.log(entry.level) for entry in point.entries[begin:]]
     low, span = min(logs), max(logs) - min(logs)
-    changed = {change.place: change.ratio for change in one.changes}
-    for place, value in enumerate(logs, begin):
-        ratio = changed.get(place)
+    changed = {change.place: change.ratio for change in point.changes}
+    for index, value in enumerate(logs, begin):
+        ratio = changed.get(index)
         style = "" if ratio is None else "bold red" if ratio > 1 else "bold green"
         height = round((value - low) / span * (len(_BARS) - 1)) if span else 0
         text.append(_BARS[height], style)
     return text
 
 
-def change_text(one: PointHistory, change: Change) -> str:
+def change_text(point: PointHistory, change: Change) -> str:
     """Formats a change: ``+5.2 % [+4.1, +6.3] since 1a2b3c4d5 "The subject"``."""
-    entry = one.entries[change.place]
+    entry = point.entries[change.place]
     low, high = change.interval
     ends = f" [{100 * (low - 1):+.1f}, {100 * (high - 1):+.1f}]" if math.isfinite(low) else ""
     since = f'{entry.revision.name} "{entry.revision.subject}"' if entry.revision else str(entry.folder)
     return f"{100 * (change.ratio - 1):+.1f} %{ends} since {since}"
 
 
-def _level(one: PointHistory, level: float) -> str:
+def _level(point: PointHistory, level: float) -> str:
     from ...study.report.charts.units import time_text
 
-    return time_text(level) if one.by == "times" else f"{level:.3f}"
+    return time_text(level) if point.by == "times" else f"{level:.3f}"
 
 
-def _interval(one: PointHistory, interval: Interval) -> str:
+def _interval(point: PointHistory, interval: Interval) -> str:
     low, high = interval
-    return f"[{_level(one, low)}, {_level(one, high)}]" if math.isfinite(low) else "-"
+    return f"[{_level(point, low)}, {_level(point, high)}]" if math.isfinite(low) else "-"
 
 
 # Names of fields in JSON, where they differ.
 _JSON_NAMES: Final = {"median": "median_ns", "median_interval": "median_interval_ns", "place": "entry"}
 
 
-def _json(found: History) -> dict[str, object]:
+def _json(read: History) -> dict[str, object]:
     """Returns a history as JSON values: its fields by name, NaN and infinity as null."""
-    unread = [{"folder": str(folder), "error": reason} for folder, reason in found.unread]
-    return {"order": found.order, "points": _plain(found.points), "unread": unread}
+    unread = [{"folder": str(folder), "error": reason} for folder, reason in read.unread]
+    return {"order": read.order, "points": _plain(read.points), "unread": unread}
 
 
 def _plain(value: object) -> object:

@@ -61,8 +61,8 @@ class JudgedPoint:
     @property
     def left_out(self) -> tuple[int, ...]:
         """How many samples of each side are not compared; empty without a comparison."""
-        one, compared = self.point, self.point.comparison
-        return (one.a.count - compared.count_a, one.b.count - compared.count_b) if compared else ()
+        point, compared = self.point, self.point.comparison
+        return (point.a.count - compared.count_a, point.b.count - compared.count_b) if compared else ()
 
     @property
     def ratio(self) -> str:
@@ -90,27 +90,27 @@ class Judgement:
     fail_on: str
     tolerate: float
 
-    def fails(self, one: JudgedPoint) -> bool:
+    def fails(self, judged_point: JudgedPoint) -> bool:
         """Whether a point does not pass."""
         if self.fail_on == "never":
             return False
         return (
-            one.outcome is Outcome.SLOWER
-            or one.is_broken
-            or (one.outcome is Outcome.UNCLEAR and self.fail_on == "unclear")
+            judged_point.outcome is Outcome.SLOWER
+            or judged_point.is_broken
+            or (judged_point.outcome is Outcome.UNCLEAR and self.fail_on == "unclear")
         )
 
     @property
     def status(self) -> int:
         """The exit status: 0, 3 or 4. If no point counts, it is that of an unclear one."""
-        failing = {one.outcome for one in self.points if self.fails(one)}
-        counts = any(one.outcome is not Outcome.SKIPPED for one in self.points)
+        failing = {result.outcome for result in self.points if self.fails(result)}
+        counts = any(result.outcome is not Outcome.SKIPPED for result in self.points)
         if Outcome.SLOWER in failing:
             return SLOWER
         return UNCLEAR if failing or (self.fail_on == "unclear" and not counts) else 0
 
     def count(self, outcome: Outcome) -> int:
-        return sum(one.outcome is outcome for one in self.points)
+        return sum(result.outcome is outcome for result in self.points)
 
     @property
     def verdict(self) -> str:
@@ -131,9 +131,14 @@ def _number(value: float) -> str:
     return f"{value:.3f}" if math.isfinite(value) else "-"
 
 
-def judge(found: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
+def judge(comparison: ResultsComparison, fail_on: str = "unclear", tolerate: float = 0.0) -> Judgement:
     """Judges each point. A point that failed or was skipped on the new side alone passes no gate."""
-    return Judgement(found, [_judge(one, found.by_device, tolerate) for one in found.points], fail_on, tolerate)
+    return Judgement(
+        comparison,
+        [_judge(compared, comparison.by_device, tolerate) for compared in comparison.points],
+        fail_on,
+        tolerate,
+    )
 
 
 def _judge(point: PointComparison, by_device: bool, tolerate: float) -> JudgedPoint:

@@ -112,7 +112,7 @@ def measure(
             raise
     # Over all runs, as a point may be too noisy since an earlier one. A pair's two points end together, and count once.
     with Results.open(folder) as results:
-        counts = Counter(str(one.status) for one in results.points if not one.point.is_against)
+        counts = Counter(str(result.status) for result in results.points if not result.point.is_against)
     done, noisy, failed, skipped = (counts[status] for status in ("done", "noisy", "failed", "skipped"))
     if not quiet:
         seen = (
@@ -120,7 +120,7 @@ def measure(
             (outcome.preempted, "preempted"),
             (outcome.throttled, "taken while the reference ran at another speed"),
         )
-        disturbed = "".join(f", {count} {what}" for count, what in seen if count)
+        disturbed = "".join(f", {count} {text}" for count, text in seen if count)
         note(
             f"{where}{done} points done, {noisy} too noisy, {failed} failed, {skipped} skipped; "
             f"{outcome.samples} samples{disturbed}"
@@ -142,7 +142,7 @@ def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = Fals
 
     with Results.open(folder) as results:
         with usage():
-            found = compare_sides(results, **gate.limits)
-        judged = gate.finish(found, results_json(results) if with_results and gate.as_json else None)
+            comparison = compare_sides(results, **gate.limits)
+        judged = gate.finish(comparison, results_json(results) if with_results and gate.as_json else None)
     # Noise is in the verdict.
     return (_FAILED if status == _FAILED else judged.status), judged

@@ -49,10 +49,10 @@ class StudyProgress(Closing):
 
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
         self._repeats = repeats
-        self._total = sum(_shown(one) for one in passes)
+        self._total = sum(_shown(pass_) for pass_ in passes)
         if self._bar is not None:
             self._bar.update(self._task, total=self._total)
-        again = sum(_shown(one) for one in passes if one.continued)
+        again = sum(_shown(pass_) for pass_ in passes if pass_.continued)
         left, total = self._total - again, points * repeats
         if self._quiet or left == total:
             return
@@ -65,8 +65,8 @@ class StudyProgress(Closing):
         parts = [f"{total - left} of {total} points are done already", then, f"{again} are sampled on" if again else ""]
         note(self._where + "; ".join(part for part in parts if part))
 
-    def begun(self, one: Pass) -> None:
-        self._run = f"run {one.repeat} of {self._repeats}: " if self._repeats > 1 else ""
+    def begun(self, part: Pass) -> None:
+        self._run = f"run {part.repeat} of {self._repeats}: " if self._repeats > 1 else ""
         self._fractions.clear()
 
     def advance(self, point: Point, fraction: float) -> None:
@@ -100,5 +100,5 @@ class StudyProgress(Closing):
             self._bar.stop()
 
 
-def _shown(one: Pass) -> int:
-    return sum(not point.is_against for point in one.points)
+def _shown(part: Pass) -> int:
+    return sum(not point.is_against for point in part.points)

@@ -39,9 +39,11 @@ def print_study_list(folder: Path, as_json: bool) -> None:
     """Prints the studies in a folder with their questions."""
     studies = [load_study(path) for path in sorted(folder.glob("*.toml"))]
     if as_json:
-        print_json([{"name": one.name, "title": one.title, "question": one.question.strip()} for one in studies])
+        print_json(
+            [{"name": study.name, "title": study.title, "question": study.question.strip()} for study in studies]
+        )
         return
-    rows = [(one.name, _first_sentence(one.question) or one.title) for one in studies]
+    rows = [(study.name, _first_sentence(study.question) or study.title) for study in studies]
     print_table(("study", "question"), rows, prose=True)
     note("show one with pumice study show NAME, measure it with pumice study run NAME")
 
@@ -50,23 +52,23 @@ def print_result_list(folder: Path, as_json: bool) -> None:
     """Prints the results in and below a folder."""
     if not folder.is_dir():
         raise NotFoundError(f"there is no folder {folder}")
-    found = [path.parent for path in sorted(folder.rglob("results.sqlite"))]
-    if not found:
+    folders = [path.parent for path in sorted(folder.rglob("results.sqlite"))]
+    if not folders:
         raise NotFoundError(f"there are no results in {folder} or below it")
     rows: list[dict[str, object]] = []
-    for path in found:
+    for path in folders:
         try:
             with Results.open(path) as results:
-                states = [str(one.status) for one in results.points]
+                states = [str(result.status) for result in results.points]
                 rows.append(
                     {
                         "folder": str(path),
                         "study": results.name,
-                        "devices": sorted({one.name for one in results.devices}),
+                        "devices": sorted({device.name for device in results.devices}),
                         "begun": results.created,
                         "points": len(states),
                         "done": states.count("done"),
-                        "samples": sum(one.count for one in results.points),
+                        "samples": sum(result.count for result in results.points),
                     }
                 )
         except PumiceError as error:
@@ -104,8 +106,8 @@ def print_study(study: Study, as_json: bool) -> None:
     put()
     print_facts(
         [
-            *(("target", f"{one.name} ({one.kind})") for one in study.targets),
-            *(("axis", f"{one.name}: {', '.join(map(str, one.values))}") for one in study.axes),
+            *(("target", f"{target.name} ({target.kind})") for target in study.targets),
+            *(("axis", f"{axis.name}: {', '.join(map(str, axis.values))}") for axis in study.axes),
             *(("figure", f"{name} = {expression}") for name, expression in study.derived.items()),
             ("points", f"{count} on each device"),
         ]
@@ -122,21 +124,21 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
         facts = {
             "study": results.name,
             "begun": results.created,
-            "runs": [dataclasses.asdict(one) | {"environment": dict(one.environment)} for one in results.runs],
-            "devices": [dataclasses.asdict(one) | {"facts": dict(one.facts)} for one in results.devices],
+            "runs": [dataclasses.asdict(run) | {"environment": dict(run.environment)} for run in results.runs],
+            "devices": [dataclasses.asdict(device) | {"facts": dict(device.facts)} for device in results.devices],
             "points": [
                 {
-                    "index": one.point.index,
-                    "target": one.point.target,
-                    "device": one.point.device,
-                    "axes": dict(one.point.axes),
-                    "status": str(one.status),
-                    "reason": one.reason,
-                    "samples": one.count,
+                    "index": result.point.index,
+                    "target": result.point.target,
+                    "device": result.point.device,
+                    "axes": dict(result.point.axes),
+                    "status": str(result.status),
+                    "reason": result.reason,
+                    "samples": result.count,
                 }
-                for one in results.points
+                for result in results.points
             ],
-            "notes": [dataclasses.asdict(one) for one in results.notes],
+            "notes": [dataclasses.asdict(note) for note in results.notes],
         }
         if as_json:
             print_json(facts)
@@ -144,7 +146,7 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
         heading(f"{folder}: {results.name}")
         shown = [("begun", results.created)]
         runs = results.runs
-        repeats = len({one.repeat for one in runs})
+        repeats = len({run.repeat for run in runs})
         for run in runs:
             ended = f"{run.started} to {run.ended or '?'} on {run.host}: {run.outcome or 'not ended'}"
             revision = revision_of(run.environment.get("revision"))
@@ -153,18 +155,18 @@ def print_result_facts(folder: Path, as_json: bool) -> None:
         if repeats > 1:
             shown.append(("repeats", f"{repeats} of the study, in {len(runs)} runs"))
         # A line for each that differs, not for each run.
-        devices = dict.fromkeys(f"{one.device}: {one.name}, {one.driver}" for one in results.devices)
+        devices = dict.fromkeys(f"{device.device}: {device.name}, {device.driver}" for device in results.devices)
         shown += [("device", text) for text in devices]
-        pairs = sum(one.against is not None for one in results.points)
+        pairs = sum(result.against is not None for result in results.points)
         if pairs:
             shown.append(("sides", f"two: {pairs} of the points are measured in turns with the old side's"))
         if state := machine_text(results.states):
             shown.append(("machine", f"{state} (medians)"))
-        shown += [("note", one.text) for one in results.notes if one.kind != "host"]
+        shown += [("note", note.text) for note in results.notes if note.kind != "host"]
         print_facts(shown)
         print_table(
             ("point", "status", "samples", ""),
-            [(one.point.label, str(one.status), str(one.count), one.reason) for one in results.points],
+            [(result.point.label, str(result.status), str(result.count), result.reason) for result in results.points],
         )
 
 
@@ -196,46 +198,50 @@ def print_comparison(judged: Judgement) -> None:
     """Prints a row for each point, the reasons of those that are unclear, notes, and the summary. Of a point without an
     interval the notes, which are of the interval, are left to the JSON.
     """
-    found = judged.comparison
+    comparison = judged.comparison
     rows = []
-    for one in judged.points:
-        compared = one.point.comparison
+    for judged_point in judged.points:
+        compared = judged_point.point.comparison
         apart = compared is None or compared.how != "paired"  # the two sides of a pair are noisy together: a note
-        noisy = [name for name, side in _sides(one.point) if apart and side.status is PointStatus.NOISY]
+        noisy = [name for name, side in _sides(judged_point.point) if apart and side.status is PointStatus.NOISY]
         rows.append(
             (
-                one.label,
-                one.verdict,
-                one.ratio,
-                one.interval,
+                judged_point.label,
+                judged_point.verdict,
+                judged_point.ratio,
+                judged_point.interval,
                 _HOW[compared.how] if compared else "-",
                 f"{compared.effect:+.2f}" if compared and math.isfinite(compared.effect) else "-",
                 f"{compared.count_a} and {compared.count_b}" if compared else "-",
-                " and ".join(map(str, one.left_out)) or "-",
+                " and ".join(map(str, judged_point.left_out)) or "-",
                 f"too noisy: {' and '.join(noisy)}" if noisy else "",
             )
         )
     columns = ("point", "verdict", "ratio", "interval", "compared", "effect", "samples", "left out", "")
     print_table(columns, rows)
-    reasons = [(one.label, one.reason) for one in judged.points if one.outcome in (Outcome.UNCLEAR, Outcome.SKIPPED)]
+    reasons = [
+        (compared.label, compared.reason)
+        for compared in judged.points
+        if compared.outcome in (Outcome.UNCLEAR, Outcome.SKIPPED)
+    ]
     notes = [
-        (one.label, text)
-        for one in judged.points
-        if one.point.comparison and one.interval != "-"
-        for text in one.point.comparison.notes
+        (compared.label, text)
+        for compared in judged.points
+        if compared.point.comparison and compared.interval != "-"
+        for text in compared.point.comparison.notes
     ]
     for line in (*said_once(reasons), *said_once(notes)):
         put(line)
     put(judged.summary)
-    for text in found.unpaired:
+    for text in comparison.unpaired:
         note(printable(text))
-    for text in found.notes:
+    for text in comparison.notes:
         note(printable(text if " differ in " in text else f"they differ in {text}"))
 
 
-def _sides(one: PointComparison) -> tuple[tuple[str, PointResult], ...]:
-    names = ("old", "new") if one.a.point.is_against else ("first", "second")
-    return (names[0], one.a), (names[1], one.b)
+def _sides(point: PointComparison) -> tuple[tuple[str, PointResult], ...]:
+    names = ("old", "new") if point.a.point.is_against else ("first", "second")
+    return (names[0], point.a), (names[1], point.b)
 
 
 def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None = None) -> None:
@@ -244,20 +250,20 @@ def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None
     def number(value: float) -> float | None:
         return value if math.isfinite(value) else None
 
-    found = judged.comparison
+    comparison = judged.comparison
     points = []
     for judged_point in judged.points:
-        one = judged_point.point
-        compared = one.comparison
+        pair = judged_point.point
+        compared = pair.comparison
         point: dict[str, object] = {
-            "point": one.b.point.label,
-            "target": one.b.point.target,
-            "axes": dict(one.b.point.axes),
-            "device": one.b.point.device,
+            "point": pair.b.point.label,
+            "target": pair.b.point.target,
+            "axes": dict(pair.b.point.axes),
+            "device": pair.b.point.device,
             "verdict": str(compared.verdict) if compared else None,
-            "why_not": one.why_not,
+            "why_not": pair.why_not,
             "outcome": str(judged_point.outcome),
-            "status": [str(one.a.status), str(one.b.status)],
+            "status": [str(pair.a.status), str(pair.b.status)],
         }
         if compared:
             point |= {
@@ -273,22 +279,22 @@ def print_comparison_json(judged: Judgement, within: Mapping[str, object] | None
                 "left_out": list(judged_point.left_out),
             }
         points.append(point)
-    only = {"only_in_first": list(found.only_a), "only_in_second": list(found.only_b)}
+    only = {"only_in_first": list(comparison.only_a), "only_in_second": list(comparison.only_b)}
     gate = {"verdict": judged.verdict, "fail_on": judged.fail_on, "tolerate": judged.tolerate, "exit": judged.status}
-    compared_what = {"measure": found.measure, "statistic": found.statistic}
-    document = {"points": points, **only, "differences": list(found.notes), **compared_what, "gate": gate}
+    compared_what = {"measure": comparison.measure, "statistic": comparison.statistic}
+    document = {"points": points, **only, "differences": list(comparison.notes), **compared_what, "gate": gate}
     print_json(document if within is None else {**within, "comparison": document})
 
 
-def print_peaks(found: Mapping[str, Peaks], as_json: bool) -> None:
+def print_peaks(measured: Mapping[str, Peaks], as_json: bool) -> None:
     """Prints measured peaks by device."""
     if as_json:
-        print_json({name: dataclasses.asdict(one) for name, one in found.items()})
+        print_json({name: dataclasses.asdict(peaks) for name, peaks in measured.items()})
         return
     rows = []
-    for name, one in found.items():
-        for unit, value in one.peaks.items():
-            details = one.details.get(unit)
+    for name, peaks in measured.items():
+        for unit, value in peaks.peaks.items():
+            details = peaks.details.get(unit)
             how = details.get("by", "") if isinstance(details, dict) else ""
             rows.append((name, f"{value:.4g} {unit}", str(how)))
     print_table(("device", "peak", "by"), rows)

@@ -38,14 +38,14 @@ class Chart:
     small: bool = False
 
 
-def evenly(items: Sequence[_Item], most: int, what: str) -> tuple[list[_Item], str]:
+def evenly(items: Sequence[_Item], most: int, noun: str) -> tuple[list[_Item], str]:
     """Selects at most ``most`` items, evenly spaced, the first and the last included; returns also a sentence if some
     are left out.
     """
     if len(items) <= most:
         return list(items), ""
-    chosen = [items[round(place * (len(items) - 1) / (most - 1))] for place in range(most)]
-    return chosen, f" {most} of {len(items)} {what} are shown, evenly chosen."
+    chosen = [items[round(index * (len(items) - 1) / (most - 1))] for index in range(most)]
+    return chosen, f" {most} of {len(items)} {noun} are shown, evenly chosen."
 
 
 def label(text: str) -> str:
@@ -126,7 +126,7 @@ def is_wide(values: Iterable[float]) -> bool:
     return bool(known) and min(known) > 0 and max(known) > 10 * min(known)
 
 
-def name_rows(figure: Figure, names: Sequence[str], **place: int) -> None:
+def name_rows(figure: Figure, names: Sequence[str], **subplot: int) -> None:
     """Names the rows of a figure with horizontal bars or boxes, the first row at the top. On narrow pages the names are
     above the bars.
     """
@@ -138,7 +138,7 @@ def name_rows(figure: Figure, names: Sequence[str], **place: int) -> None:
         range=[len(names) - 0.4, -0.6],
         showgrid=False,
         ticks="",
-        **place,
+        **subplot,
     )
 
 
@@ -207,8 +207,8 @@ def _ratio_ticks(low: float, high: float) -> list[float]:
 
 def samples_text(points: Sequence[PointAnalysis]) -> str:
     """Says which samples of several points are in the statistics."""
-    kept, total = sum(one.kept for one in points), sum(one.total for one in points)
-    mixed = sum(1 for one in points if one.uses_disturbed)
+    kept, total = sum(point.kept for point in points), sum(point.total for point in points)
+    mixed = sum(1 for point in points if point.uses_disturbed)
     if mixed == len(points):
         return f"all {total:,} samples, as more than half were disturbed" + (" at every point" if mixed > 1 else "")
     if mixed:
@@ -224,7 +224,7 @@ def samples_text(points: Sequence[PointAnalysis]) -> str:
 def headline_caption(shown: Sequence[PointAnalysis], baselines: bool, fits: bool) -> str:
     confidence = 100 * shown[0].sampling.confidence
     text = f"Medians with {plain_text(confidence)} % intervals of the median (bootstrap)"
-    if any(one.dispatches > 1 for one in shown):
+    if any(point.dispatches > 1 for point in shown):
         text += ", of a sample with all its dispatches"
     text += f"; {samples_text(shown)}."
     if fits:
@@ -237,23 +237,23 @@ def headline_caption(shown: Sequence[PointAnalysis], baselines: bool, fits: bool
     return text
 
 
-def interval_in(one: PointAnalysis, unit: TimeUnit) -> tuple[float, float]:
-    summary, median = one.summary(), one.median or 0.0
+def interval_in(point: PointAnalysis, unit: TimeUnit) -> tuple[float, float]:
+    summary, median = point.summary(), point.median or 0.0
     low, high = summary.median_interval if summary is not None else (median, median)
     return tuple((value if math.isfinite(value) else median) / unit.ns for value in (low, high))  # type: ignore[return-value]
 
 
-def point_hover(one: PointAnalysis) -> str:
-    summary = one.summary()
+def point_hover(point: PointAnalysis) -> str:
+    summary = point.summary()
     if summary is None:
-        return label(one.point.label)
+        return label(point.point.label)
     low, high = summary.median_interval
     lines = [
-        f"<b>{label(point_label(one.point, device=True))}</b>",
+        f"<b>{label(point_label(point.point, device=True))}</b>",
         f"median {time_text(summary.median)} [{time_text(low)}, {time_text(high)}]",
         f"quartiles {time_text(summary.q1)} to {time_text(summary.q3)}",
-        one.samples_used,
+        point.samples_used,
     ]
-    if one.dispatches > 1:
-        lines.insert(2, f"{time_text(one.per_dispatch)} a dispatch, {one.dispatches} dispatches")
+    if point.dispatches > 1:
+        lines.insert(2, f"{time_text(point.per_dispatch)} a dispatch, {point.dispatches} dispatches")
     return "<br>".join(lines)

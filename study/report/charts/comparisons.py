@@ -39,37 +39,39 @@ def compare_across(analysis: StudyAnalysis) -> list[ComparedPoints]:
     if name is None:
         return []
     groups: dict[str, list[tuple[AxisValue, PointAnalysis]]] = {}
-    for one in analysis.measured:
-        point = one.point
+    for member in analysis.measured:
+        point = member.point
         value = point.target if name == "target" else point.device if name == "device" else point.axes.get(name)
         if value is not None:
-            rest = {axis: each for axis, each in point.axes.items() if axis != name}
+            rest = {axis: axis_value for axis, axis_value in point.axes.items() if axis != name}
             shared = [name == "target" or point.target, name == "device" or point.device, sorted(rest.items())]
-            groups.setdefault(json.dumps(shared), []).append((value, one))
-    found = []
+            groups.setdefault(json.dumps(shared), []).append((value, member))
+    compared = []
     for members in groups.values():
         reference = study.reference if study.reference is not None else members[0][0]
-        first = next((one for value, one in members if value == reference), None)
-        for value, one in members:
-            if first is not None and one is not first and one.point.measure == first.point.measure:
+        first = next((point for value, point in members if value == reference), None)
+        for value, member in members:
+            if first is not None and member is not first and member.point.measure == first.point.measure:
                 against = f"{name} {value_text(value)}" if name not in ("target", "device") else value_text(value)
                 without = () if name in ("target", "device") else (name,)
-                others = point_label(one.point, without, target=name != "target")
+                others = point_label(member.point, without, target=name != "target")
                 text = f"{others}: {against}" if others != against else against
-                comparison = compare_points(analysis.results, first.result, one.result)
-                found.append(ComparedPoints(text, f"{name} {value_text(reference)}", comparison))
-    return found
+                comparison = compare_points(analysis.results, first.result, member.result)
+                compared.append(ComparedPoints(text, f"{name} {value_text(reference)}", comparison))
+    return compared
 
 
 def compare_with_run(
     results: StoredResults, earlier: StoredResults, across: Collection[Part] = ()
 ) -> list[ComparedPoints]:
     """Compares each point with the same point of an earlier run; see ``compare_results``."""
-    found = compare_results(earlier, results, across=across)
+    comparison = compare_results(earlier, results, across=across)
     return [
-        ComparedPoints(point_label(one.b.point, device=found.by_device), "the earlier run", one.comparison)
-        for one in found.points
-        if one.comparison is not None
+        ComparedPoints(
+            point_label(compared.b.point, device=comparison.by_device), "the earlier run", compared.comparison
+        )
+        for compared in comparison.points
+        if compared.comparison is not None
     ]
 
 
@@ -90,22 +92,22 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
     """Draws the ratio of medians with its interval, a row per comparison, coloured by verdict."""
     from plotly import graph_objects as go
 
-    known = [one for one in rows if math.isfinite(one.comparison.ratio) and one.comparison.ratio > 0]
+    known = [row for row in rows if math.isfinite(row.comparison.ratio) and row.comparison.ratio > 0]
     # Readers look for the ratios farthest from 1.
     shown = known
     if len(known) > _MAX_ROWS:
         kept = sorted(known, key=lambda one: -abs(math.log(one.comparison.ratio)))[:_MAX_ROWS]
-        shown = [one for one in known if one in kept]
+        shown = [point for point in known if point in kept]
     figure = go.Figure()
     for verdict in Verdict:
-        mine = [(place, one) for place, one in enumerate(shown) if one.comparison.verdict is verdict]
+        mine = [(index, point) for index, point in enumerate(shown) if point.comparison.verdict is verdict]
         if not mine:
             continue
-        ratios = [one.comparison.ratio for _, one in mine]
+        ratios = [point.comparison.ratio for _, point in mine]
         figure.add_trace(
             go.Scatter(
                 x=ratios,
-                y=[place for place, _ in mine],
+                y=[index for index, _ in mine],
                 mode="markers",
                 name=f"{verdict} ({len(mine)})",
                 marker={
@@ -114,28 +116,28 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
                     "symbol": "circle-open" if verdict is Verdict.UNCLEAR else "circle",
                     "line": {"width": 2 if verdict is Verdict.UNCLEAR else 0, "color": VERDICT[verdict]},
                 },
-                error_x=error_bars(ratios, [_ends(one.comparison) for _, one in mine], VERDICT[verdict], 1.6),
-                text=[f"<b>{label(one.name)}</b><br>{lines(one.comparison.explanation)}" for _, one in mine],
+                error_x=error_bars(ratios, [_ends(point.comparison) for _, point in mine], VERDICT[verdict], 1.6),
+                text=[f"<b>{label(point.name)}</b><br>{lines(point.comparison.explanation)}" for _, point in mine],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
     new_figure(figure, 110 + 24 * len(shown), left=80)
-    ratios = [1.0, *(one.comparison.ratio for one in shown)]
+    ratios = [1.0, *(point.comparison.ratio for point in shown)]
     # An interval of few samples may be very wide; it is cut at the edge.
-    ends = [1.0, *(value for one in shown for value in _ends(one.comparison))]
+    ends = [1.0, *(value for point in shown for value in _ends(point.comparison))]
     ends = [min(max(end, min(ratios) / _FARTHEST), max(ratios) * _FARTHEST) for end in ends]
     figure.update_layout(margin_r=190)
     figure.update_xaxes(style_ratio_axis(min(ends), max(ends), 0.05), title_text="median over the reference's median")
-    name_rows(figure, [one.name for one in shown])
+    name_rows(figure, [point.name for point in shown])
     figure.add_vline(x=1, line={"color": INK, "width": 1.4})
-    for place, one in enumerate(shown):
+    for index, point in enumerate(shown):
         figure.add_annotation(
             name="beside",  # narrow pages have no room for it
             x=1.0,
             xref="paper",
-            y=place,
+            y=index,
             yref="y",
-            text=f"&nbsp;{ratio_text(one.comparison)}",
+            text=f"&nbsp;{ratio_text(point.comparison)}",
             xanchor="left",
             showarrow=False,
             font={"size": 11.5, "color": MUTED},
@@ -152,9 +154,9 @@ def _ends(comparison: Comparison) -> tuple[float, float]:
 
 
 def _caption(rows: Sequence[ComparedPoints], shown: Sequence[ComparedPoints]) -> str:
-    counts = {verdict: sum(1 for one in rows if one.comparison.verdict is verdict) for verdict in Verdict}
+    counts = {verdict: sum(1 for row in rows if row.comparison.verdict is verdict) for verdict in Verdict}
     said = ", ".join(f"{count} {verdict}" for verdict, count in counts.items() if count)
-    references = list(dict.fromkeys(one.reference for one in rows))
+    references = list(dict.fromkeys(row.reference for row in rows))
     of = references[0] if len(references) == 1 else "the reference"
     text = (
         f"Compared with {of}: {said}. Ratios of medians with {100 * rows[0].comparison.confidence:g} % intervals; "

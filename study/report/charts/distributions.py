@@ -24,31 +24,31 @@ _SEVERE, _MILD = FLAGS["preempted"], FLAGS["throttled"]
 def spread_charts(analysis: StudyAnalysis) -> list[Chart]:
     """Draws the points' boxes on one axis of time, a chart for each duration that is a headline."""
     charts = []
-    for measure in dict.fromkeys(one.point.measure for one in analysis.measured):
-        points = [one for one in analysis.measured if one.point.measure == measure]
+    for measure in dict.fromkeys(point.point.measure for point in analysis.measured):
+        points = [point for point in analysis.measured if point.point.measure == measure]
         charts.append(_spread(*evenly(points, MAX_ROWS, "points"), measure))
     return charts
 
 
 def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
-    several = len({one.point.device for one in shown}) > 1
-    values = [one.values()[np.isfinite(one.values())] for one in shown]
-    unit = time_unit(one.median for one in shown)
-    classes = [classify(each) for each in values]
-    whiskers = [each[np.abs(found.classes) == 0] for each, found in zip(values, classes, strict=True)]
-    quartiles = np.array([np.quantile(each, [0.25, 0.5, 0.75]) for each in values]) / unit.ns
+    several = len({point.point.device for point in shown}) > 1
+    values = [point.values()[np.isfinite(point.values())] for point in shown]
+    unit = time_unit(point.median for point in shown)
+    classes = [classify(value) for value in values]
+    whiskers = [value[np.abs(outliers.classes) == 0] for value, outliers in zip(values, classes, strict=True)]
+    quartiles = np.array([np.quantile(value, [0.25, 0.5, 0.75]) for value in values]) / unit.ns
     places = list(range(len(shown)))
     figure = go.Figure()
     thinned = 0
-    every = max(1, -(-sum(found.counts.outliers for found in classes) // _MAX_OUTLIERS))
+    every = max(1, -(-sum(outliers.counts.outliers for outliers in classes) // _MAX_OUTLIERS))
     for name, colour, chosen in (("mild outlier", _MILD, 1), ("severe outlier", _SEVERE, 2)):
         x: list[float] = []
         y: list[int] = []
-        for place, each, found in zip(places, values, classes, strict=True):
-            beyond = np.sort(each[np.abs(found.classes) == chosen])
+        for index, value, outliers in zip(places, values, classes, strict=True):
+            beyond = np.sort(value[np.abs(outliers.classes) == chosen])
             thinned += beyond.size - beyond[::every].size
             x += (beyond[::every] / unit.ns).tolist()
-            y += [place] * beyond[::every].size
+            y += [index] * beyond[::every].size
         if x:
             figure.add_trace(
                 go.Scatter(
@@ -71,8 +71,8 @@ def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
             q1=quartiles[:, 0],
             median=quartiles[:, 1],
             q3=quartiles[:, 2],
-            lowerfence=[float(each.min() if each.size else 0) / unit.ns for each in whiskers],
-            upperfence=[float(each.max() if each.size else 0) / unit.ns for each in whiskers],
+            lowerfence=[float(within.min() if within.size else 0) / unit.ns for within in whiskers],
+            upperfence=[float(within.max() if within.size else 0) / unit.ns for within in whiskers],
             orientation="h",
             width=0.56,
             line={"color": SERIES[0], "width": 1.4},
@@ -87,7 +87,7 @@ def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
     span = np.concatenate(values) / unit.ns
     figure.update_xaxes(title_text=f"{measure}, {unit.name}")
     figure.update_xaxes(style_value_axis([float(span.min()), float(span.max())]))
-    name_rows(figure, [point_label(one.point, device=several) for one in shown])
+    name_rows(figure, [point_label(point.point, device=several) for point in shown])
     text = (
         "The box holds the middle half of the samples, the line in it is the median; whiskers end at the last samples "
         "within Tukey's inner fences (1.5 interquartile ranges), those beyond are mild outliers, beyond 3 severe ones; "
@@ -103,20 +103,20 @@ def histogram_charts(analysis: StudyAnalysis) -> tuple[list[Chart], str]:
     left out.
     """
     shown, cut = evenly(analysis.measured, _MAX_HISTOGRAMS, "points")
-    return [_histogram(one) for one in shown], cut
+    return [_histogram(point) for point in shown], cut
 
 
-def _histogram(one: PointAnalysis) -> Chart:
-    values = one.values()
+def _histogram(point: PointAnalysis) -> Chart:
+    values = point.values()
     values = np.sort(values[np.isfinite(values)])
-    others = one.result.values()
+    others = point.result.values()
     others = others[np.isfinite(others)]
-    found = classify(values)
+    outliers = classify(values)
     unit = time_unit([float(np.median(values))])
     # Unless they are many, severe outliers would squeeze the body into one bar.
-    high = max(float(np.quantile(values, 0.9)), min(found.fences[3], float(values[-1])))
+    high = max(float(np.quantile(values, 0.9)), min(outliers.fences[3], float(values[-1])))
     high = min(high, float(values[-1]))
-    low = max(float(values[0]), min(found.fences[0], float(np.quantile(values, 0.1))))
+    low = max(float(values[0]), min(outliers.fences[0], float(np.quantile(values, 0.1))))
     margin = 0.03 * (high - low) or max(0.01 * high, 1.0)
     low, high = low - margin, high + margin
     inside = values[(values >= low) & (values <= high)]
@@ -176,25 +176,28 @@ def _histogram(one: PointAnalysis) -> Chart:
         },
     )
     figure.update_xaxes(
-        title_text=f"{one.point.measure}, {unit.name}", range=[low / unit.ns, high / unit.ns], showgrid=False, nticks=6
+        title_text=f"{point.point.measure}, {unit.name}",
+        range=[low / unit.ns, high / unit.ns],
+        showgrid=False,
+        nticks=6,
     )
     figure.update_yaxes(rangemode="tozero", nticks=4, selector={"side": None})
-    for fence, colour in zip(found.fences, (_SEVERE, _MILD, _MILD, _SEVERE), strict=True):
+    for fence, colour in zip(outliers.fences, (_SEVERE, _MILD, _MILD, _SEVERE), strict=True):
         if low < fence < high:
             figure.add_vline(fence / unit.ns, line={"color": colour, "dash": "dot", "width": 1.2})
-    summary = one.summary()
+    summary = point.summary()
     if summary is not None:
         left, right = (end / unit.ns for end in summary.median_interval)
         if np.isfinite(left) and right > left:
             figure.add_vrect(left, right, line_width=0, layer="below", fillcolor=faded(SERIES[1], 0.22))
         figure.add_vline(summary.median / unit.ns, line={"color": SERIES[1], "dash": "solid", "width": 1.6})
-    counted = found.counts
+    counted = outliers.counts
     beyond = int(np.count_nonzero(values > high) + np.count_nonzero(values < low))
-    text = f"{one.samples_used[:1].upper()}{one.samples_used[1:]}. Median {time_text(one.median)}"
+    text = f"{point.samples_used[:1].upper()}{point.samples_used[1:]}. Median {time_text(point.median)}"
     if counted.outliers:
         severe = counted.low_severe + counted.high_severe
         text += f"; {counted.outliers} outliers, {severe} of them severe"
     if beyond:
         text += f"; {beyond} beyond the edges, up to {time_text(float(values[-1]), 3)}"
-    several = len(one.point.axes) == 0
-    return Chart(point_label(one.point, device=several), text + ".", figure, small=True)
+    several = len(point.point.axes) == 0
+    return Chart(point_label(point.point, device=several), text + ".", figure, small=True)

@@ -61,9 +61,9 @@ class _Tree:
 
     def figure(self, whole: float, low: float, high: float) -> go.Icicle:
         totals = dict(zip(self.ids, self.own, strict=True))
-        for place in reversed(range(len(self.ids))):
-            if self.parents[place]:
-                totals[self.parents[place]] += totals[self.ids[place]]
+        for index in reversed(range(len(self.ids))):
+            if self.parents[index]:
+                totals[self.parents[index]] += totals[self.ids[index]]
         told = [totals[name] - idle for name, idle in zip(self.ids, self.idle, strict=True)]
         return go.Icicle(
             ids=self.ids,
@@ -88,8 +88,8 @@ def flame_figure(profile: Profile) -> Figure:
     the device's by export. Blocks below 0.2 % are merged into their parents.
     """
     figure = go.Figure()
-    calls = [one for one in profile.calls if one.vm_ns is not None] or list(profile.calls)
-    whole = sum(one.total_ns for one in calls) / max(len(calls), 1)
+    calls = [call for call in profile.calls if call.vm_ns is not None] or list(profile.calls)
+    whole = sum(call.total_ns for call in calls) / max(len(calls), 1)
     host, device = _host(profile, calls, whole), _device(profile, whole)
     figure.add_trace(host.figure(whole, 0.56, 1))
     figure.add_trace(device.figure(whole, 0, 0.44))
@@ -112,7 +112,7 @@ def flame_figure(profile: Profile) -> Figure:
 
 def _host(profile: Profile, calls: list[ProfiledCall], whole: float) -> _Tree:
     natives: dict[tuple[str, str], float] = defaultdict(float)
-    names = {one.number: one.name for one in calls}
+    names = {call.number: call.name for call in calls}
     # Waits are a separate share: they do not count as time of the native function.
     waited: dict[tuple[int | None, str], list[tuple[int, int]]] = defaultdict(list)
     for wait in profile.waits:
@@ -128,10 +128,10 @@ def _host(profile: Profile, calls: list[ProfiledCall], whole: float) -> _Tree:
         "a call" if len(set(names.values())) > 1 else next(iter(names.values()), "no calls"), "", 0.0, FAINT
     )
     for function in dict.fromkeys(names.values()):
-        mine = [one for one in calls if one.name == function]
+        mine = [call for call in calls if call.name == function]
         parent = root if len(set(names.values())) == 1 else tree.add(function, root, 0.0, FAINT)
         for field, (name, segment) in _SHARES.items():
-            time = sum(getattr(one, field) or 0 for one in mine) / len(calls)
+            time = sum(getattr(point, field) or 0 for point in mine) / len(calls)
             if time <= 0:
                 continue
             parts = [
@@ -152,13 +152,13 @@ def _share_of(native: str) -> str:
 def _device(profile: Profile, whole: float) -> _Tree:
     tree = _Tree()
     count = max(len(profile.calls), 1)
-    numbers = {one.number for one in profile.calls}
-    busy = sum(one.device_ns or 0.0 for one in profile.calls) / count
+    numbers = {call.number for call in profile.calls}
+    busy = sum(call.device_ns or 0.0 for call in profile.calls) / count
     root = tree.add("device", "", 0.0, FAINT, idle=whole - busy)
     times: dict[str, float] = defaultdict(float)
-    for one in profile.dispatches:
-        if one.call in numbers and one.duration_ns is not None:
-            times[one.name] += one.duration_ns / count
+    for dispatch in profile.dispatches:
+        if dispatch.call in numbers and dispatch.duration_ns is not None:
+            times[dispatch.name] += dispatch.duration_ns / count
     # Dispatches that ran side by side took less than the sum of their times.
     scale = busy / sum(times.values()) if times and busy else 0.0
     for name, time in sorted(times.items(), key=lambda pair: -pair[1]):

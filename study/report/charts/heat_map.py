@@ -29,12 +29,12 @@ def heat_map_charts(analysis: StudyAnalysis) -> list[Chart]:
     """Draws a chart for each two numeric axes with several values each, and each combination of the other axes."""
     grids: dict[tuple[str, str, str, Key], list[PointAnalysis]] = {}
     for one_axis, other in itertools.combinations(numeric_axes(analysis.measured), 2):
-        for one in analysis.measured:
-            axes = one.axes
+        for point in analysis.measured:
+            axes = point.axes
             if one_axis in axes and other in axes:
                 rest = tuple((name, value) for name, value in axes.items() if name not in (one_axis, other))
-                shared = (("target", one.point.target), ("device", one.point.device), *rest)
-                grids.setdefault((one_axis, other, one.point.measure, shared), []).append(one)
+                shared = (("target", point.point.target), ("device", point.point.device), *rest)
+                grids.setdefault((one_axis, other, point.point.measure, shared), []).append(point)
     charts = []
     whole = {key: points for key, points in grids.items() if _is_grid(points, *key[:2])}
     chosen, cut = evenly(list(whole), _MAX_CHARTS, "heat maps")
@@ -45,40 +45,41 @@ def heat_map_charts(analysis: StudyAnalysis) -> list[Chart]:
 
 
 def _is_grid(points: Sequence[PointAnalysis], *axes: str) -> bool:
-    counts = [len({axis_number(one, axis) for one in points}) for axis in axes]
+    counts = [len({axis_number(point, axis) for point in points}) for axis in axes]
     # Half of the fields at least: two axes that change together are no plane.
     return min(counts) >= _FEWEST and len(points) >= 0.5 * math.prod(counts)
 
 
 def _chart(points: Sequence[PointAnalysis], x_axis: str, y_axis: str, shared: str, cut: str) -> Chart:
-    x, y = (sorted({axis_number(one, axis) for one in points}) for axis in (x_axis, y_axis))
-    places = {(axis_number(one, x_axis), axis_number(one, y_axis)): one for one in points}
+    x, y = (sorted({axis_number(point, axis) for point in points}) for axis in (x_axis, y_axis))
+    places = {(axis_number(point, x_axis), axis_number(point, y_axis)): point for point in points}
     cells = [[places.get((column, row)) for column in x] for row in y]
-    unit = time_unit([float(np.median([one.median for one in points if one.median]))])
+    unit = time_unit([float(np.median([point.median for point in points if point.median]))])
     measure = points[0].point.measure
-    names = list(dict.fromkeys(name for one in points for name in one.figures))
+    names = list(dict.fromkeys(name for point in points for name in point.figures))
     shown: dict[str, Array] = {
         f"{measure}, {unit.name}": _values(
-            cells, {one.point.index: (one.median or math.nan) / unit.ns for one in points}
+            cells, {point.point.index: (point.median or math.nan) / unit.ns for point in points}
         )
     }
     shown |= {
-        name: _values(cells, {one.point.index: one.figures.get(name, math.nan) for one in points}) for name in names
+        name: _values(cells, {point.point.index: point.figures.get(name, math.nan) for point in points})
+        for name in names
     }
     # A constant figure shows nothing.
     shown = {
-        name: each
-        for name, each in shown.items()
-        if name.startswith(f"{measure},") or np.nanmax(each) > np.nanmin(each)
+        name: grid
+        for name, grid in shown.items()
+        if name.startswith(f"{measure},") or np.nanmax(grid) > np.nanmin(grid)
     }
-    traces = {name: _trace(name, each, label_cells=len(x) <= _MAX_LABELLED) for name, each in shown.items()}
+    traces = {name: _trace(name, grid, label_cells=len(x) <= _MAX_LABELLED) for name, grid in shown.items()}
     figure = go.Figure()
     figure.add_trace(
         go.Heatmap(
             **traces[f"{measure}, {unit.name}"],
             x=_edges(x),
             y=_edges(y),
-            customdata=[["" if one is None else point_hover(one) for one in row] for row in cells],
+            customdata=[["" if cell is None else point_hover(cell) for cell in row] for row in cells],
             hovertemplate="%{customdata}<br>%{z}<extra></extra>",
             colorscale="Cividis",
             xgap=1,
@@ -100,7 +101,7 @@ def _chart(points: Sequence[PointAnalysis], x_axis: str, y_axis: str, shared: st
 
 
 def _values(cells: Sequence[Sequence[PointAnalysis | None]], values: Mapping[int, float]) -> Array:
-    return np.array([[math.nan if one is None else values[one.point.index] for one in row] for row in cells])
+    return np.array([[math.nan if cell is None else values[cell.point.index] for cell in row] for row in cells])
 
 
 def _trace(name: str, values: Array, *, label_cells: bool) -> dict[str, object]:
@@ -113,7 +114,11 @@ def _trace(name: str, values: Array, *, label_cells: bool) -> dict[str, object]:
         ticks = style_log_axis(float(known.min()), float(known.max()))
         pairs = zip(ticks["tickvals"], ticks["ticktext"], strict=True)  # type: ignore[call-overload]
         inside = [(math.log10(tick), text) for tick, text in pairs if known.min() <= tick <= known.max()]
-        bar |= {"tickmode": "array", "tickvals": [one for one, _ in inside], "ticktext": [text for _, text in inside]}
+        bar |= {
+            "tickmode": "array",
+            "tickvals": [position for position, _ in inside],
+            "ticktext": [text for _, text in inside],
+        }
     else:
         bar |= {"tickmode": "auto", "tickvals": None, "ticktext": None}
     texts = [["" if math.isnan(value) else number_text(value, 3) for value in row] for row in values]

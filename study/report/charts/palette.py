@@ -81,12 +81,12 @@ VERDICT: Final[Mapping[Verdict, str]] = {
 """The colour of a comparison's verdict."""
 
 
-def line_style(place: int) -> tuple[str, str]:
+def line_style(index: int) -> tuple[str, str]:
     """Returns the colour and the marker of a line by its index in the legend; the first 64 combinations differ."""
-    return SERIES[place % len(SERIES)], SYMBOLS[(place + place // len(SERIES)) % len(SYMBOLS)]
+    return SERIES[index % len(SERIES)], SYMBOLS[(index + index // len(SERIES)) % len(SYMBOLS)]
 
 
 def faded(colour: str, alpha: float) -> str:
     """Makes a colour of this module translucent, in a form that the page can still replace."""
-    red, green, blue = (int(colour[place : place + 2], 16) for place in (1, 3, 5))
+    red, green, blue = (int(colour[index : index + 2], 16) for index in (1, 3, 5))
     return f"rgba({red},{green},{blue},{alpha:g})"

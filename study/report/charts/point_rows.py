@@ -53,11 +53,11 @@ class PointTable:
     @property
     def is_best(self) -> frozenset[int]:
         """The indices of the best points."""
-        return frozenset(one.point.point.index for one in self.best)
+        return frozenset(best.point.point.index for best in self.best)
 
     @property
     def overlapping(self) -> bool:
-        return any(one.overlapping for one in self.points)
+        return any(result.overlapping for result in self.points)
 
 
 def point_table(
@@ -68,14 +68,14 @@ def point_table(
     """
     shown = tuple(analysis.points if points is None else points)
     # The unit of the middle point, so that neither small nor large times get too many digits.
-    medians = sorted(one.median for one in shown if one.median is not None)
+    medians = sorted(point.median for point in shown if point.median is not None)
     unit = time_unit(medians[len(medians) // 2 : len(medians) // 2 + 1])
     axes = axes_of(shown)
-    several = len({one.point.device for one in shown}) > 1 and "device" not in axes
-    figures = tuple(dict.fromkeys(name for one in shown for name in one.figures))
-    baselines = any(one.baseline_median is not None for one in shown)
-    batches = any(one.dispatches > 1 for one in shown)
-    roofs = any(one.roof is not None for one in shown)
+    several = len({point.point.device for point in shown}) > 1 and "device" not in axes
+    figures = tuple(dict.fromkeys(name for point in shown for name in point.figures))
+    baselines = any(point.baseline_median is not None for point in shown)
+    batches = any(point.dispatches > 1 for point in shown)
+    roofs = any(point.roof is not None for point in shown)
     u = unit.name
     columns = [
         Column("target", "what was measured", numeric=False),
@@ -106,34 +106,34 @@ def point_table(
         *([Column("of the roof", "GFLOP/s over what memory and arithmetic allow")] if roofs else []),
     ]
     layout = (several, axes, batches, baselines, figures, roofs)
-    marked = tuple(one for one in (find_best(analysis) if best is None else best) if one.count > 1)
-    whys = {one.point.point.index: best_text(one) for one in marked}
-    rows = tuple(_row(one, unit, whys.get(one.point.index, ""), *layout) for one in shown)
+    marked = tuple(candidate for candidate in (find_best(analysis) if best is None else best) if candidate.count > 1)
+    whys = {candidate.point.point.index: best_text(candidate) for candidate in marked}
+    rows = tuple(_row(point, unit, whys.get(point.point.index, ""), *layout) for point in shown)
     return PointTable(unit, tuple(columns), rows, shown, marked)
 
 
 def axes_of(points: Sequence[PointAnalysis]) -> tuple[str, ...]:
     """Returns the axis names of points, without baselines, in order."""
-    return tuple(dict.fromkeys(axis for one in points if not one.point.is_baseline for axis in one.axes))
+    return tuple(dict.fromkeys(axis for point in points if not point.point.is_baseline for axis in point.axes))
 
 
 def best_text(best: Best) -> str:
     """Says why a point is the best: ``12.3 GFLOP/s, the highest of 8 points; not told apart from mul batch=4``."""
     value = time_text(best.value) if best.by == HEADLINE else f"{number_text(best.value)} {best.by}"
     text = f"{value}, the {'highest' if best.is_highest else 'lowest'} of {best.count} points"
-    names = [point_label(one.point) for one in best.ties[:_MAX_TIES]]
+    names = [point_label(tie.point) for tie in best.ties[:_MAX_TIES]]
     if len(best.ties) > _MAX_TIES:
         names.append(f"{len(best.ties) - _MAX_TIES} more")
     return f"{text}; not told apart from {', '.join(names)}" if names else text
 
 
 def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
-    values = [one.axes[axis] for one in points if axis in one.axes and not one.point.is_baseline]
+    values = [point.axes[axis] for point in points if axis in point.axes and not point.point.is_baseline]
     return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
 def _row(
-    one: PointAnalysis,
+    analysis: PointAnalysis,
     unit: TimeUnit,
     best: str,
     several: bool,
@@ -143,15 +143,15 @@ def _row(
     figures: Sequence[str],
     roofs: bool,
 ) -> tuple[Cell, ...]:
-    point, summary = one.point, one.summary()
+    point, summary = analysis.point, analysis.summary()
     # The axes of a baseline are its settings, which are not the table's columns.
     name = point_label(point, () if point.is_baseline else point.axes)
     named = Cell(f"{name} ★", hint=f"{point.label}: {best}") if best else Cell(name, hint=point.label)
-    cells = [named, Cell(one.status_text, hint=one.result.reason)]
+    cells = [named, Cell(analysis.status_text, hint=analysis.result.reason)]
     if several:
         cells.append(Cell(point.device))
     for axis in axes:
-        value = None if point.is_baseline else one.axes.get(axis)
+        value = None if point.is_baseline else analysis.axes.get(axis)
         number = float(value) if isinstance(value, (int, float)) else None
         cells.append(Cell("" if value is None else value_text(value), number))
     cells.append(Cell(point.measure))
@@ -162,7 +162,7 @@ def _row(
     if summary is None:
         blank = Cell("—")
         cells += [blank] * (2 + batches + baselines + 7)
-        cells += [Cell(f"0 / {one.total}", 0.0), blank, time(one.first_call)]
+        cells += [Cell(f"0 / {analysis.total}", 0.0), blank, time(analysis.first_call)]
     else:
         low, high = summary.median_interval
         width = high - low
@@ -171,10 +171,14 @@ def _row(
             Cell(f"[{unit.text(low)}, {unit.text(high)}]", width if math.isfinite(width) else None),
         ]
         if batches:
-            mark = " ‖" if one.overlapping else ""
-            cells.append(Cell(unit.text(one.per_dispatch) + mark, one.per_dispatch, f"{one.dispatches} dispatches"))
+            mark = " ‖" if analysis.overlapping else ""
+            cells.append(
+                Cell(
+                    unit.text(analysis.per_dispatch) + mark, analysis.per_dispatch, f"{analysis.dispatches} dispatches"
+                )
+            )
         if baselines:
-            cells.append(time(one.baseline_median))
+            cells.append(time(analysis.baseline_median))
         counts = summary.outliers
         mild, severe = counts.low_mild + counts.high_mild, counts.low_severe + counts.high_severe
         error = summary.relative_error
@@ -186,29 +190,29 @@ def _row(
             time(summary.maximum),
             time(summary.standard_deviation),
             _p99(summary, unit),
-            Cell(f"{one.kept} / {one.total}", float(one.kept), one.samples_used),
+            Cell(f"{analysis.kept} / {analysis.total}", float(analysis.kept), analysis.samples_used),
             Cell(f"{mild} + {severe}", float(mild + severe)),
-            time(one.first_call),
+            time(analysis.first_call),
         ]
     for figure in figures:
-        number = one.figures.get(figure)
+        number = analysis.figures.get(figure)
         cells.append(Cell(_figure_text(number), number if number is not None and math.isfinite(number) else None))
     if roofs:
-        place = one.roof
+        roof = analysis.roof
         cells += (
             [Cell("—"), Cell("—")]
-            if place is None
-            else [Cell(roof_text(place), place.distance), Cell(percent_text(place.share, 3), place.share)]
+            if roof is None
+            else [Cell(roof_text(roof), roof.distance), Cell(percent_text(roof.share, 3), roof.share)]
         )
     return tuple(cells)
 
 
-def roof_text(place: RoofPlace) -> str:
+def roof_text(roof: RoofPlace) -> str:
     """Says what limits a point, and how far its intensity is from the ridge: ``memory, by a factor of 7.4``."""
-    times = place.distance if place.distance >= 1 else 1 / place.distance
+    times = roof.distance if roof.distance >= 1 else 1 / roof.distance
     if times < _AT_THE_RIDGE:
-        return f"{place.limit}, at the ridge"
-    return f"{place.limit}, by a factor of {number_text(times, 2)}"
+        return f"{roof.limit}, at the ridge"
+    return f"{roof.limit}, by a factor of {number_text(times, 2)}"
 
 
 def _p99(summary: Summary, unit: TimeUnit) -> Cell:

@@ -18,8 +18,8 @@ from .units import number_text
 def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
     """Draws a chart for each device with known peaks and points of known bytes and flops."""
     charts = []
-    for device in dict.fromkeys(one.point.device for one in analysis.measured):
-        points = [one for one in analysis.measured if one.point.device == device and one.roof is not None]
+    for device in dict.fromkeys(point.point.device for point in analysis.measured):
+        points = [point for point in analysis.measured if point.point.device == device and point.roof is not None]
         if points:
             charts.append(_chart(device, points, analysis.results.peaks_of(device)))
     return charts
@@ -28,8 +28,8 @@ def roofline_charts(analysis: StudyAnalysis) -> list[Chart]:
 def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, float]) -> Chart:
     memory, arithmetic = peaks["GB/s"], peaks["GFLOP/s"]
     ridge = arithmetic / memory
-    intensity = [one.figures["flops"] / one.figures["bytes"] for one in points]
-    reached = [one.figures["GFLOP/s"] for one in points]
+    intensity = [point.figures["flops"] / point.figures["bytes"] for point in points]
+    reached = [point.figures["GFLOP/s"] for point in points]
     left, right = min(*intensity, ridge) / 2, max(*intensity, ridge) * 2
     x = np.unique([*np.geomspace(left, right, 60), ridge])
     figure = go.Figure()
@@ -44,23 +44,23 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
         )
     )
     groups: dict[str, list[int]] = {}
-    varied = list(dict.fromkeys(a for one in points for a in one.axes))
+    varied = list(dict.fromkeys(a for point in points for a in point.axes))
     # A colour for each target and each value of the axis with the fewest values, if these are few.
-    counts = {axis: len({one.axes.get(axis) for one in points}) for axis in varied}
+    counts = {axis: len({point.axes.get(axis) for point in points}) for axis in varied}
     axis = min((a for a in varied if 1 < counts[a] <= len(SERIES)), key=lambda a: counts[a], default=None)
-    for place, one in enumerate(points):
-        name = one.point.target if axis is None else f"{one.point.target} {axis}={one.axes.get(axis)}"
-        groups.setdefault(name, []).append(place)
+    for index, point in enumerate(points):
+        name = point.point.target if axis is None else f"{point.point.target} {axis}={point.axes.get(axis)}"
+        groups.setdefault(name, []).append(index)
     for style, (name, places) in enumerate(groups.items()):
         colour, symbol = line_style(style)
         figure.add_trace(
             go.Scatter(
-                x=[intensity[place] for place in places],
-                y=[reached[place] for place in places],
+                x=[intensity[index] for index in places],
+                y=[reached[index] for index in places],
                 mode="markers",
                 name=label(name),
                 marker={"color": colour, "symbol": symbol, "size": 9},
-                text=[_hover(points[place]) for place in places],
+                text=[_hover(points[index]) for index in places],
                 hovertemplate="%{text}<extra></extra>",
             )
         )
@@ -101,11 +101,11 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
             text=f"&nbsp;{side}&nbsp;",
             font=note["font"],
         )
-    roofs = [(one.roof, one) for one in points if one.roof is not None]
+    roofs = [(point.roof, point) for point in points if point.roof is not None]
     bound = sum(roof.limit == "memory" for roof, _ in roofs)
     sides = f"Memory limits {bound} of {len(roofs)} points, arithmetic {len(roofs) - bound}."
-    nearest, one = max(roofs, key=lambda pair: pair[0].share)
-    share, best = nearest.share, point_label(one.point)
+    nearest, nearest_point = max(roofs, key=lambda pair: pair[0].share)
+    share, best = nearest.share, point_label(nearest_point.point)
     text = (
         f"Peaks were measured on this device, in this run ({number_text(memory)} GB/s, {number_text(arithmetic)} "
         f"GFLOP/s of 32-bit floats, ridge at {number_text(ridge, 3)} flop/byte): left of the ridge memory limits, "
@@ -117,11 +117,11 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
     return Chart(f"Roofline of {device}", text, figure)
 
 
-def _hover(one: PointAnalysis) -> str:
-    figures, place = one.figures, one.roof
-    assert place is not None
+def _hover(point: PointAnalysis) -> str:
+    figures, roof = point.figures, point.roof
+    assert roof is not None
     return (
-        f"<b>{label(point_label(one.point))}</b><br>{number_text(figures['flops'] / figures['bytes'])} flop/byte, "
+        f"<b>{label(point_label(point.point))}</b><br>{number_text(figures['flops'] / figures['bytes'])} flop/byte, "
         f"{number_text(figures['GFLOP/s'])} GFLOP/s<br>{number_text(figures.get('GB/s'))} "
-        f"GB/s<br>{number_text(100 * place.share, 3)} % of the roof<br>limited by {roof_text(place)}"
+        f"GB/s<br>{number_text(100 * roof.share, 3)} % of the roof<br>limited by {roof_text(roof)}"
     )

@@ -44,7 +44,7 @@ def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
     numeric = [
         axis
         for axis in numeric_axes(analysis.measured)
-        if any(len(one) > 1 for one in series_over(analysis.measured, axis).values())
+        if any(len(point) > 1 for point in series_over(analysis.measured, axis).values())
     ]
     order = dict.fromkeys((*(axis for axis in analysis.study.fit if axis in numeric), *numeric))
     charts = []
@@ -53,9 +53,9 @@ def headline_charts(analysis: StudyAnalysis) -> list[Chart]:
         for measure in dict.fromkeys(points[0].point.measure for points in every.values()):
             series = {key: points for key, points in every.items() if points[0].point.measure == measure}
             charts.append(_curve_chart(analysis, axis, measure, series))
-    alone = [one for one in analysis.measured if not any(axis in one.axes for axis in numeric)]
-    for measure in dict.fromkeys(one.point.measure for one in alone):
-        mine = [one for one in alone if one.point.measure == measure]
+    alone = [point for point in analysis.measured if not any(axis in point.axes for axis in numeric)]
+    for measure in dict.fromkeys(point.point.measure for point in alone):
+        mine = [point for point in alone if point.point.measure == measure]
         if len(mine) > 1 or not charts:
             charts.append(_bar_chart(mine, measure))
     return charts
@@ -98,9 +98,9 @@ def _grouped(keys: Sequence[Key], names: Sequence[str]) -> dict[str, list[Key]]:
 
 def _curve_chart(analysis: StudyAnalysis, axis: str, measure: str, series: Mapping[Key, list[PointAnalysis]]) -> Chart:
     groups, names, left_out = _panels(series)
-    shown = [one for group in groups.values() for key in group for one in series[key]]
+    shown = [point for group in groups.values() for key in group for point in series[key]]
     fits = axis in analysis.study.fit
-    unit = time_unit(one.median for one in shown)
+    unit = time_unit(point.median for point in shown)
     columns = min(len(groups), _COLUMNS)
     rows = math.ceil(len(groups) / columns)
     figure = make_subplots(
@@ -114,14 +114,14 @@ def _curve_chart(analysis: StudyAnalysis, axis: str, measure: str, series: Mappi
     )
     colours: dict[str, int] = {}
     for panel, group in enumerate(groups.values()):
-        place = {"row": panel // columns + 1, "col": panel % columns + 1}
+        subplot = {"row": panel // columns + 1, "col": panel % columns + 1}
         for key in group:
             name = key_text(tuple(pair for pair in key if pair[0] in names)) or series[key][0].point.target
             new = name not in colours
             style = colours.setdefault(name, len(colours))
             for trace in _line_traces(series[key], axis, unit, name, style, new, fits):
-                figure.add_trace(trace, **place)
-    baselines = any(one.baseline_median is not None for one in shown)
+                figure.add_trace(trace, **subplot)
+    baselines = any(point.baseline_median is not None for point in shown)
     if baselines:
         figure.add_trace(_legend_only("empty kernel", "dot", MUTED))
     if fits:
@@ -144,8 +144,8 @@ def _line_traces(
     fits: bool,
 ) -> Iterator[BaseTraceType]:
     colour, symbol = line_style(style)
-    x = [axis_number(one, axis) for one in points]
-    y = [(one.median or 0.0) / unit.ns for one in points]
+    x = [axis_number(point, axis) for point in points]
+    y = [(point.median or 0.0) / unit.ns for point in points]
     line = fit_series(points, axis) if fits else None
     if line is not None:
         ends = np.geomspace(x[0], x[-1], 60) if x[0] > 0 else np.linspace(x[0], x[-1], 60)
@@ -158,7 +158,7 @@ def _line_traces(
             hoverinfo="skip",
             showlegend=False,
         )
-    base = [None if one.baseline_median is None else one.baseline_median / unit.ns for one in points]
+    base = [None if point.baseline_median is None else point.baseline_median / unit.ns for point in points]
     if any(value is not None for value in base):
         yield go.Scatter(
             x=x,
@@ -179,8 +179,8 @@ def _line_traces(
         showlegend=in_legend,
         line={"color": colour, "width": 1.8},
         marker={"color": colour, "size": 8, "symbol": symbol, "line": {"width": 0}},
-        error_y=error_bars(y, [interval_in(one, unit) for one in points], colour),
-        text=[point_hover(one) for one in points],
+        error_y=error_bars(y, [interval_in(point, unit) for point in points], colour),
+        text=[point_hover(point) for point in points],
         hovertemplate="%{text}<extra></extra>",
     )
 
@@ -203,9 +203,9 @@ def _style_axes(
     columns: int,
     panels: int,
 ) -> None:
-    x = sorted({axis_number(one, axis) for one in shown})
+    x = sorted({axis_number(point, axis) for point in shown})
     if is_wide(x):
-        values = sorted({value for one in shown if isinstance(value := one.axes[axis], (int, float))})
+        values = sorted({value for point in shown if isinstance(value := point.axes[axis], (int, float))})
         most = 12 if columns == 1 else 7
         figure.update_xaxes(
             style_log_axis(x[0], x[-1], values if len(values) <= most else values[:: math.ceil(len(values) / most)])
@@ -220,16 +220,16 @@ def _style_axes(
         figure.update_xaxes(
             range=[x[0] - margin, x[-1] + margin], **(ticks if len(x) <= (12 if columns == 1 else 6) else {})
         )
-    medians = [(one.median or 0.0) / unit.ns for one in shown]
-    medians += [one.baseline_median / unit.ns for one in shown if one.baseline_median]
+    medians = [(point.median or 0.0) / unit.ns for point in shown]
+    medians += [point.baseline_median / unit.ns for point in shown if point.baseline_median]
     # An interval of few samples may be very wide; it is cut at the edge.
     low, high = min(medians) / _FARTHEST, max(medians) * _FARTHEST
-    ends = [min(max(end, low), high) for one in shown for end in interval_in(one, unit)]
+    ends = [min(max(end, low), high) for point in shown for end in interval_in(point, unit)]
     figure.update_yaxes(style_value_axis([*medians, *ends]))
-    for place in range(panels):
-        row, column = place // columns + 1, place % columns + 1
+    for index in range(panels):
+        row, column = index // columns + 1, index % columns + 1
         # The lowest panel of each column has the name and the ticks.
-        lowest = place + columns >= panels
+        lowest = index + columns >= panels
         figure.update_xaxes(showticklabels=lowest, title_text=label(axis) if lowest else None, row=row, col=column)
         if column == 1:
             figure.update_yaxes(title_text=f"{measure}, {unit.name}", row=row, col=column)
@@ -237,10 +237,10 @@ def _style_axes(
 
 
 def _bar_chart(points: Sequence[PointAnalysis], measure: str) -> Chart:
-    unit = time_unit(one.median for one in points)
-    several = len({one.point.device for one in points}) > 1
+    unit = time_unit(point.median for point in points)
+    several = len({point.point.device for point in points}) > 1
     shown = points[:MAX_ROWS]
-    y = [(one.median or 0.0) / unit.ns for one in shown]
+    y = [(point.median or 0.0) / unit.ns for point in shown]
     figure = go.Figure(
         go.Bar(
             y=list(range(len(shown))),
@@ -248,8 +248,8 @@ def _bar_chart(points: Sequence[PointAnalysis], measure: str) -> Chart:
             orientation="h",
             width=0.62,
             marker={"color": SERIES[0], "line": {"width": 0}},
-            error_x=error_bars(y, [interval_in(one, unit) for one in shown], INK),
-            text=[point_hover(one) for one in shown],
+            error_x=error_bars(y, [interval_in(point, unit) for point in shown], INK),
+            text=[point_hover(point) for point in shown],
             textposition="none",
             hovertemplate="%{text}<extra></extra>",
         )
@@ -257,6 +257,6 @@ def _bar_chart(points: Sequence[PointAnalysis], measure: str) -> Chart:
     new_figure(figure, 90 + 30 * len(shown), legend=False)
     # Bars show lengths, so their axis begins at 0.
     figure.update_xaxes(title_text=f"{measure}, {unit.name}", rangemode="tozero")
-    name_rows(figure, [point_label(one.point, device=several) for one in shown])
+    name_rows(figure, [point_label(point.point, device=several) for point in shown])
     left = f" The first {len(shown)} of {len(points)} are shown." if len(shown) < len(points) else ""
     return Chart(f"{measure.capitalize()} of each point", headline_caption(shown, False, False) + left, figure)

@@ -32,11 +32,11 @@ def sequence_charts(analysis: StudyAnalysis) -> list[Chart]:
     """Draws a chart for each device and run: samples relative to their point's median, the reference kernel, clock
     rates.
     """
-    devices = dict.fromkeys(one.point.device for one in analysis.measured)
+    devices = dict.fromkeys(point.point.device for point in analysis.measured)
     charts = []
     for device in devices:
-        points = [one for one in analysis.measured if one.point.device == device and one.median]
-        runs = sorted({run for one in points for run in np.unique(one.result.runs).tolist()})
+        points = [point for point in analysis.measured if point.point.device == device and point.median]
+        runs = sorted({run for point in points for run in np.unique(point.result.runs).tolist()})
         charts += [_chart(analysis, device, run, points, len(runs) > 1, len(devices) > 1) for run in runs]
     return charts
 
@@ -46,8 +46,12 @@ def _chart(
 ) -> Chart:
     started, ratio, flags, names = _samples(points, run)
     begin = int(started.min())
-    references = _of_one_load([one for one in analysis.results.references if (one.run, one.device) == (run, device)])
-    rates = _rates([one for one in analysis.results.clocks if (one.run, one.device) == (run, device)], begin)
+    references = _of_one_load(
+        [reading for reading in analysis.results.references if (reading.run, reading.device) == (run, device)]
+    )
+    rates = _rates(
+        [reading for reading in analysis.results.clocks if (reading.run, reading.device) == (run, device)], begin
+    )
     rows = 1 + bool(references) + bool(rates)
     figure = make_subplots(
         rows=rows,
@@ -113,13 +117,13 @@ def _samples(
     order.
     """
     started, ratio, flags, names = [], [], [], []
-    for one in points:
-        result = one.result
+    for point in points:
+        result = point.result
         mine = (result.runs == run) & np.isfinite(result.values())
         started.append(result.integers("started_ns")[mine])
-        ratio.append(result.values()[mine] / (one.median or 1.0))
+        ratio.append(result.values()[mine] / (point.median or 1.0))
         flags.append(result.flags[mine])
-        names.append(np.full(int(mine.sum()), label(point_label(one.point)), dtype=object))
+        names.append(np.full(int(mine.sum()), label(point_label(point.point)), dtype=object))
     order = np.argsort(np.concatenate(started), kind="stable")
     return (
         np.concatenate(started)[order],
@@ -131,30 +135,30 @@ def _samples(
 
 def _by_flag(flags: npt.NDArray[np.int64]) -> list[tuple[str, npt.NDArray[np.bool_]]]:
     """Assigns each sample to its most severe flag; the most severe are drawn last."""
-    found, left = [], np.ones(flags.size, dtype=np.bool_)
+    groups, left = [], np.ones(flags.size, dtype=np.bool_)
     for flag in (SampleFlag.THROTTLED, SampleFlag.STARVED, SampleFlag.PREEMPTED, SampleFlag.CLOCK_UNSURE):
         flagged = left & (flags & int(flag) != 0)
         left &= ~flagged
-        found.append((str(flag.name).lower().replace("_", " "), flagged))
-    return [("undisturbed", left), *found]
+        groups.append((str(flag.name).lower().replace("_", " "), flagged))
+    return [("undisturbed", left), *groups]
 
 
 def _of_one_load(references: Sequence[ReferenceRecord]) -> Sequence[ReferenceRecord]:
     """Returns the readings of the reference of one workgroup with the most arithmetic, which take longest."""
     loads: dict[str, list[ReferenceRecord]] = {}
-    for one in references:
-        if one.kind == "compute":
-            loads.setdefault(one.load, []).append(one)
-    return max(loads.values(), key=lambda each: np.median([one.duration_ns for one in each]), default=[])
+    for reading in references:
+        if reading.kind == "compute":
+            loads.setdefault(reading.load, []).append(reading)
+    return max(loads.values(), key=lambda readings: np.median([item.duration_ns for item in readings]), default=[])
 
 
 def _add_reference(figure: go.Figure, references: Sequence[ReferenceRecord], begin: int, row: int) -> str:
     """Adds the reference kernel's times, and their median; returns the name of their unit."""
-    unit = time_unit([float(np.median([one.duration_ns for one in references]))])
+    unit = time_unit([float(np.median([reading.duration_ns for reading in references]))])
     every = max(1, -(-len(references) // _MAX_SAMPLES))
     shown = references[::every]
-    x = np.array([(one.started_ns - begin) / 1e9 for one in shown])
-    y = np.array([one.duration_ns / unit.ns for one in shown])
+    x = np.array([(point.started_ns - begin) / 1e9 for point in shown])
+    y = np.array([point.duration_ns / unit.ns for point in shown])
     trace = go.Scatter(
         x=x.astype(np.float32),
         y=y.astype(np.float32),
@@ -169,12 +173,12 @@ def _add_reference(figure: go.Figure, references: Sequence[ReferenceRecord], beg
 
 
 def _rates(clocks: Sequence[ClockRecord], begin: int) -> list[tuple[str, list[float], list[float]]]:
-    found = []
+    rates = []
     for field, name in _RATES:
-        readings = [(one.host_ns, getattr(one, field)) for one in clocks if getattr(one, field) is not None]
+        readings = [(clock.host_ns, getattr(clock, field)) for clock in clocks if getattr(clock, field) is not None]
         if len(readings) > 1:
-            found.append((name, [(when - begin) / 1e9 for when, _ in readings], [rate for _, rate in readings]))
-    return found
+            rates.append((name, [(when - begin) / 1e9 for when, _ in readings], [rate for _, rate in readings]))
+    return rates
 
 
 def _caption(count: int, every: int, points: int, references: bool, rates: Sequence[object]) -> str:

@@ -36,23 +36,23 @@ class FittedLine:
 
 def fitted_lines(analysis: StudyAnalysis) -> list[FittedLine]:
     """Fits the lines that the study asks for (``Study.fit``), for series of several points."""
-    found = []
+    fitted = []
     for axis in analysis.study.fit:
         for key, points in series_over(analysis.measured, axis).items():
             line = fit_series(points, axis)
             if line is not None:
-                found.append(FittedLine(axis, key_text(key), points[0].point.measure, line))
-    return found
+                fitted.append(FittedLine(axis, key_text(key), points[0].point.measure, line))
+    return fitted
 
 
 def fit_rows(lines: Sequence[FittedLine]) -> list[tuple[str, ...]]:
     rows: list[tuple[str, ...]] = []
-    for one in lines:
-        line = one.line
+    for fitted in lines:
+        line = fitted.line
         rows.append(
             (
-                one.axis,
-                one.series,
+                fitted.axis,
+                fitted.series,
                 time_text(line.slope),
                 f"[{time_text(line.slope_interval.low)}, {time_text(line.slope_interval.high)}]",
                 time_text(line.intercept),
@@ -71,16 +71,16 @@ def key_text(key: Key) -> str:
 
 
 def fit_series(points: Sequence[PointAnalysis], axis: str) -> Line | None:
-    usable = [one for one in points if np.count_nonzero(np.isfinite(one.values())) >= 2]
+    usable = [point for point in points if np.count_nonzero(np.isfinite(point.values())) >= 2]
     if len(usable) < 2:
         return None
     sampling = usable[0].sampling
     try:
         return fit_line(
-            [axis_number(one, axis) for one in usable],
-            [one.values() for one in usable],
+            [axis_number(point, axis) for point in usable],
+            [point.values() for point in usable],
             confidence=sampling.confidence,
-            blocks=[one.blocks for one in usable],
+            blocks=[point.blocks for point in usable],
             seed=sampling.seed,
         )
     except InvalidArgumentError:  # for example two points at one value

@@ -49,15 +49,15 @@ class ComparedSides:
     @property
     def rows(self) -> list[ComparedPoints]:
         return [
-            ComparedPoints(point_label(one.b.point, device=self.by_device), OTHER, one.comparison)
-            for one in self.points
-            if one.comparison is not None
+            ComparedPoints(point_label(result.b.point, device=self.by_device), OTHER, result.comparison)
+            for result in self.points
+            if result.comparison is not None
         ]
 
     @property
     def verdict(self) -> str:
         """``2 SLOWER, 1 SAME against the other side; only on the old side: mul n=8``."""
-        counts = Counter(str(one.comparison.verdict) if one.comparison else _NONE for one in self.points)
+        counts = Counter(str(result.comparison.verdict) if result.comparison else _NONE for result in self.points)
         order = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNCLEAR, _NONE, Verdict.SAME)
         said = ", ".join(f"{counts[str(name)]} {name}" for name in order if counts[str(name)])
         return self.error or "; ".join([f"{said} against {OTHER}", *self.unpaired])
@@ -65,13 +65,13 @@ class ComparedSides:
 
 def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
     """Compares both sides; None if the study has only one."""
-    if all(one.result.against is None for one in analysis.points):
+    if all(point.result.against is None for point in analysis.points):
         return None
     try:
-        found = compare_sides(analysis.results)
+        comparison = compare_sides(analysis.results)
     except PumiceError as error:
         return ComparedSides((), False, error=error.message)
-    return ComparedSides(found.points, found.by_device, found.unpaired)
+    return ComparedSides(comparison.points, comparison.by_device, comparison.unpaired)
 
 
 def side_text(analysis: StudyAnalysis, point: Point) -> str:
@@ -90,14 +90,14 @@ def side_text(analysis: StudyAnalysis, point: Point) -> str:
 
 def pair_charts(sides: ComparedSides) -> tuple[list[Chart], str]:
     """Draws a small chart per point, of the pairs' ratios; returns also a sentence if some are left out."""
-    compared = [(one, one.comparison) for one in sides.points if one.comparison is not None]
+    compared = [(compared, compared.comparison) for compared in sides.points if compared.comparison is not None]
     shown, cut = evenly(compared, _MAX_CHARTS, "points")
-    charts = [_chart(one, comparison, sides.by_device) for one, comparison in shown]
-    return [one for one in charts if one is not None], cut
+    charts = [_chart(point, comparison, sides.by_device) for point, comparison in shown]
+    return [chart for chart in charts if chart is not None], cut
 
 
-def _chart(one: PointComparison, comparison: Comparison, by_device: bool) -> Chart | None:
-    pairs = pairs_in_turns(one.a, one.b, "headline", None)
+def _chart(compared: PointComparison, comparison: Comparison, by_device: bool) -> Chart | None:
+    pairs = pairs_in_turns(compared.a, compared.b, "headline", None)
     ratios = _ratios(pairs)
     known = np.flatnonzero(np.isfinite(ratios))
     if not known.size:
@@ -107,7 +107,7 @@ def _chart(one: PointComparison, comparison: Comparison, by_device: bool) -> Cha
     counts = f"{known.size} pairs in {np.unique(pairs.rounds).size} rounds"
     runs = np.unique(pairs.runs).size
     text = f"{counts}{f' of {runs} runs' if runs > 1 else ''}. {comparison.explanation}."
-    return Chart(point_label(one.b.point, device=by_device), text, figure, small=True)
+    return Chart(point_label(compared.b.point, device=by_device), text, figure, small=True)
 
 
 def _ratios(pairs: PairedBlocks) -> Array:
@@ -117,8 +117,8 @@ def _ratios(pairs: PairedBlocks) -> Array:
         for table in (pairs.old, pairs.new)
     ]
     with np.errstate(divide="ignore", invalid="ignore"):
-        found: Array = middles[1] / middles[0]
-    return np.where(found > 0, found, np.nan)
+        ratios: Array = middles[1] / middles[0]
+    return np.where(ratios > 0, ratios, np.nan)
 
 
 def _figure(pairs: PairedBlocks, ratios: Array, shown: npt.NDArray[np.int64], comparison: Comparison) -> Figure:
@@ -195,8 +195,8 @@ def _round_medians(ratios: Array, rounds: npt.NDArray[np.int64]) -> tuple[list[f
     """Returns a line at the median of each round, with gaps between the lines."""
     x: list[float | None] = []
     y: list[float | None] = []
-    for one in np.unique(rounds):
-        places = np.flatnonzero((rounds == one) & np.isfinite(ratios))
+    for round_ in np.unique(rounds):
+        places = np.flatnonzero((rounds == round_) & np.isfinite(ratios))
         if places.size:
             middle = float(np.median(ratios[places]))
             x += [int(places[0]) - 0.5, int(places[-1]) + 0.5, None]
@@ -207,12 +207,12 @@ def _round_medians(ratios: Array, rounds: npt.NDArray[np.int64]) -> tuple[list[f
 def side_rows(sides: ComparedSides) -> list[tuple[str, ...]]:
     """Returns the table's rows: point, verdict, ratio, samples of either side, and notes."""
     rows: list[tuple[str, ...]] = []
-    for one in sides.points:
-        name, found = point_label(one.b.point, device=sides.by_device), one.comparison
-        if found is None:
-            rows.append((name, _NONE, "—", "—", one.why_not))
+    for compared in sides.points:
+        name, comparison = point_label(compared.b.point, device=sides.by_device), compared.comparison
+        if comparison is None:
+            rows.append((name, _NONE, "—", "—", compared.why_not))
         else:
-            notes = "; ".join(found.remarks)
-            samples = f"{found.count_a} and {found.count_b}"
-            rows.append((name, str(found.verdict), ratio_text(found), samples, notes))
+            notes = "; ".join(comparison.remarks)
+            samples = f"{comparison.count_a} and {comparison.count_b}"
+            rows.append((name, str(comparison.verdict), ratio_text(comparison), samples, notes))
     return rows

@@ -65,7 +65,7 @@ def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> Re
         sides = [[run.own if own else run.compute for run in side.runs] for side in (a, b)]
         middles = {load: _middle(load, sides) for load in _common_loads(sides)}
         units = [_units(runs, middles) for runs in sides]
-        if min(len(each) for each in units) >= _MIN_UNITS:
+        if min(len(unit) for unit in units) >= _MIN_UNITS:
             return _ratio(units[0], units[1], confidence, own=own)
     return None
 
@@ -95,24 +95,24 @@ def why_no_reference(a: Recorded, b: Recorded) -> str:
 def _middle(load: str, sides: Sequence[Sequence[Mapping[str, _Array]]]) -> float:
     """Returns the value halfway between the sides' medians of a load's log times, to which these are relative."""
     times = [np.concatenate([run[load] for run in runs if load in run]) for runs in sides]
-    return float(np.mean([np.median(np.log(each)) for each in times]))
+    return float(np.mean([np.median(np.log(time)) for time in times]))
 
 
 def _units(runs: Sequence[Mapping[str, _Array]], middles: Mapping[str, float]) -> list[float]:
     """Returns a log time for each unit of one side: for each run, or for successive parts of a run."""
-    found = []
+    ordered = []
     for run in runs:
         levels = [np.log(run[load]) - middle for load, middle in middles.items() if load in run]
         if levels:
             # Loads take turns; this orders the readings of all loads by time, approximately.
-            order = np.argsort(np.concatenate([np.linspace(0, 1, each.size) for each in levels]), kind="stable")
-            found.append(np.concatenate(levels)[order])
-    if len(found) >= _RUNS:
-        return [float(np.median(levels)) for levels in found]
+            order = np.argsort(np.concatenate([np.linspace(0, 1, level.size) for level in levels]), kind="stable")
+            ordered.append(np.concatenate(levels)[order])
+    if len(ordered) >= _RUNS:
+        return [float(np.median(levels)) for levels in ordered]
     return [
         float(np.median(part))
-        for levels in found
-        for part in np.array_split(levels, min(levels.size, _UNITS // len(found)))
+        for levels in ordered
+        for part in np.array_split(levels, min(levels.size, _UNITS // len(ordered)))
     ]
 
 
@@ -126,17 +126,17 @@ def _ratio(first: Sequence[float], second: Sequence[float], confidence: float, *
 
 
 def _reference_differs(a: Recorded, b: Recorded, confidence: float) -> str:
-    found = reference_ratio(a, b, confidence=confidence)
-    if found is None:
+    reference = reference_ratio(a, b, confidence=confidence)
+    if reference is None:
         both = all(any(run.own or run.compute for run in side.runs) for side in (a, b))
         return "the references of the first and the second runs had no load in common" if both else ""
-    ratio, (low, high), own = found
-    what = "the reference like this point's load" if own else "the reference of one workgroup"
+    ratio, (low, high), own = reference
+    name = "the reference like this point's load" if own else "the reference of one workgroup"
     bounds = f"{low:.2f} to {high:.2f}"
     if abs(math.log(ratio)) > _REFERENCE and not low <= 1 <= high:
-        return f"{what} took {ratio:.2f} times as long in the second runs ({bounds})"
+        return f"{name} took {ratio:.2f} times as long in the second runs ({bounds})"
     if max(math.log(high), -math.log(low)) > _VAGUE:
-        return f"{what} varies too much to tell whether the machine was the same: {ratio:.2f} times ({bounds})"
+        return f"{name} varies too much to tell whether the machine was the same: {ratio:.2f} times ({bounds})"
     return ""
 
 
@@ -144,7 +144,7 @@ def _reference_differs(a: Recorded, b: Recorded, confidence: float) -> str:
 
 
 def _state(side: Recorded, name: str) -> float | None:
-    runs = [[getattr(one, name) for one in run.states if getattr(one, name) is not None] for run in side.runs]
+    runs = [[getattr(state, name) for state in run.states if getattr(state, name) is not None] for run in side.runs]
     medians = [float(np.median(values)) for values in runs if values]
     return float(np.median(medians)) if medians else None
 
@@ -176,17 +176,17 @@ def _shares_differ(a: Recorded, b: Recorded, shares: Iterable[_Share]) -> list[s
     """Describes each share that differs, if the host takes part in what the point measures."""
     if a.measure == "execute" and not (a.software or b.software):
         return []
-    found = []
+    texts = []
     for share in shares:
         first, second = _state(a, share.name), _state(b, share.name)
         if first is not None and second is not None and abs(second - first) > share.limit:
-            found.append(share.text.format(a=f"{first:.0%}", b=f"{second:.0%}"))
-    return found
+            texts.append(share.text.format(a=f"{first:.0%}", b=f"{second:.0%}"))
+    return texts
 
 
 def _states_differ(a: Recorded, b: Recorded) -> list[str]:
     """Describes each difference that matters to the point, the plainest cause first."""
-    found = _shares_differ(a, b, (*_TAKEN, *_WAITED))
+    texts = _shares_differ(a, b, (*_TAKEN, *_WAITED))
     if a.measure not in ("execute", "create", "update", "record"):
         headline = min(a.headline_ns, b.headline_ns)
         for name, share_of, factor, text in _WAKES:
@@ -195,16 +195,16 @@ def _states_differ(a: Recorded, b: Recorded) -> list[str]:
                 continue
             if abs(second - first) > share_of * headline and max(first, second) > factor * min(first, second):
                 times = f"{_micro(second)} in the second runs, {_micro(first)} in the first"
-                found.append(f"{text} {times}, and this point's time is {_micro(headline)}")
+                texts.append(f"{text} {times}, and this point's time is {_micro(headline)}")
                 break
-    for what, read, factor in (
+    for part, read, factor in (
         ("device", lambda run: run.frequency_mhz, _DEVICE_CLOCK),
         ("device's memory", lambda run: run.memory_mhz, _DEVICE_CLOCK),
     ):
-        found += _clocks_differ(what, _clock(a, read), _clock(b, read), factor)
+        texts += _clocks_differ(part, _clock(a, read), _clock(b, read), factor)
     if a.is_of_host:
-        found += _clocks_differ("processor", _state(a, "cpu_mhz"), _state(b, "cpu_mhz"), _CLOCK)
-    return found
+        texts += _clocks_differ("processor", _state(a, "cpu_mhz"), _state(b, "cpu_mhz"), _CLOCK)
+    return texts
 
 
 def _clock(side: Recorded, read: Callable[[RunState], _Array]) -> float | None:
@@ -212,10 +212,10 @@ def _clock(side: Recorded, read: Callable[[RunState], _Array]) -> float | None:
     return float(np.median(medians)) if medians else None
 
 
-def _clocks_differ(what: str, first: float | None, second: float | None, factor: float) -> list[str]:
+def _clocks_differ(name: str, first: float | None, second: float | None, factor: float) -> list[str]:
     if first is None or second is None or max(first, second) <= factor * min(first, second):
         return []
-    return [f"other clocks: the {what} ran at {second:.0f} MHz in the second runs, at {first:.0f} MHz in the first"]
+    return [f"other clocks: the {name} ran at {second:.0f} MHz in the second runs, at {first:.0f} MHz in the first"]
 
 
 def _micro(ns: float) -> str:
@@ -238,18 +238,18 @@ def why_not_comparable(a: Recorded, b: Recorded, *, confidence: float = 0.99) ->
 
 def notes(a: Recorded, b: Recorded) -> list[str]:
     """Lists what could not be compared, because it was not recorded or because the sides are ``unlike``."""
-    found = []
+    texts = []
     unknown = [
         name for name, side in (("first", a), ("second", b)) if not any(run.states or run.own for run in side.runs)
     ]
     if unknown:
-        found = [f"the machine's state was not recorded in the {' and the '.join(unknown)} runs: it may have differed"]
+        texts = [f"the machine's state was not recorded in the {' and the '.join(unknown)} runs: it may have differed"]
     if parts := unlike(a, b):
         spans = ", and ".join(f"{len(side.runs)} runs{side.within}" for side in (a, b))
         whose = " and ".join(f"the {part}'s" for part in parts)
-        found.append(
+        texts.append(
             f"the machine's state counts as {whose} as far as it lasted: {spans}; spread runs of a shared machine"
         )
     elif not unknown:
-        found += [text for text in [why_no_reference(a, b)] if text]
-    return found
+        texts += [text for text in [why_no_reference(a, b)] if text]
+    return texts

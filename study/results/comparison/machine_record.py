@@ -89,12 +89,12 @@ class Recorded:
 def recorded(results: StoredResults, result: PointResult) -> Recorded:
     """Collects what the runs recorded of the machine while they measured a point of these results."""
     numbers, repeats, started = result.runs, result.repeat, result.integers("started_ns")
-    records = {one.number: one for one in results.runs}
+    records = {run.number: run for run in results.runs}
     windows = {}
     for run in np.unique(numbers).tolist():
         mine = started[numbers == run]
         windows[run] = int(mine.min()) - _AROUND_NS, int(mine.max()) + _AROUND_NS
-    devices = [one for one in results.devices if one.run in windows and one.device == result.point.device]
+    devices = [device for device in results.devices if device.run in windows and device.device == result.point.device]
     tables, measured_by = _tables(results), hosts(results)
     found = []
     for repeat in np.unique(repeats).tolist():
@@ -103,9 +103,9 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
     values = result.values()
     return Recorded(
         host=_names(measured_by.get((run, result.point.index), records[run].host) for run in windows),
-        device=_names(one.name for one in devices),
-        driver=_names(one.driver for one in devices),
-        software=any(one.facts.get("type") == "CPU" for one in devices),
+        device=_names(device.name for device in devices),
+        driver=_names(device.driver for device in devices),
+        software=any(device.facts.get("type") == "CPU" for device in devices),
         measure=result.point.measure,
         headline_ns=float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
         runs=found,
@@ -115,7 +115,7 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
 @functools.lru_cache(maxsize=2)
 def hosts(results: StoredResults) -> Mapping[tuple[int, int | None], str]:
     """Returns the host that measured each point on a cluster, by run and point. Cached for all points."""
-    return {(one.run, one.point): one.text for one in results.notes if one.kind == "host"}
+    return {(note.run, note.point): note.text for note in results.notes if note.kind == "host"}
 
 
 @functools.lru_cache(maxsize=2)
@@ -145,21 +145,21 @@ def _of_run(
 
     own: dict[str, list[float]] = {}
     compute: dict[str, list[float]] = {}
-    for one in references:
+    for reading in references:
         # Without a load (an earlier version's) it was chosen by the run's own speed.
-        if not one.load or not within(one.run, one.started_ns):
+        if not reading.load or not within(reading.run, reading.started_ns):
             continue
-        if one.kind == "own" and one.point == result.point.index:
-            own.setdefault(one.load, []).append(one.duration_ns)
-        elif one.kind == "compute" and one.device == result.point.device:
-            compute.setdefault(one.load, []).append(one.duration_ns)
+        if reading.kind == "own" and reading.point == result.point.index:
+            own.setdefault(reading.load, []).append(reading.duration_ns)
+        elif reading.kind == "compute" and reading.device == result.point.device:
+            compute.setdefault(reading.load, []).append(reading.duration_ns)
     mine = [one for one in clocks if one.device == result.point.device and within(one.run, one.host_ns)]
     return RunState(
         {load: np.array(times) for load, times in own.items()},
         {load: np.array(times) for load, times in compute.items()},
-        [one for one in states if within(one.run, one.host_ns)],
-        np.array([one.frequency_mhz for one in mine if one.frequency_mhz]),
-        np.array([one.memory_mhz for one in mine if one.memory_mhz]),
+        [state for state in states if within(state.run, state.host_ns)],
+        np.array([point.frequency_mhz for point in mine if point.frequency_mhz]),
+        np.array([point.memory_mhz for point in mine if point.memory_mhz]),
         began,
     )
 

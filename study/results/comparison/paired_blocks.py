@@ -39,7 +39,7 @@ class _Blocks(NamedTuple):
 
 def pairs_in_turns(old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None) -> PairedBlocks:
     """Pairs the blocks of the two points of a pair: those of the same run and number."""
-    sides = [_blocks(one, measure, keep) for one in (old, new)]
+    sides = [_blocks(side, measure, keep) for side in (old, new)]
     old_keys, new_keys = ((side.runs << 32) + side.numbers for side in sides)
     _, first, second = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
     return _paired(sides, first, second)
@@ -52,21 +52,21 @@ def pairs_of_neighbours(
     turns is random, and the rule treats both points alike. Runs in ``apart`` measured the points on two hosts, and
     have no common time.
     """
-    sides = [_blocks(one, measure, keep) for one in (old, new)]
-    side = np.repeat([0, 1], [len(one.runs) for one in sides])
-    row = np.concatenate([np.arange(len(one.runs)) for one in sides])
-    runs, started = (np.concatenate([getattr(one, name) for one in sides]) for name in ("runs", "started"))
+    sides = [_blocks(side, measure, keep) for side in (old, new)]
+    side = np.repeat([0, 1], [len(side.runs) for side in sides])
+    row = np.concatenate([np.arange(len(side.runs)) for side in sides])
+    runs, started = (np.concatenate([getattr(side, name) for side in sides]) for name in ("runs", "started"))
     pairs: list[tuple[int, int]] = []
     waiting = -1
-    for place in np.lexsort([started, runs]).tolist():
-        if runs[place] in apart:
+    for index in np.lexsort([started, runs]).tolist():
+        if runs[index] in apart:
             continue
-        if waiting >= 0 and side[waiting] != side[place] and runs[waiting] == runs[place]:
-            first, second = (waiting, place) if side[place] else (place, waiting)
+        if waiting >= 0 and side[waiting] != side[index] and runs[waiting] == runs[index]:
+            first, second = (waiting, index) if side[index] else (index, waiting)
             pairs.append((row[first], row[second]))
             waiting = -1
         else:
-            waiting = place
+            waiting = index
     chosen = np.array(pairs, np.int64).reshape(-1, 2)
     return _paired(sides, chosen[:, 0], chosen[:, 1])
 

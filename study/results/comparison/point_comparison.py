@@ -84,23 +84,23 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
     apart = [run for (run, point), host in by.items() if point == first and by.get((run, second)) != host]
     pairs = pairs_of_neighbours(old, new, criteria.segment, None, apart)
     count = len(pairs.runs)
-    fewer, more = sorted(len(np.unique(one.blocks)) for one in (old, new))
+    fewer, more = sorted(len(np.unique(side.blocks)) for side in (old, new))
     # A point ends when it is known: its blocks after the other one's end have no pair.
     if 2 * count >= fewer and count >= fewest_pairs(criteria.limits["confidence"]):
-        found = _compare_paired(pairs, criteria)
+        result = _compare_paired(pairs, criteria)
     elif 2 * count >= more:
-        sides = [_runs(one, criteria.segment, None) for one in (old, new)]
-        found = compare_runs(sides[0], sides[1], **criteria.limits)
+        sides = [_runs(side, criteria.segment, None) for side in (old, new)]
+        result = compare_runs(sides[0], sides[1], **criteria.limits)
     elif old.point.device == new.point.device:
         return compare_apart((results, old), (results, new), criteria)
-    elif min(np.unique(one.repeat).size for one in (old, new)) >= ROUNDS:
+    elif min(np.unique(side.repeat).size for side in (old, new)) >= ROUNDS:
         return compare_apart((results, old), (results, new), criteria, across=("device", "driver"))
     else:
-        values = [one.values(criteria.segment) for one in (old, new)]
-        blocks_a, blocks_b = (one.blocks for one in (old, new))
-        found = compare(*values, blocks_a=blocks_a, blocks_b=blocks_b, **criteria.limits)
+        values = [side.values(criteria.segment) for side in (old, new)]
+        blocks_a, blocks_b = (side.blocks for side in (old, new))
+        result = compare(*values, blocks_a=blocks_a, blocks_b=blocks_b, **criteria.limits)
         said.append("measured one after the other: the machine's state may have differed")
-    return dataclasses.replace(found, notes=(*found.notes, *said))
+    return dataclasses.replace(result, notes=(*result.notes, *said))
 
 
 def why_no_comparison(a: PointResult, b: PointResult, segment: str, names: tuple[str, str]) -> str:
@@ -110,12 +110,12 @@ def why_no_comparison(a: PointResult, b: PointResult, segment: str, names: tuple
             f"{a.point.label} measures {a.point.measure} in the {names[0]} results and {b.point.measure} in the "
             f"{names[1]}"
         )
-    for name, one in zip(names, (a, b), strict=True):
-        if not one.count:
-            return f"no samples in the {name} results ({one.status}: {one.reason})"
-        if one.status is PointStatus.FAILED:
-            return f"failed in the {name} results after {one.count} samples: {one.reason}"
-        if np.all(np.isnan(one.values(segment))):
+    for name, side in zip(names, (a, b), strict=True):
+        if not side.count:
+            return f"no samples in the {name} results ({side.status}: {side.reason})"
+        if side.status is PointStatus.FAILED:
+            return f"failed in the {name} results after {side.count} samples: {side.reason}"
+        if np.all(np.isnan(side.values(segment))):
             return f"no {segment} in the {name} results"
     return ""
 
@@ -124,17 +124,17 @@ def compare_in_turns(old: PointResult, new: PointResult, criteria: Criteria, *, 
     """Compares the two points of a pair, both with samples; ``apart``: each round of a side is of another process."""
     said = _disturbed(old, new, ("old", "new"))
     pairs = pairs_in_turns(old, new, criteria.segment, None)
-    found = _compare_paired(pairs, criteria)
+    result = _compare_paired(pairs, criteria)
     processes = len(np.unique(pairs.rounds))
     if apart and processes < ROUNDS:
-        found = _unclear(
-            found,
+        result = _unclear(
+            result,
             f"{processes} processes of each side tell too little of what differs between processes: it takes at least "
             f"{ROUNDS}; measure on (--continue, --more-time)",
         )
     if PointStatus.NOISY in (old.status, new.status):
         said.append("too noisy, which the interval of pairs includes")
-    return dataclasses.replace(found, notes=(*found.notes, *said))
+    return dataclasses.replace(result, notes=(*result.notes, *said))
 
 
 def _compare_paired(pairs: PairedBlocks, criteria: Criteria) -> Comparison:
@@ -169,13 +169,13 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
             why, way = why_not_comparable(*states), "measure again while nothing else runs"
             # Two devices of one study take turns from run to run, and share the machine's states.
             apart = a[0].path != b[0].path
-            if apart and any(one.is_of_host and not one.minutes >= _SPREAD_MINUTES for one in states):
+            if apart and any(state.is_of_host and not state.minutes >= _SPREAD_MINUTES for state in states):
                 allowance, source = _ANY_STATE, "a state of the machine that lasts as long as the runs"
         else:
             said += notes(*states)
             allowance, why = _left_open(*states, confidence=criteria.limits["confidence"])
     limits = {"statistic": criteria.statistic, **criteria.limits}
-    found = compare_runs(*runs, allowance=allowance, allowed_for=source, in_turns=not parts, **limits)
+    result = compare_runs(*runs, allowance=allowance, allowed_for=source, in_turns=not parts, **limits)
     noisy = [
         f"the {name} one was too noisy: {side[1].reason}"
         for name, side in (("first", a), ("second", b))
@@ -186,15 +186,15 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
     elif noisy:
         said += [f"{text}, which the interval of runs includes" for text in noisy]
     if why:
-        found = _unclear(found, f"{why}: {way}")
-    return dataclasses.replace(found, notes=(*found.notes, *said))
+        result = _unclear(result, f"{why}: {way}")
+    return dataclasses.replace(result, notes=(*result.notes, *said))
 
 
-def _unclear(found: Comparison, why: str) -> Comparison:
+def _unclear(comparison: Comparison, why: str) -> Comparison:
     """Removes the verdict, and the interval, which a tolerance could let pass."""
     unknown = Interval(math.nan, math.nan)
     explanation = f"{Verdict.UNCLEAR}: {why}"
-    return dataclasses.replace(found, verdict=Verdict.UNCLEAR, interval=unknown, explanation=explanation)
+    return dataclasses.replace(comparison, verdict=Verdict.UNCLEAR, interval=unknown, explanation=explanation)
 
 
 def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, str]:
@@ -226,7 +226,7 @@ def _filtered_alike(a: PointResult, b: PointResult, names: tuple[str, str]) -> t
     """Decides which samples of two points are compared, as ``keep`` of ``PointResult.values``; returns also notes on
     the disturbed samples of either side, by flag.
     """
-    disturbed = [(one.flags & int(DISTURBED)) != 0 for one in (a, b)]
+    disturbed = [(side.flags & int(DISTURBED)) != 0 for side in (a, b)]
     if not any(np.any(mine) for mine in disturbed):
         return None, []
     few = [name for name, mine in zip(names, disturbed, strict=True) if kept(mine)[mine].any()]
@@ -239,15 +239,15 @@ def _filtered_alike(a: PointResult, b: PointResult, names: tuple[str, str]) -> t
 
 def _disturbed(a: PointResult, b: PointResult, names: tuple[str, str]) -> list[str]:
     """Returns a note on disturbed samples, where none are left out."""
-    if not any(np.any(one.flags & int(DISTURBED)) for one in (a, b)):
+    if not any(np.any(side.flags & int(DISTURBED)) for side in (a, b)):
         return []
     return [f"disturbed samples are compared too: {_counts(a, b, names)}"]
 
 
 def _counts(a: PointResult, b: PointResult, names: tuple[str, str]) -> str:
     texts = []
-    for name, one in zip(names, (a, b), strict=True):
-        flags = one.flags & int(DISTURBED)
+    for name, side in zip(names, (a, b), strict=True):
+        flags = side.flags & int(DISTURBED)
         counts = {flag.name or "": int(np.count_nonzero(flags & flag)) for flag in DISTURBED}
         shown_flags = ", ".join(f"{count} {flag.lower()}" for flag, count in counts.items() if count)
         texts.append(

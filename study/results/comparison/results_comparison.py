@@ -66,20 +66,20 @@ class ResultsComparison:
     def unpaired(self) -> list[str]:
         """A sentence for each side with points that the other side lacks."""
         sides = ("on the old side", "on the new side") if self._in_turns else ("in the first", "in the second")
-        found = []
+        sentences = []
         for side, labels in zip(sides, (self.only_a, self.only_b), strict=True):
             if labels:
                 more = f", and {len(labels) - _MAX_LABELS} more" if len(labels) > _MAX_LABELS else ""
-                found.append(f"only {side}: {', '.join(labels[:_MAX_LABELS])}{more}")
-        return found
+                sentences.append(f"only {side}: {', '.join(labels[:_MAX_LABELS])}{more}")
+        return sentences
 
     @property
     def _in_turns(self) -> bool:
-        return any(one.a.point.is_against for one in self.points)
+        return any(result.a.point.is_against for result in self.points)
 
     def __repr__(self) -> str:
-        compared = [one.comparison for one in self.points]
-        counts = Counter("not compared" if one is None else str(one.verdict) for one in compared)
+        compared = [result.comparison for result in self.points]
+        counts = Counter("not compared" if comparison is None else str(comparison.verdict) for comparison in compared)
         verdicts = ", ".join(f"{count} {verdict}" for verdict, count in counts.items())
         return f"<ResultsComparison of {len(compared)} points: {verdicts}>"
 
@@ -90,18 +90,22 @@ class ResultsComparison:
         ratio = "ratio" if self.statistic == "median" else f"ratio of {self.statistic}"
         sides = "new over old" if self._in_turns else "second over first"
         rows, ratios = [], []
-        for one in self.points:
-            point, found = one.b.point, one.comparison
+        for result in self.points:
+            point, comparison = result.b.point, result.comparison
             name = f"{point.label} on {point.device}" if self.by_device else point.label
-            if found is None:
-                rows.append((name, "—", "—", "—", "—", one.why_not))
+            if comparison is None:
+                rows.append((name, "—", "—", "—", "—", result.why_not))
                 continue
-            figures = (figure_text(found.ratio), interval_text(*found.interval), f"{found.count_a}, {found.count_b}")
-            rows.append((name, str(found.verdict), *figures, "; ".join(found.remarks)))
-            if math.isfinite(found.ratio):
-                ratios.append(Plotted(point, point.axes, f"{ratio}, {sides}", found.ratio, found.interval))
+            figures = (
+                figure_text(comparison.ratio),
+                interval_text(*comparison.interval),
+                f"{comparison.count_a}, {comparison.count_b}",
+            )
+            rows.append((name, str(comparison.verdict), *figures, "; ".join(comparison.remarks)))
+            if math.isfinite(comparison.ratio):
+                ratios.append(Plotted(point, point.axes, f"{ratio}, {sides}", comparison.ratio, comparison.interval))
         columns = ("point", "verdict", ratio, "interval", "samples", "notes")
-        measures = {one.b.point.measure for one in self.points}
+        measures = {result.b.point.measure for result in self.points}
         measure = measures.pop() if self.measure == "headline" and len(measures) == 1 else self.measure
         notes = [*self.notes, *self.unpaired]
         table = html_table(columns, rows, title=f"{measure}, {sides}", notes=notes, texts=("verdict", "notes"))
@@ -136,10 +140,10 @@ def compare_results(
     limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
     if wrong := set(across) - set(PARTS):
         raise InvalidArgumentError(f"results are compared across {', '.join(PARTS)}; got {shown(', '.join(wrong))}")
-    if a.path == b.path and any(one.against for one in b.points):
+    if a.path == b.path and any(point.against for point in b.points):
         return compare_sides(b, measure=measure, **limits)
     criteria = criteria_of(measure, **limits)
-    by_device = any(len({point.point.device for point in each.points}) > 1 for each in (a, b))
+    by_device = any(len({point.point.device for point in side.points}) > 1 for side in (a, b))
     first, second = _keyed(a, by_device), _keyed(b, by_device)
     common = [key for key in first if key in second]
     if not common:
@@ -150,10 +154,10 @@ def compare_results(
         )
     points = []
     for key in common:
-        one, two = first[key], second[key]
-        why_not = why_no_comparison(one, two, criteria.segment, ("first", "second"))
-        comparison = None if why_not else compare_apart((a, one), (b, two), criteria, across)
-        points.append(PointComparison(key, one, two, comparison, why_not))
+        former, two = first[key], second[key]
+        why_not = why_no_comparison(former, two, criteria.segment, ("first", "second"))
+        comparison = None if why_not else compare_apart((a, former), (b, two), criteria, across)
+        points.append(PointComparison(key, former, two, comparison, why_not))
     return ResultsComparison(
         points,
         [first[key].point.label for key in first if key not in second],
@@ -182,12 +186,12 @@ def compare_sides(
     """
     limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
     criteria = criteria_of(measure, **limits)
-    mine = [one for one in results.points if not one.point.is_baseline and not one.point.is_against]
-    if not any(one.against for one in mine):
+    mine = [result for result in results.points if not result.point.is_baseline and not result.point.is_against]
+    if not any(point.against for point in mine):
         raise FailedPreconditionError(
             f"{results.path} has one side only; measure two in turns with --against, or compare it with other results"
         )
-    by_device = len({one.point.device for one in mine}) > 1
+    by_device = len({point.point.device for point in mine}) > 1
     other = results.study.get("against")
     apart = "process" in results.study or (isinstance(other, Mapping) and "process" in other)
     points = []
@@ -201,9 +205,9 @@ def compare_sides(
     only_a: list[str] = []
     if results.study.get("against") is not None:
         # Points that were never measured are known only from the study.
-        devices = list(dict.fromkeys(one.point.device for one in mine))
+        devices = list(dict.fromkeys(point.point.device for point in mine))
         only_a = [point.label for point in unpaired(results.as_study(), devices)]
-    only_b = [one.point.label for one in mine if one.against is None]
+    only_b = [point.point.label for point in mine if point.against is None]
     notes = side_differences(results)
     return ResultsComparison(
         points, only_a, only_b, by_device, notes, criteria.segment, criteria.statistic, _folder(results)
@@ -216,7 +220,7 @@ def _folder(results: StoredResults) -> str:
 
 def _keyed(results: StoredResults, by_device: bool) -> dict[str, PointResult]:
     keyed = {}
-    for one in results.points:
-        if not one.point.is_baseline and not one.point.is_against:
-            keyed[f"{one.point.device} {one.point.key}" if by_device else one.point.key] = one
+    for result in results.points:
+        if not result.point.is_baseline and not result.point.is_against:
+            keyed[f"{result.point.device} {result.point.key}" if by_device else result.point.key] = result
     return keyed

@@ -72,14 +72,14 @@ def commit_order(folders: Iterable[Path], commits: Sequence[str]) -> dict[str, i
     """
     wanted = sorted(set(commits))
     # A text of the results must be no option of git's.
-    if not wanted or not all(set(one) <= set("0123456789abcdef") for one in wanted):
+    if not wanted or not all(set(commit) <= set("0123456789abcdef") for commit in wanted):
         return None
     for folder in folders:
         base = (_git(folder, "merge-base", "--octopus", *wanted) or "").strip()
         # Only the history since their common ancestor.
         listed = _git(folder, "rev-list", "--topo-order", "--reverse", *wanted, *([f"^{base}"] if base else []))
         if listed is not None:
-            places = {commit: place for place, commit in enumerate([base, *listed.split()])}
+            places = {commit: index for index, commit in enumerate([base, *listed.split()])}
             if all(commit in places for commit in wanted):
                 return {commit: places[commit] for commit in wanted}
     return None

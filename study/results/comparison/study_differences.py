@@ -18,44 +18,44 @@ _MAX_TEXT: Final = 40
 
 def result_differences(a: StoredResults, b: StoredResults) -> list[str]:
     """Lists the differences of two results besides their times."""
-    found: list[str] = []
-    for what, left, right in (
-        ("device", {one.name for one in a.devices}, {one.name for one in b.devices}),
-        ("driver", {one.driver for one in a.devices}, {one.driver for one in b.devices}),
-        ("pumice", {one.pumice for one in a.runs}, {one.pumice for one in b.runs}),
-        ("host", {one.host for one in a.runs}, {one.host for one in b.runs}),
+    texts: list[str] = []
+    for name, left, right in (
+        ("device", {device.name for device in a.devices}, {device.name for device in b.devices}),
+        ("driver", {device.driver for device in a.devices}, {device.driver for device in b.devices}),
+        ("pumice", {run.pumice for run in a.runs}, {run.pumice for run in b.runs}),
+        ("host", {run.host for run in a.runs}, {run.host for run in b.runs}),
         ("commit", _commits(a, "revision"), _commits(b, "revision")),
     ):
-        found += _one_each(what, left, right)
+        texts += _one_each(name, left, right)
     for key in ("sampling", "targets"):
         if text := _differing(a.study.get(key), b.study.get(key)):
-            found.append(f"the studies differ in {key}: {text}")
-    return found
+            texts.append(f"the studies differ in {key}: {text}")
+    return texts
 
 
 def side_differences(results: StoredResults) -> list[str]:
     """Lists the differences of a study's sides besides their sources, which are meant to differ."""
-    found = [*dict.fromkeys(one.text for one in results.notes if one.kind == "sides")]
-    found += _one_each("commit", *(_commits(results, name) for name in ("against_revision", "revision")))
+    texts = [*dict.fromkeys(note.text for note in results.notes if note.kind == "sides")]
+    texts += _one_each("commit", *(_commits(results, name) for name in ("against_revision", "revision")))
     other = results.study.get("against")
     if isinstance(other, Mapping):
-        for what, default in (("targets", None), ("process", dataclasses.asdict(Process()))):
-            first, second = (side.get(what, default) for side in (other, results.study))
+        for part, default in (("targets", None), ("process", dataclasses.asdict(Process()))):
+            first, second = (side.get(part, default) for side in (other, results.study))
             if text := _differing(first, second, without="source"):
-                found.append(f"the sides differ in {what}: {text}")
-    return found
+                texts.append(f"the sides differ in {part}: {text}")
+    return texts
 
 
-def _one_each(what: str, left: set[str], right: set[str]) -> list[str]:
+def _one_each(name: str, left: set[str], right: set[str]) -> list[str]:
     """Returns ``["host: a and b"]``; empty if both sets are equal, or one is empty."""
-    sides = [", ".join(sorted(one)) for one in (left, right)]
-    return [f"{what}: {' and '.join(sides)}"] if all(sides) and left != right else []
+    sides = [", ".join(sorted(side)) for side in (left, right)]
+    return [f"{name}: {' and '.join(sides)}"] if all(sides) and left != right else []
 
 
 def _commits(results: StoredResults, name: str) -> set[str]:
     """Returns the commits that the runs recorded of a side: ``"revision"`` or ``"against_revision"``."""
-    found = [revision_of(run.environment.get(name)) for run in results.runs]
-    return {one.name for one in found if one is not None}
+    revisions = [revision_of(run.environment.get(name)) for run in results.runs]
+    return {revision.name for revision in revisions if revision is not None}
 
 
 def _differing(a: object, b: object, *, without: str = "") -> str:
@@ -90,12 +90,12 @@ def _settings(value: object, name: str) -> dict[str, object]:
     """Flattens a part of a study to settings by name, such as ``"mul.push.factor"``."""
     if isinstance(value, Mapping):
         named = value.items()
-    elif isinstance(value, list) and all(isinstance(one, Mapping) and "name" in one for one in value):
-        named = {one["name"]: {key: each for key, each in one.items() if key != "name"} for one in value}.items()
+    elif isinstance(value, list) and all(isinstance(item, Mapping) and "name" in item for item in value):
+        named = {item["name"]: {key: inner for key, inner in item.items() if key != "name"} for item in value}.items()
     else:
         return {name: value}
     return {
-        key: one for part, each in named for key, one in _settings(each, f"{name}.{part}" if name else part).items()
+        key: item for part, inner in named for key, item in _settings(inner, f"{name}.{part}" if name else part).items()
     }
 
 

@@ -160,7 +160,7 @@ class PointResult:
         rows = self._all_rows()
         places = np.flatnonzero(self.mask(phase, keep=keep)).tolist()
         with values_as_written(f"point {self.point.index} of the results"):
-            return tuple(sample_from_row(rows[place][start:]) for place in places)
+            return tuple(sample_from_row(rows[index][start:]) for index in places)
 
     def read_rows(self) -> Sequence[Row]:
         """Reads all stored rows in order, without caching them; their columns are ``SAMPLE_FIELDS``."""
@@ -168,13 +168,13 @@ class PointResult:
 
     def medians(self, *, keep: SampleFlag | None = None) -> Mapping[str, float]:
         """Returns the median of each duration that samples have, in nanoseconds."""
-        found = {}
+        medians = {}
         for name in DURATIONS:
             values = self.values(name, keep=keep)
             known = values[~np.isnan(values)]
             if known.size:
-                found[name] = float(np.median(known))
-        return found
+                medians[name] = float(np.median(known))
+        return medians
 
     def _all_rows(self) -> Sequence[Row]:
         self._rows = self.read_rows()
@@ -183,12 +183,12 @@ class PointResult:
     def _column(self, name: str) -> npt.NDArray[np.generic]:
         column = self._columns.get(name)
         if column is None:
-            place = SAMPLE_FIELDS.index(name)
+            index = SAMPLE_FIELDS.index(name)
             kind = np.int64 if name in _INTEGERS else np.str_ if name in _TEXTS else np.float64
             rows = self._all_rows()
             with values_as_written(f"point {self.point.index} of the results"):
                 # NumPy converts None to NaN for floats.
-                column = self._columns[name] = np.array([row[place] for row in rows], dtype=kind)
+                column = self._columns[name] = np.array([row[index] for row in rows], dtype=kind)
         return column
 
     def __repr__(self) -> str:

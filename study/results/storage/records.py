@@ -61,11 +61,11 @@ def overall_status(repeats: Sequence[tuple[PointStatus, str]]) -> tuple[PointSta
     """
     if not repeats:
         return PointStatus.PENDING, ""
-    place, (status, reason) = min(enumerate(repeats), key=lambda each: _OVERALL.index(each[1][0]))
+    index, (status, reason) = min(enumerate(repeats), key=lambda item: _OVERALL.index(item[1][0]))
     if status is PointStatus.PENDING and any(other is not status for other, _ in repeats):
         status = PointStatus.SAMPLING
     if reason and len(repeats) > 1:
-        reason += f" (run {place + 1} of {len(repeats)})"
+        reason += f" (run {index + 1} of {len(repeats)})"
     return status, reason
 
 

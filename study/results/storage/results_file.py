@@ -145,12 +145,12 @@ def utc_now() -> str:
 def _check_points(points: Sequence[Point]) -> None:
     if not points:
         raise InvalidArgumentError("a study has at least one point, got none")
-    for place, point in enumerate(points):
-        if point.index != place:
-            raise InvalidArgumentError(f"points come in order of their indices: expected {place}, got {point.index}")
+    for index, point in enumerate(points):
+        if point.index != index:
+            raise InvalidArgumentError(f"points come in order of their indices: expected {index}, got {point.index}")
         for name, other in (("baseline", point.baseline), ("against", point.against)):
             if other is not None and not 0 <= other < len(points):
-                raise InvalidArgumentError(f"point {place} has {name} {other}; there are {len(points)} points")
+                raise InvalidArgumentError(f"point {index} has {name} {other}; there are {len(points)} points")
 
 
 def _make_folder(folder: Path) -> None:
@@ -216,12 +216,12 @@ def _readable(row: Sequence[Value]) -> dict[str, object]:
     return {name: json.loads(str(value)) if name in _JSON_COLUMNS else value for name, value in pairs if name != "key"}
 
 
-def _not_the_same(path: Path, what: str, different: Sequence[str]) -> str:
+def _not_the_same(path: Path, subject: str, different: Sequence[str]) -> str:
     shown = "; ".join(different[:_MAX_SHOWN]) + (
         f"; and {len(different) - _MAX_SHOWN} more" if len(different) > _MAX_SHOWN else ""
     )
     return (
-        f"{path} has the results of {what}, so this study cannot go on there: {shown}. "
+        f"{path} has the results of {subject}, so this study cannot go on there: {shown}. "
         f"Take another folder, or resume with the study that is in this one; {', '.join(LIMITS)} may differ"
     )
 

@@ -124,12 +124,12 @@ def point_from_row(row: Sequence[Value]) -> Point:
     )
 
 
-def to_json(value: object, what: str) -> str:
-    """Serializes a value; InvalidArgumentError, with ``what`` as its name, for values that JSON lacks, such as NaN."""
+def to_json(value: object, name: str) -> str:
+    """Serializes a value; InvalidArgumentError, which uses ``name``, for values that JSON lacks, such as NaN."""
     try:
         return json.dumps(_plain(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
-        raise InvalidArgumentError(f"{what} has to be of JSON values to be kept in results: {error}") from error
+        raise InvalidArgumentError(f"{name} has to be of JSON values to be kept in results: {error}") from error
 
 
 def _plain(value: object) -> object:
@@ -151,12 +151,12 @@ def differences(kept: object, new: object, where: str = "") -> list[str]:
     elif isinstance(kept, list) and isinstance(new, list):
         length = max(len(kept), len(new))
         padded = [[*one, *[_ABSENT] * (length - len(one))] for one in (kept, new)]
-        pairs = [(f"{where}[{place}]", *both) for place, both in enumerate(zip(*padded, strict=True))]
+        pairs = [(f"{where}[{index}]", *both) for index, both in enumerate(zip(*padded, strict=True))]
     else:
         return (
             [] if type(kept) is type(new) and kept == new else [f"{where}: {_short(kept)} is kept, {_short(new)} came"]
         )
-    return [text for place, one, other in pairs for text in differences(one, other, place)]
+    return [text for index, one, other in pairs for text in differences(one, other, index)]
 
 
 def _short(value: object) -> str:

@@ -256,7 +256,9 @@ def _lacking(columns: Sequence[tuple[str, str]]) -> tuple[list[str], dict[str, d
         for table, later in _ADDED.items()
         if table in has
     }
-    return [table for table in _NEW_TABLES if table not in has], {table: each for table, each in added.items() if each}
+    return [table for table in _NEW_TABLES if table not in has], {
+        table: missing for table, missing in added.items() if missing
+    }
 
 
 def _table_statements(tables: Sequence[str]) -> list[str]:

@@ -40,7 +40,8 @@ class Sink(abc.ABC):
             raise InvalidArgumentError(f"flags are of the bits {_ALL_FLAGS:#x} of SampleFlag, got {list(flags)}")
         names = ("point", "block", "phase", "flags", *SAMPLE_COLUMNS)
         rows = (
-            (point, int(block), phase, int(flag), *sample_row(one)) for one, flag in zip(samples, flags, strict=True)
+            (point, int(block), phase, int(flag), *sample_row(sample))
+            for sample, flag in zip(samples, flags, strict=True)
         )
         self.write("samples", "adding samples", [dict(zip(names, row, strict=True)) for row in rows])
 
@@ -128,15 +129,15 @@ class Sink(abc.ABC):
         rows: list[dict[str, Value]] = [
             {
                 "point": point,
-                "kind": one.kind,
-                "subject": one.subject,
-                "name": one.name,
+                "kind": observation.kind,
+                "subject": observation.subject,
+                "name": observation.name,
                 # A 64-bit hash may exceed SQLite's integers.
-                "value": one.value if abs(one.value) < 1 << 63 else float(one.value),
-                "unit": one.unit,
-                "details": to_json(one.details, "details"),
+                "value": observation.value if abs(observation.value) < 1 << 63 else float(observation.value),
+                "unit": observation.unit,
+                "details": to_json(observation.details, "details"),
             }
-            for one in observations
+            for observation in observations
         ]
         self.write("observations", "adding observations", rows)
 

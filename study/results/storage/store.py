@@ -138,7 +138,7 @@ class Store(Sink, Closing):
                 (number,) = database.execute(
                     "SELECT coalesce(max(number), -1) + 1 FROM samples WHERE point = ?", (rows[0]["point"],)
                 ).fetchone()
-                rows = [{"number": number + place, **row} for place, row in enumerate(rows)]
+                rows = [{"number": number + index, **row} for index, row in enumerate(rows)]
             if table == "files":
                 rows = [row for row in rows if not self._has_file(database, row)]
             if rows:
@@ -154,10 +154,10 @@ class Store(Sink, Closing):
         """Returns the status of each point, by index, in each repeat that was begun."""
         with self._reading("reading statuses") as database:
             (repeats,) = database.execute(REPEATS).fetchone()
-            found = [[PointStatus.PENDING] * self._point_count for _ in range(repeats)]
+            statuses = [[PointStatus.PENDING] * self._point_count for _ in range(repeats)]
             for point, repeat, status, _, _ in database.execute(STATUSES):
-                found[repeat - 1][point] = PointStatus(status)
-            return found
+                statuses[repeat - 1][point] = PointStatus(status)
+            return statuses
 
     def close(self) -> None:
         """Merges the log into the file and releases the lock; idempotent."""
@@ -179,14 +179,14 @@ class Store(Sink, Closing):
     def _has_file(self, database: sqlite3.Connection, row: Mapping[str, Value]) -> bool:
         """Whether a file is stored; FailedPreconditionError if one of its name is, with other content."""
         name, digest = str(row["name"]), str(row["sha256"])
-        found = database.execute("SELECT sha256 FROM files WHERE name = ?", (name,)).fetchone()
-        if found is not None and found[0] != digest:
+        stored = database.execute("SELECT sha256 FROM files WHERE name = ?", (name,)).fetchone()
+        if stored is not None and stored[0] != digest:
             raise FailedPreconditionError(
-                f"{name} has changed since {self.path} was begun: its SHA-256 was {found[0]} and is "
+                f"{name} has changed since {self.path} was begun: its SHA-256 was {stored[0]} and is "
                 f"{digest}. Take another folder, restore the file, or measure the new one in turns with these results: "
                 f"--against {self.path.parent} --out OTHER"
             )
-        return found is not None
+        return stored is not None
 
     def _open_connection(self) -> sqlite3.Connection:
         if self._connection is None:

@@ -104,20 +104,20 @@ class StoredResults(Closing):
         ((count,),) = self._rows(REPEATS)
         repeats = range(1, int(count or 0) + 1)
         statuses = {(row[0], row[1]): (PointStatus(str(row[2])), str(row[3])) for row in self._rows(STATUSES)}
-        found = tuple(
+        results = tuple(
             PointResult(
                 point := point_from_row(row),
-                [statuses.get((point.index, one), (PointStatus.PENDING, "")) for one in repeats],
+                [statuses.get((point.index, repeat), (PointStatus.PENDING, "")) for repeat in repeats],
                 self._reader_of(point),
             )
             for row in self._rows(f"SELECT {columns} FROM points ORDER BY point")
         )
-        for result in found:
+        for result in results:
             if result.point.baseline is not None:
-                result.baseline = found[result.point.baseline]
+                result.baseline = results[result.point.baseline]
             if result.point.against is not None:
-                result.against = found[result.point.against]
-        return found
+                result.against = results[result.point.against]
+        return results
 
     def _reader_of(self, point: Point) -> Callable[[int], Sequence[Row]]:
         columns = ", ".join(SAMPLE_FIELDS)
@@ -220,9 +220,9 @@ class StoredResults(Closing):
     @property
     def observations(self) -> tuple[ObservationRecord, ...]:
         """Figures that were taken separately from samples, of the latest run for each point and kind."""
-        found = self._records(ObservationRecord, "observations ORDER BY id")
-        latest = {(one.point, one.kind): one.run for one in found}
-        return tuple(one for one in found if one.run == latest[one.point, one.kind])
+        records = self._records(ObservationRecord, "observations ORDER BY id")
+        latest = {(record.point, record.kind): record.run for record in records}
+        return tuple(record for record in records if record.run == latest[record.point, record.kind])
 
     @property
     def notes(self) -> tuple[NoteRecord, ...]:
