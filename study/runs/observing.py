@@ -41,17 +41,14 @@ class Observer(Protocol):
     @property
     def notes(self) -> Sequence[str]:
         """The figures that this machine lacks, known after ``check``."""
-        ...
 
     def check(self, driver: Driver, index: int) -> None:
         """Raises before anything is measured. UnavailableError: the device of the index, or the machine, has no such
         figures.
         """
-        ...
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
         """Returns the figures of a workload that was opened and has not run."""
-        ...
 
 
 def check_observers(observers: Sequence[Observer], devices: Sequence[str], validation: bool | None = None) -> None:

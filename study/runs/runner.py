@@ -51,11 +51,9 @@ class RunProgress(Progress, Protocol):
         """Receives the passes that are left, the number of the study's points without those of the other side, and how
         often each is measured.
         """
-        ...
 
     def begun(self, part: Pass) -> None:
         """Receives a pass before its points."""
-        ...
 
 
 def run_study(

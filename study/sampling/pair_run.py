@@ -1,13 +1,11 @@
-"""Samples two points in turns, so that the machine affects both alike.
+"""Samples two points in turns, so that the machine affects both alike; the reasons are in docs/design/study.md.
 
 A *lap* is a block of either point, in succession, each of at most 20 ms. A coin decides which comes first, and the next
-lap has the opposite order: each point comes first equally often, in an order that nothing in the machine can be in step
-with. A *round* is the laps between two openings: both points are closed and reopened, in an order that is drawn
-likewise, as two equal instances differ by where their memory and their code lie.
+lap has the opposite order. A *round* is the laps between two openings: both points are closed and reopened, in an order
+that is drawn likewise. A round has about ten laps; opening takes at most a third of the time, unless the sides are in
+processes of their own.
 
-A round has about ten laps. More rounds are better than longer ones, but opening takes time too: at most a third of it,
-unless the sides are in processes of their own, which need several. The pair ends when the ratio is known well enough,
-whatever it is; a rule that waits for a difference would find one. This is decided at the ends of rounds, from the
+The pair ends when the ratio is known well enough, whatever it is, which is decided at the ends of rounds, from the
 eighth on. Other ends are ``max_samples`` of either point, and the time limit: sampling takes at most twice
 ``time_limit``, as for two points, and opening as long as one.
 """

@@ -37,11 +37,9 @@ class Progress(Protocol):
 
     def advance(self, point: Point, fraction: float) -> None:
         """Receives the estimated progress of a point, from 0 to 1."""
-        ...
 
     def finished(self, point: Point, status: PointStatus, reason: str) -> None:
         """Receives the end of a point."""
-        ...
 
 
 @dataclass(slots=True)

@@ -3,18 +3,16 @@
 Calling sequence: one ``StopRule`` per point → ``update`` with all samples so far after each block, until a ``Decision``
 is done.
 
-**Error** (the default): the relative standard error of the median (``bootstrap.relative_error``, as in tables) is small
-enough. With known blocks it is the larger of the error for independent samples and the error between blocks, so that
-drift of the machine keeps a point open. At least six blocks are required, as three or four often agree by chance, and
-``bootstrap.BLOCKS`` if blocks differ visibly. A bootstrap costs more than a sample, so errors are computed only when
-the count has grown by a quarter; this also limits how often a lucky sequence can end a point too early.
+**Error** (the default): the relative standard error of the median (``bootstrap.relative_error``) is small enough. At
+least six blocks are required, as three or four often agree by chance, and ``bootstrap.BLOCKS`` if blocks differ
+visibly. Errors are computed only when the count has grown by a quarter: a bootstrap costs more than a sample, and
+frequent decisions let lucky sequences end a point too early.
 
-**Entropy**: more samples no longer change the shape of their distribution. The idea is nvbench's
-(``nvbench/detail/entropy_criterion.cxx``): a line is fitted to the entropy of the histogram of the first k samples, and
-the point ends when the line is flat. nvbench counts equal times; here bins cover all samples each time, so that the
-clock's resolution does not matter and drift appears as new bins. The line is over the logarithm of k: its slope is the
-growth of entropy, in bits, when samples are doubled. Instead of R², which is 0 for a flat line, the scatter about the
-line is bounded. Entropy describes the whole distribution, not the error of the median.
+**Entropy**: more samples no longer change the shape of their distribution. As in nvbench
+(``nvbench/detail/entropy_criterion.cxx``), a line is fitted to the entropy of the histogram of the first k samples, and
+the point ends when it is flat. Here bins cover all samples each time, so that drift appears as new bins; the line is
+over the logarithm of k, so that its slope is the growth of entropy when samples are doubled; and the scatter about the
+line is bounded instead of R², which is 0 for a flat line.
 
 With either criterion a point ends at ``max_samples`` or ``time_limit``; it is ``noisy`` if the error of its median is
 then above ``noise_limit``.

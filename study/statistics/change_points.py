@@ -1,23 +1,19 @@
-"""Change points of a history: the entries at which a point becomes slower or faster.
+"""Change points of a history: the entries at which a point becomes slower or faster. docs/design/study.md has the
+reasons.
 
 A history has an entry for each measurement, in order. Entries are either
 
-- **ratios** of two versions that were measured in turns. Each version is a node, each entry an edge with a log ratio
-  and its interval. The old version of an entry is the new one of an earlier entry (a chain), or a baseline that several
-  entries share, or neither. A level for each stretch between changes, and one for each baseline, are fitted to all
-  edges by weighted least squares; a step at an entry is an additional unknown. In a chain the step is the one ratio
-  across it, with a common baseline the difference of means. An entry is marked if the step's interval, which allows for
-  all entries of the history, excludes 0. The step at the first entry is relative to its old version; it is examined
-  last, as all entries up to the first change determine it. If neighbours scatter more than their intervals imply, all
-  intervals are widened by that factor;
-- **times**, each from a separate run. A run's samples say far too little about its error, as the machine's state
-  differs. Without a change the entries are exchangeable, so a permutation test of ranks holds for states of any shape.
-  It needs several entries on both sides. A state that lasts for several entries is not random, so the step must also be
-  several times that of the reference kernel; without a reference nothing is marked.
+- **ratios** of two versions that were measured in turns. Versions are nodes, entries edges with a log ratio and its
+  interval. A level for each stretch between changes, and one for each baseline, are fitted to all edges by weighted
+  least squares; a step at an entry is an additional unknown. An entry is marked if the step's interval, which allows
+  for
+  all entries of the history, excludes 0; the first entry is examined last. If neighbours scatter more than their
+  intervals imply, all intervals are widened by that factor;
+- **times**, each from a separate run. A permutation test of ranks compares both sides of an entry, which needs several
+  on each. The step must also be several times that of the reference kernel; without a reference nothing is marked.
 
 Entries are marked one at a time, the clearest first, and each stretch is then searched again. An entry that measures a
-version again is never marked. Penalised segmentation (PELT in ruptures) needs a penalty for the noise of the entries,
-which is unknown here.
+version again is never marked.
 """
 
 from __future__ import annotations

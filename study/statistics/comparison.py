@@ -1,26 +1,21 @@
 """Compares two runs of a point: SAME, FASTER, SLOWER or UNCLEAR.
 
-The figure is the ratio of medians, second over first, with its interval by bootstrap. Finding no change is no evidence
-that there is none, so SAME has conditions of its own:
+The figure is the ratio of medians, second over first, with its interval by bootstrap:
 
 - **FASTER, SLOWER**: the interval excludes 1, the ratio differs from 1 by at least ``threshold``, and the Mann-Whitney
-  test finds different distributions at the same level. A certain change below the threshold is not relevant: two builds
-  of the same source differ as much by memory layout. The percentiles of a bootstrap of few samples are slightly too
+  test finds different distributions at the same level. The percentiles of a bootstrap of few samples are slightly too
   narrow; the test is exact but answers another question, so both must agree.
 - **SAME**: otherwise, if the interval's half-width and the ratio's distance from 1 are at most ``resolution``. So every
   ratio in the interval is within about ``2 * resolution`` of 1.
 - **UNCLEAR**: otherwise. More samples or a quieter machine are needed.
 
-The default level is 99 %: of a hundred equal points about one is called FASTER or SLOWER by chance. A stop rule that
-ends points at 0.5 % relative error gives half-widths of ``2.58 * sqrt(2) * 0.5 % = 1.8 %``, so equal points are SAME
-with a margin.
+The default level is 99 %: of a hundred equal points about one is called FASTER or SLOWER by chance. Points that end at
+0.5 % relative error have half-widths of ``2.58 * sqrt(2) * 0.5 % = 1.8 %``, so equal points are SAME with a margin.
 
 Coarse clocks: each time is moved at random, with a seed, by up to half a tick, so that medians do not jump by whole
-ticks. If more than three quarters of a run's times are in one tick, the median is known only to half a tick whatever
-the number of samples, and the interval is widened by that.
+ticks. If more than three quarters of a run's times are in one tick, the interval is widened by half a tick.
 
-The samples of two runs do not show what differs from run to run (memory placement, clock states), nor a drift that is
-slow compared with blocks: compare several runs, and measure other points in between.
+The samples of two runs do not show what differs from run to run, nor a drift that is slow compared with blocks.
 """
 
 from __future__ import annotations

@@ -2,17 +2,14 @@
 
 With ``x`` dispatches in a command buffer the slope is the marginal cost and the intercept the fixed one.
 
-The line is weighted least squares through the medians at each ``x``. Weights are necessary, as the error of a time
-grows with the time: unweighted, a 1 % error at ``x = 256`` would outweigh everything that ``x = 1`` says about the
-intercept. Theil-Sen has no weights; with about six values, as on an axis of powers of two, its slope is a median of few
-noisy slopes. Its tolerance of a wrong point is not needed: ``residuals`` and ``misfit`` show such a point.
-
-A weight is the inverse of the median's bootstrap standard error, to which the clock's tick and a thousandth of the
-median are added: clocks are not more exact, and a point of equal samples would otherwise determine the line.
+The line is weighted least squares through the medians at each ``x``. Without weights a 1 % error at ``x = 256`` would
+outweigh everything that ``x = 1`` says about the intercept; Theil-Sen has none. A weight is the inverse of the median's
+bootstrap standard error, to which the clock's tick and a thousandth of the median are added: clocks are not more exact,
+and a point of equal samples would otherwise determine the line.
 
 Intervals come from fitting each set of resampled medians. If points are off the line by more than their errors
-(``misfit`` above 1), the work is not quite linear or the machine changed between points; intervals are widened by that
-factor, as the Particle Data Group does (Review of Particle Physics, section 5.2.2 of the introduction).
+(``misfit`` above 1), intervals are widened by that factor, as the Particle Data Group does (Review of Particle Physics,
+section 5.2.2 of the introduction).
 """
 
 from __future__ import annotations

@@ -1,27 +1,21 @@
-"""Compares two sides that were measured in turns, by pairs of blocks.
+"""Compares two sides that were measured in turns, by pairs of blocks; docs/design/study.md has the reasons.
 
-The blocks of a pair are taken in random order, and so are the sides opened. If the sides are equal, "old" and "new" are
-labels that a coin assigned: the log ratio of a pair is symmetric about 0 whatever the machine does. So the intervals
-need only symmetry, and no model of the machine.
+The blocks of a pair are taken in random order, and so are the sides opened. If the sides are equal, the log ratio of a
+pair is symmetric about 0 whatever the machine does, and the intervals need nothing else.
 
 **The figure of a pair** is the median over ranks of the log ratio of the two blocks' samples of equal rank (matched
-quantiles). If one side takes longer by a factor, this is the log ratio of the medians. Unlike that, it does not jump if
-samples have two modes, such as two ways to wake up, and a block's median is sometimes in one and sometimes in the
-other. It does not see a change of the modes' shares: if the interval of the ratio of medians does not overlap that of
-matched quantiles, the ratio of medians is the figure. Other quantiles and the minimum are compared directly, over as
-many neighbouring pairs as they need, of several rounds if one has too few.
+quantiles). If its interval does not overlap that of the ratio of medians, as when the shares of two modes changed, the
+ratio of medians is the figure. Other quantiles and the minimum are compared directly, over as many neighbouring pairs
+as they need.
 
 **Two intervals**, of which the result is the hull:
 
-- of pairs: order statistics of the figures (the sign test, SciPy's ``quantile_test``), which hold for any tails, for
-the
-  measured instances;
-- of rounds: Student's t over the rounds' medians. In each round both sides are reopened, so placement in memory and
-  layout of code are drawn anew: the interval includes what differs between instances. A stop rule evaluates it several
-  times, so it is at half the error rate.
+- of pairs: order statistics of the figures (the sign test, SciPy's ``quantile_test``), for the measured instances;
+- of rounds: Student's t over the rounds' medians, which includes what differs between instances. A stop rule evaluates
+  it several times, so it is at half the error rate.
 
-With fewer than ``ROUNDS`` rounds their variance is unknown. Then ten parts of the time replace them, for slow changes,
-the rounds' medians are in the hull, and it is widened by ``INSTANCES``, an allowance and not a measurement.
+With fewer than ``ROUNDS`` rounds ten parts of the time replace them, for slow changes, the rounds' medians are in the
+hull, and it is widened by ``INSTANCES``, an allowance and not a measurement.
 
 Verdicts are as ``comparison`` defines them.
 """

@@ -1,12 +1,9 @@
-"""Compares two sides that were measured in separate runs.
+"""Compares two sides that were measured in separate runs; docs/design/study.md has the reasons.
 
-The samples of one run do not show what differs from run to run. So the unit is the largest one of which both sides have
-several: **runs**, else **rounds** (openings of the workload within a run), else **blocks** of samples.
-
-The figure of two units is the median over ranks of the log ratio of their quantiles, as ``paired`` defines it for
-blocks; the figure of the sides is the mean over all pairs of an old and a new unit. Its interval is Welch's, with the
-variance of each side's units from their mean figures. A side of one run borrows the variance of the other side's runs.
-If medians contradict the figures of ranks they are used, as in ``paired``.
+The unit is the largest one of which both sides have several: **runs**, else **rounds** (openings of the workload within
+a run), else **blocks** of samples. The figure of two units is that of ``paired`` for two blocks; the figure of the
+sides is the mean over all pairs of an old and a new unit, with Welch's interval. A side of one run borrows the variance
+of the other side's runs.
 
 Both ends are extended by what units do not show:
 

@@ -1,19 +1,16 @@
 """Decides whether two sides from separate runs can be compared, by what the runs recorded of the machine.
 
-The samples of one run do not show what differs from run to run. These records do:
-
-- the **reference like the point's load** must take as long on both sides. Without a common load, the reference of one
-  workgroup replaces it;
-- the **machine's state**: other processes, steal, pressure, waiting for a core, wake-ups, clocks. A difference counts
-  only if it matters to the point: a wake-up of 250 µs is nothing to a kernel of 100 ms, and other processes are nothing
-  to the execution on a separate device.
+- The **reference like the point's load** must take as long on both sides. Without a common load, the reference of one
+  workgroup replaces it.
+- The **machine's state** counts where it matters to the point: other processes, steal, pressure, waiting for a core,
+  wake-ups, clocks. A wake-up of 250 µs is nothing to a kernel of 100 ms, and other processes are nothing to the
+  execution on a separate device.
 
 Figures are those of the time in which the point was sampled. Missing records do not count against a side; ``notes``
 names them.
 
 Another device, driver or host is a difference like any other, unless it is what is compared. Then references, wake-ups
-and clocks are no evidence, as they depend on what differs. Processor time of other processes and other virtual machines
-still is.
+and clocks are no evidence, as they depend on what differs. Processor time of other programs still is.
 """
 
 from __future__ import annotations
