@@ -28,7 +28,7 @@ from pumice.study.results.storage.store import Store
 
 
 class _Reader(HTMLParser):
-    """Rows of cells; every tag is closed in turn."""
+    """Rows of cells; checks that every tag is closed in its order."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -57,7 +57,7 @@ class _Reader(HTMLParser):
 
 def read(text: str) -> list[list[str]]:
     table = text[: text.rindex("</table>")] + "</table></div>"
-    # Neither black nor white is written: the page's own colours are.
+    # Neither black nor white appears: the colours are the page's.
     assert not re.search(r"(?<![-\w])(color|background): (?!inherit|transparent)", table)
     return _Reader(table).rows
 
@@ -136,7 +136,7 @@ def test_results_and_comparisons_have_a_plot_of_each_line_over_their_axis(tmp_pa
 
 
 def figure_parts(page: str) -> tuple[str, str]:
-    """The data and the layout of a page's plot, each followed by more text."""
+    """Returns the data and the layout of a page's plot, each followed by more text."""
     data = page[page.index("[{", page.index("Plotly.newPlot(")) :]
     return data, data[json.JSONDecoder().raw_decode(data)[1] :]
 
@@ -163,7 +163,7 @@ def test_cells_are_named_by_number_and_alike_in_every_process(monkeypatch: pytes
     shell = types.SimpleNamespace(compile=types.SimpleNamespace(format_code_name=known.get))
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
     assert (place_text(place), place_text("net.py:8"), place_text("")) == ("In[3]:8", "net.py:8", "")
-    shell.compile = types.SimpleNamespace()  # IPython 7, which does not know cells by their files
+    shell.compile = types.SimpleNamespace()  # IPython 7 does not identify cells by their files
     assert place_text(place) == place
 
 

@@ -1,8 +1,7 @@
 """Planted truths are found: k-fold work takes k times as long, and a sleep of the host is in its segment.
 
 Other load can spoil an experiment, so each is repeated, up to four times in all, before it fails. If a point is NOISY
-each time, nothing is claimed, and the test is skipped. The intervals are at 99 %, and required to be narrow enough to
-exclude a wrong factor.
+each time, the test is skipped. The intervals are at 99 %, and must be narrow enough to exclude a wrong factor.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from pumice.study.workloads.workload import DevicePool
 pytestmark = [pytest.mark.vulkan, pytest.mark.timing]
 
 ATTEMPTS = 6
-GROUPS = 1  # one thread of a device that is the CPU: how several share the cores is no part of the work
+GROUPS = 1  # one thread of a device that is the CPU, so that the work does not depend on sharing cores
 FMA = {
     "source": "builtin:timing/fma",
     "bindings": [{"shape": [GROUPS * 64, 4], "init": "zeros"}],
@@ -53,7 +52,7 @@ def pool(driver: Driver) -> Iterator[DevicePool]:
 
 
 class Taken:
-    """The samples of each point of a study that was sampled now, with the blocks that they were taken in."""
+    """The samples of each point of a study from this run, with their blocks."""
 
     def __init__(self, study: Study, pool: DevicePool) -> None:
         self.points = expand(study, ("vulkan",))
@@ -75,11 +74,14 @@ class Taken:
 
 
 class Unclear(Exception):
-    """The intervals of an attempt are too wide to tell."""
+    """Raised if the intervals of an attempt are too wide."""
 
 
 def repeated(study: Study, pool: DevicePool, find_faults: Callable[[Taken], Sequence[str]]) -> None:
-    """Fails if each conclusive experiment, with up to 4 times the samples, finds faults; skips without one."""
+    """Repeats an experiment with up to 4 times the samples. Fails if each conclusive attempt finds faults; skips if
+    none is
+    conclusive.
+    """
     faults: Sequence[str] | None = None
     unclear = ""
     for attempt in range(ATTEMPTS):
@@ -100,7 +102,7 @@ def repeated(study: Study, pool: DevicePool, find_faults: Callable[[Taken], Sequ
 
 
 def unsteadiness() -> str:
-    """Why the machine is too unsteady, by a sleep and a loop of the host alone; empty if it is steady."""
+    """Returns why the machine is too unsteady, by a sleep and a loop on the host alone; empty if it is steady."""
     sleeps, loops = [], []
     for _ in range(100):
         begin = time.monotonic_ns()
@@ -121,9 +123,9 @@ def fixed_sampling(count: int, **given: Any) -> Sampling:
 
 
 def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
-    """Beyond the time without work, which is measured as well: the intercept of a line through the others.
+    """The factor is that of the time beyond a kernel without work, the intercept of a line through the others.
 
-    Within the interval of the ratio plus two percent, as interruptions affect a device that is the CPU.
+    The limit is the interval of the ratio plus two percent, as interruptions affect a device that is the CPU.
     """
     factors = (0, 1, 2, 4, 8)
     study = Study(
@@ -141,8 +143,9 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
         line = fit_line(
             factors[1:], [times[k] for k in factors[1:]], confidence=0.99, blocks=[blocks[k] for k in factors[1:]]
         )
-        # Starting a loop costs something too: the fixed cost lies between that of the empty loop and the line's
-        # intercept. Each end gives an interval of the ratio.
+        # Starting a loop has a cost: the fixed cost is between that of the empty loop and the line's intercept. Each
+        # end gives
+        # an interval of the ratio.
         costs = (*fixed.interval(0.99), line.intercept_interval.low, line.intercept_interval.high)
         ends = (min(costs), max(costs))
         for k in factors[2:]:
@@ -157,8 +160,9 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
                 faults.append(f"{k}-fold work took {low:.3f} to {high:.3f} times as long")
             if high - low > 0.3 * k:
                 unclear.append(f"{k}-fold work took {low:.3f} to {high:.3f} times as long, which says too little")
-        # The empty loop is the fixed cost up to a part of a unit of work: longer kernels are interrupted more on a
-        # device that is the CPU, which tilts the line.
+        # The empty loop is the fixed cost to within a unit of work: longer kernels are interrupted more often on a
+        # device that
+        # is the CPU, which tilts the line.
         part = 0.25 * line.slope
         if not line.intercept_interval.low - part <= fixed.estimate <= line.intercept_interval.high + part:
             faults.append(f"no work took {fixed.estimate:.0f} ns, the line says {line.intercept_interval}")
@@ -170,9 +174,10 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
 
 
 def test_a_batch_of_b_dispatches_costs_b_times_the_marginal(pool: DevicePool) -> None:
-    """The slope over the batch is the time of one dispatch's work and a barrier: it is at least what the same work
-    costs in one
-    dispatch more of it, and not half as much again."""
+    """The slope over the batch is the time of one dispatch's work and a barrier. It is at least the cost of the same
+    work in
+    a longer dispatch, and less than one and a half times that.
+    """
     study = Study(
         "batches",
         (Target("fma", "kernel", FMA | {"push": {"iterations": "$10000 * work", "factor": 1.0}}),),
@@ -195,7 +200,8 @@ def test_a_batch_of_b_dispatches_costs_b_times_the_marginal(pool: DevicePool) ->
 def test_a_sleep_of_the_host_is_found_in_its_segment_and_only_there(pool: DevicePool) -> None:
     """After a sleep caches are colder and threads asleep, so that the next segments take some microseconds longer: the
     others
-    are held to less than a tenth of the sleep, at the bound of their interval that is nearer."""
+    must move by less than a tenth of the sleep, at the nearer bound of their interval.
+    """
     asleep = ("update", "record", "wake", "read")
     everything = FMA | {"push": {"iterations": 100, "factor": 1.0}, "update": True, "record": "each", "read": True}
     study = Study(
@@ -233,7 +239,9 @@ def test_a_sleep_of_the_host_is_found_in_its_segment_and_only_there(pool: Device
 
 
 def moved(before: NDArray[np.float64], after: NDArray[np.float64], least_ns: float) -> bool:
-    """Whether the median has certainly moved by so much; a base of one sleep makes it a ratio, as times may be 0."""
+    """Whether the median has certainly moved by ``least_ns``; both sides get a base of one sleep, as ratios of 0 are
+    undefined.
+    """
     base = SLEEP_MS * 1e6
     found: Comparison = compare(before + base, after + base, confidence=0.99)
     low, high = found.interval
@@ -242,7 +250,7 @@ def moved(before: NDArray[np.float64], after: NDArray[np.float64], least_ns: flo
 
 @pytest.mark.parametrize("wait", ["host", "poll", "thread"])
 def test_segments_sum_to_the_end_to_end_time(pool: DevicePool, wait: str) -> None:
-    """Within the deviation of the clocks; and no time is negative by more than that."""
+    """Within the deviation of the clocks; no time is negative by more than that."""
     settings = FMA | {"push": {"iterations": 500, "factor": 1.0}, "update": True, "record": "each", "read": True}
     study = Study(
         "sums",

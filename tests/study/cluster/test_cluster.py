@@ -57,7 +57,7 @@ Answer = TypeVar("Answer")
 
 
 def until(found: Callable[[], Answer | None]) -> Answer:
-    """Asks until there is an answer."""
+    """Polls until there is an answer."""
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
         answer = found()
@@ -68,7 +68,7 @@ def until(found: Callable[[], Answer | None]) -> Answer:
 
 
 class Cluster:
-    """A scheduler in a thread, and workers without nannies, which can be killed for good."""
+    """A scheduler in a thread, and workers without nannies, so that a killed worker is not restarted."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -78,7 +78,7 @@ class Cluster:
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
 
     def start(self, count: int, **variables: str) -> list[str]:
-        """Starts workers, and waits for them; their addresses."""
+        """Starts workers, waits for them and returns their addresses."""
         before = set(self.client.nthreads())
         command = [sys.executable, "-m", "distributed.cli.dask_worker", self.address, "--no-nanny", "--no-dashboard"]
         options = ["--nthreads", "1", "--local-directory", str(self._folder), "--host", "127.0.0.1"]
@@ -94,13 +94,13 @@ class Cluster:
         return new
 
     def kill(self, address: str) -> None:
-        """SIGKILL."""
+        """Kills a worker with SIGKILL."""
         process = self.processes.pop(address)
         process.kill()
         process.wait()
 
     def chunk_holder(self) -> str:
-        """Waits until a worker measures a chunk; its address."""
+        """Waits until a worker measures a chunk; returns its address."""
         return until(self._holder)
 
     def _holder(self) -> str | None:
@@ -124,7 +124,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 @pytest.fixture
 def workers(cluster: Cluster) -> list[str]:
-    """Two workers, whatever the test before left of them."""
+    """Returns two workers, starting those that the previous test killed."""
     missing = 2 - len(cluster.processes)
     if missing > 0:
         cluster.start(missing)
@@ -132,7 +132,7 @@ def workers(cluster: Cluster) -> list[str]:
 
 
 def make_study(count: int = 8, *, sleep: float = 0.0, **changes: Any) -> Study:
-    """One target at ``count`` batch sizes; each sample sleeps."""
+    """Returns a study of one target at ``count`` batch sizes; each sample sleeps."""
     settings = {"source": "builtin:builtin/empty", "groups": 1, "record": "each", "host_sleep": sleep}
     target = Target("empty", "kernel", settings)
     values: dict[str, Any] = {"devices": ("lavapipe",), "sampling": QUICK, **changes}
@@ -140,7 +140,7 @@ def make_study(count: int = 8, *, sleep: float = 0.0, **changes: Any) -> Study:
 
 
 def assert_measured_once(folder: Path, count: int) -> None:
-    """Each point was called first in one run, and has the samples that its rule asks for, in blocks of one run."""
+    """Checks that each point had its first call in one run only, and has as many samples as its rule requires."""
     with Results.open(folder) as results:
         assert len(results.points) == count
         for result in results.points:
@@ -148,7 +148,7 @@ def assert_measured_once(folder: Path, count: int) -> None:
             assert len(result.blocks_of("first")) == 1
             blocks = result.blocks_of("sample")
             assert len(blocks) == SAMPLES
-            # A turn also ends after half a second, which a busy machine makes of fewer samples.
+            # A turn also ends after half a second, with fewer samples on a busy machine.
             sizes = np.unique(blocks, return_counts=True)[1]
             assert int(sizes.sum()) == SAMPLES and int(sizes.max()) <= 4
 
@@ -160,7 +160,7 @@ def notes_of(folder: Path) -> list[str]:
 
 @dataclass
 class Told:
-    """Progress that keeps what it was told, and calls back."""
+    """Progress that records its calls and then calls back."""
 
     finished_points: list[int] = field(default_factory=list)
     then: Callable[[], None] | None = None
@@ -183,7 +183,7 @@ class Told:
 
 @contextlib.contextmanager
 def meanwhile(work: Callable[[], None]) -> Iterator[None]:
-    """Does something in a thread, and raises what it raised."""
+    """Runs ``work`` in a thread during the block; raises its error afterwards."""
     errors: list[BaseException] = []
 
     def run() -> None:
@@ -224,7 +224,7 @@ def test_a_lost_worker_s_points_are_measured_again_and_never_twice(
     assert sorted(told.finished_points) == list(range(8))
     notes = notes_of(tmp_path)
     lost = [note for note in notes if "was lost" in note and "measured again" in note]
-    # On a loaded machine a worker that lives may be slow to answer, and count as lost, too.
+    # On a loaded machine a living worker may be slow to answer and count as lost, too.
     assert sum(killed[0] in note for note in lost) == 1
     measured = [note for note in notes if ": measured by worker" in note]
     assert measured and not any(killed[0] in note for note in measured)
@@ -246,7 +246,7 @@ def test_runs_of_pairs_survive_the_loss_of_the_busy_worker(
     def kill() -> None:
         killed.append(cluster.chunk_holder())
         process = psutil.Process(cluster.processes[killed[0]].pid)
-        # Each chunk of several runs is measured in a process of its own.
+        # Each chunk of several runs is measured in a separate process.
         below.extend(until(lambda: process.children() or None))
         cluster.kill(killed[0])
 
@@ -274,7 +274,7 @@ def test_runs_of_pairs_survive_the_loss_of_the_busy_worker(
             for one in (new, old):
                 assert all(status in (PointStatus.DONE, PointStatus.NOISY) for status, _ in one.repeats)
                 assert sorted(set(one.repeat.tolist())) == [1, 2]
-            # Of each repeat, one attempt; and both sides in the same turns.
+            # One attempt for each repeat, and both sides in the same turns.
             for repeat in (1, 2):
                 turns = [sorted(set(one.integers("block")[one.repeat == repeat].tolist())) for one in (new, old)]
                 assert turns[0] == turns[1] and len(turns[0]) >= 2
@@ -286,7 +286,7 @@ def test_a_machine_measures_one_chunk_at_a_time(cluster: Cluster, workers: list[
     run_on_cluster(make_study(), tmp_path, cluster.address, devices=("all",))
     assert_measured_once(tmp_path, 8)
     with Results.open(tmp_path) as results:
-        # Both workers see the same device: measured once.
+        # Both workers see the same device, so it is measured once.
         assert len({result.point.device for result in results.points}) == 1
         assert results.points[0].point.device.startswith("vulkan://GPU-")
         spans = []
@@ -371,7 +371,7 @@ def test_an_interrupted_study_goes_on_on_the_cluster_and_here(
         assert 0 < len(done) < 12
         assert [one.outcome for one in results.runs] == ["interrupted"]
 
-    # Once more, with the workers lost before they are through.
+    # Again, with the workers killed before they finish.
     def kill_all() -> None:
         cluster.chunk_holder()
         for address in workers:

@@ -42,7 +42,7 @@ def facts(machine: str = "one", *names: str) -> WorkerFacts:
 
 
 def measured(chunk: Chunk) -> ChunkResult:
-    """As a worker gives it."""
+    """Returns the result of a chunk, as a worker returns it."""
     device, log = SinkLog(), SinkLog()
     device.add_device(chunk.device, name="llvmpipe", driver="Mesa", facts={})
     for point in chunk.points:
@@ -87,7 +87,9 @@ class Task:
 
 
 class FakeClient:
-    """Workers answer at once what they are; ``measure`` says what comes of a chunk, ``None`` for nothing yet."""
+    """A client whose workers answer at once; ``measure`` returns the result of a chunk, or ``None`` while it is not
+    finished.
+    """
 
     address = "tcp://scheduler"
 
@@ -158,7 +160,7 @@ def test_what_a_lost_worker_sends_late_is_dropped(store: Store, tmp_path: Path) 
     def measure(client: FakeClient, task: Task, chunk: Chunk) -> object:
         if task.worker == "a":
             late.append((task, chunk))
-            del client.there["a"]  # as far as the scheduler can tell
+            del client.there["a"]  # as the scheduler sees it
             return None
         if late and late[0][0].cancelled and not late[0][0].is_done:
             late[0][0].end(measured(late[0][1]))
@@ -281,7 +283,7 @@ def test_chunks_share_points_out_at_random() -> None:
 
 
 def test_the_points_of_a_pair_are_in_one_chunk() -> None:
-    """Also when it is divided, after two lost workers."""
+    """Also after the chunk was divided because two workers were lost."""
     news = [Point(index, "mul", "gpu", {"n": index}, against=index + 10) for index in range(10)]
     pairs = [*news, *(Point(index + 10, "mul", "gpu", {"n": index}, is_against=True) for index in range(10))]
     for slots, most in ((1, 16), (3, 4), (50, 1)):

@@ -1,4 +1,4 @@
-"""Axes: their values, and the forms in which files and command lines give them."""
+"""Axes: their values, and their forms in files and on command lines."""
 
 from __future__ import annotations
 

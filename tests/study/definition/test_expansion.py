@@ -1,4 +1,4 @@
-"""Expansion of studies into points: which, in which order, with which settings; and derived figures."""
+"""Expansion of studies into points: which points, their order and settings; and derived figures."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def test_points_pair_by_target_axes_and_device() -> None:
         (device, f"saxpy n=16 batch={batch}") for device in "ab" for batch in (2, 1)
     ]
     assert unpaired(other, ["a"]) == ()
-    # Both sides have baselines, shared where they have the same setting.
+    # Both sides have baselines; equal settings share one.
     assert {p.baseline for p in theirs} == {p.baseline for p in ordinary}
     assert all(points[p.baseline].is_baseline for p in theirs if p.baseline is not None)
 

@@ -1,4 +1,4 @@
-"""Expressions: what they may say, and what they may not."""
+"""Expressions: valid ones, their values, and the errors of invalid ones."""
 
 from __future__ import annotations
 
@@ -132,7 +132,7 @@ UNBOUNDED = [
 
 
 def test_no_expression_takes_long() -> None:
-    # In a process of its own: most of these run in C, where nothing interrupts them.
+    # In a separate process: most of these run in C, where nothing interrupts them.
     program = """
 import sys, time
 from pumice.status import InvalidArgumentError

@@ -1,4 +1,4 @@
-"""What bindings and inputs of studies describe."""
+"""The values of bindings and inputs of studies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Study files: what they say, what is wrong with them and where, and studies as stored values."""
+"""Study files: their content, errors with their locations, and studies as stored values."""
 
 from __future__ import annotations
 

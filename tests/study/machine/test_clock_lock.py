@@ -1,4 +1,4 @@
-"""Clock locking by a made-up NVML: reset on every way out, and told of after a kill."""
+"""Clock locking with a simulated NVML: clocks are reset on every exit, and reported after a kill."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ exec(NVML, _made)  # type: ignore[arg-type]
 
 @pytest.fixture
 def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
-    """What a made-up NVML was asked to do; markers are in a folder of the test's own."""
+    """Returns the calls to a simulated NVML; the test has its own folder for markers."""
     done: list[str] = []
     monkeypatch.setitem(sys.modules, "pynvml", _made["made"](done.append))
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
@@ -152,7 +152,7 @@ def test_a_process_resets_on_its_way_out_and_a_killed_one_is_told_of(
     (told,) = left_locked()
     assert f"still locked to 900 MHz by process {process.pid}" in told
     assert f"sudo nvidia-smi -i GPU-{profile.device_uuid} -rgc" in told
-    # Any run tells; one that locks takes the marker over, and resets at its end.
+    # Any run reports the marker; one that locks clocks takes it over and resets them at its end.
     fast = ["time_limit=0.01", "max_samples=2", "min_samples=2", "noise_limit=1e9", "reference=false", "warmup_time=0"]
     settings = [word for one in fast for word in ("--set", one)]
     result = CliRunner().invoke(main, ["bench", str(shaders.path("mul")), "--size", "8", "--no-baseline", *settings])

@@ -1,4 +1,4 @@
-"""Performance counters by a made-up driver: the order of what is asked of it, and what is kept of its answers."""
+"""Performance counters with a simulated driver: the order of its calls, and which of its values are stored."""
 
 from __future__ import annotations
 

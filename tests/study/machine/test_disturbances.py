@@ -1,4 +1,4 @@
-"""Which samples count as disturbed: made-up blocks, and on Linux real waits for a core."""
+"""Disturbed samples: simulated blocks, and on Linux real waits for a core."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def starved(disturbances: Disturbances, samples: list[Sample], waited: float | N
 
 @pytest.fixture
 def steady() -> Disturbances:
-    """Blocks of 10 samples of 100 µs, whose threads wait 2 µs a sample for a core."""
+    """Returns disturbances of blocks of 10 samples of 100 µs, whose threads wait 2 µs a sample for a core."""
     disturbances = Disturbances()
     for _ in range(5):
         assert not any(starved(disturbances, block([1e5] * 10), 20e3))

@@ -1,4 +1,4 @@
-"""Energy by made-up counters, whose powers are known."""
+"""Energy by simulated counters with known power."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.vulkan
 
 @pytest.fixture
 def profile(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DeviceProfile:
-    """A device on a machine with two packages, one with a part, and no NVML."""
+    """Returns a device on a machine with two packages, one of which has a part, and without NVML."""
     monkeypatch.setattr(energy, "_POWERCAP", tmp_path)
     for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1")):
         (tmp_path / zone).mkdir()
@@ -33,7 +33,7 @@ def profile(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
 
 def only(profile: DeviceProfile) -> tuple[Driver, int]:
-    """A driver with one device, and its index."""
+    """Returns a driver with one device, and the device's index."""
     return cast(Driver, types.SimpleNamespace(profiles=[profile])), 0
 
 
@@ -81,7 +81,7 @@ def test_a_machine_without_counters_is_told(driver: Driver, monkeypatch: pytest.
 
 
 def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monkeypatch: pytest.MonkeyPatch) -> None:
-    # 100 W in steps of 10 ms, from 1 J below where the counter starts again; a sample takes 1 ms of two dispatches.
+    # 100 W in steps of 10 ms, from 1 J before the counter wraps; a sample takes 1 ms and has two dispatches.
     clock = types.SimpleNamespace(now=0)
     monkeypatch.setattr(energy, "time", types.SimpleNamespace(monotonic_ns=lambda: clock.now))
 
@@ -106,7 +106,7 @@ def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monk
     assert [one.value for one in found] == pytest.approx([0.1, 0.05, 100])
     assert found[0].details["samples"] == 1000 and found[0].details["step_joules"] == pytest.approx(1.0)
     assert "± 0.001 J" in str(found[0].details["description"])
-    # A counter that stands still tells nothing.
+    # A counter that stands still measures nothing.
     monkeypatch.setattr(energy, "energy_meters", lambda profile: ([Meter("none", itertools.repeat(3.0).__next__)], []))
     observer.check(*only(profile))
     with pytest.raises(UnavailableError, match=r"no counter of energy moved in 1\.0 s"):

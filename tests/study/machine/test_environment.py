@@ -1,4 +1,4 @@
-"""Facts of the host and of devices: JSON values, whatever the platform does not tell."""
+"""Facts of the host and of devices: JSON values on every platform."""
 
 from __future__ import annotations
 

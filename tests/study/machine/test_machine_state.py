@@ -1,4 +1,4 @@
-"""The machine's state: shares from counters, what a platform does not tell, and agreement with other counters."""
+"""The machine's state: shares from counters, unavailable figures, and agreement with other counters."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def test_a_state_has_shares_of_its_span_and_the_first_has_none() -> None:
 
 
 def test_what_is_not_told_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """As in a container without /proc/pressure, or on another system."""
+    """As in a container without /proc/pressure, or on another operating system."""
     monkeypatch.setattr(machine_state, "_PRESSURE", tmp_path / "none")
     monkeypatch.setattr(thread_delays, "_PROC", tmp_path / "none")
     with MachineState() as state:
@@ -45,7 +45,7 @@ def test_what_is_not_told_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: P
 
 @LINUX
 def test_the_time_of_own_children_is_not_that_of_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sides in processes of their own: as ``ChildProcess`` knows them."""
+    """Children are the processes of sides, as ``ChildProcess`` counts them."""
     child = subprocess.Popen([sys.executable, "-c", "while True: pass"])
     try:
         monkeypatch.setattr(ChildProcess, "running", {child.pid})
@@ -58,7 +58,7 @@ def test_the_time_of_own_children_is_not_that_of_others(monkeypatch: pytest.Monk
         child.kill()
         child.wait()
     monkeypatch.setattr(ChildProcess, "running", set())
-    for own in (after, machine_state._own_time()):  # while it runs, and when it has ended
+    for own in (after, machine_state._own_time()):  # while it runs, and after it has ended
         assert own - before >= used - 0.03
         counters = [
             _Counters(now, {"user": used_by_all, "idle": idle}, None, own_time, {})
@@ -69,7 +69,7 @@ def test_the_time_of_own_children_is_not_that_of_others(monkeypatch: pytest.Monk
 
 @LINUX
 def test_waiting_for_a_core_is_also_that_of_the_processes_that_measure(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes for sides, which come and go."""
+    """The processes of sides, which start and end during the measurement."""
     with subprocess.Popen([sys.executable, "-c", "while True: pass"]) as child:
         try:
             monkeypatch.setattr(ChildProcess, "running", {child.pid})
@@ -84,7 +84,7 @@ def test_waiting_for_a_core_is_also_that_of_the_processes_that_measure(monkeypat
             child.kill()
     here, there = str(threading.get_native_id()), str(child.pid)
     assert {here, there} <= before.keys() and during[there][1] - before[there][1] > 50_000_000
-    # This process is in all readings: what it did before them is in none of the differences.
+    # This process is in all readings, so its earlier waits are in none of the differences.
     assert here in during and here in after and there not in after
 
 
@@ -105,7 +105,7 @@ def test_the_time_of_other_processes_is_that_which_they_have_used() -> None:
         finally:
             child.kill()
             child.wait()
-    # Counted in hundredths of a second; the machine's other processes come on top.
+    # The counter's unit is 10 ms; the machine's other processes add to it.
     share = (used - 0.05) / ((found["span_ns"] or 0) / 1e9 * psutil.cpu_count())
     assert (found["others"] or 0) >= share
 

@@ -48,7 +48,7 @@ bindings = [{{ shape = [{elements}, 4] }}, {{ shape = [{elements}, 4], init = "z
 groups = 64
 """
 
-# Computes now and then, on as many cores as there are: for 10 ms to 2 s, after as long.
+# Computes at times, on all cores: for 10 ms to 2 s, then pauses for as long.
 _LOAD = """
 import random, sys, time
 random.seed(int(sys.argv[1]))
@@ -62,7 +62,7 @@ while True:
 
 @dataclass(frozen=True)
 class Judged:
-    """One verdict: which kernel, in which way, by how much the new version is slower, and what was said."""
+    """One verdict, with its kernel, its way of comparing, and the true slow-down of the new version."""
 
     kernel: str
     way: str
@@ -79,7 +79,7 @@ class Judged:
 
 @contextlib.contextmanager
 def bursts(processes: int) -> Iterator[None]:
-    """Other processes that compute in bursts."""
+    """Runs other processes that compute in bursts during the block."""
     started = [subprocess.Popen([sys.executable, "-c", _LOAD, str(seed)]) for seed in range(processes)]
     try:
         yield
@@ -91,7 +91,7 @@ def bursts(processes: int) -> Iterator[None]:
 
 
 def day(folder: Path, *, times: int, ways: Sequence[str], device: str, seconds: float) -> Iterator[Judged]:
-    """The verdicts of a day; results are kept in a folder."""
+    """Yields the verdicts of a day; results are kept in a folder."""
     files = {ratio: folder / f"version-{ratio:g}.toml" for ratio in (1.0, MORE)}
     for ratio, file in files.items():
         file.write_text(_STUDY.format(iterations=round(4000 * ratio), elements=round(30_000 * ratio), seconds=seconds))
@@ -113,7 +113,7 @@ def day(folder: Path, *, times: int, ways: Sequence[str], device: str, seconds: 
 
 
 def _pumice(*arguments: str | Path) -> str:
-    """The output of a command, whose status may be that of a verdict."""
+    """Returns the output of a command; its exit status may be that of a verdict."""
     start = "from pumice.tools.cli import main; main()"
     command = [sys.executable, "-c", start, *map(str, arguments)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -128,7 +128,7 @@ def _verdicts(found: dict) -> Iterator[tuple[str, str, str]]:
 
 
 def table(judged: Sequence[Judged]) -> str:
-    """How many verdicts are right, UNCLEAR and wrong, as Markdown."""
+    """Returns the counts of right, UNCLEAR and wrong verdicts as a Markdown table."""
     rows = ["| way | kernel | new version | right | UNCLEAR | wrong |", "| -- | -- | -- | --: | --: | --: |"]
     cells = Counter((each.way, each.kernel, each.ratio, each.outcome) for each in judged)
     for way, kernel, ratio in dict.fromkeys((each.way, each.kernel, each.ratio) for each in judged):

@@ -1,4 +1,4 @@
-"""A machine: a virtual clock, and effects that decide how long work takes on it."""
+"""A virtual machine: a clock, and effects that determine the duration of work."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from machine_effects import SECOND, Effect, Seen
 
 @dataclass(frozen=True)
 class Taken:
-    """What one sample took, in nanoseconds: in all, on the device, of CPU time, and waiting for a core."""
+    """The nanoseconds of one sample: in total, on the device, of CPU time, and waiting for a core."""
 
     total: float
     execute: float
@@ -21,14 +21,14 @@ class Taken:
 
 
 class Machine:
-    """A virtual machine. ``now`` is its clock in nanoseconds, which moves when work is done or time is passed; ``ran``
-    and ``waited`` are how long threads have run and waited for a core.
+    """A virtual machine. ``now`` is its clock in nanoseconds, which advances with work and with waiting; ``ran`` and
+    ``waited`` are the times that threads have run and waited for a core.
     """
 
     def __init__(self, effects: Sequence[Effect], seed: int | Sequence[int], tick: float = 0.0) -> None:
         own, *streams = np.random.SeedSequence(seed).spawn(len(effects) + 1)
         self._rng = np.random.default_rng(own)
-        # As long after its start as a machine may have been on.
+        # A plausible uptime.
         self.now = 1e12 + self._rng.random() * 1e15
         self.ran = self.waited = 0.0
         self._tick = tick
@@ -42,12 +42,12 @@ class Machine:
         self._waits, self._instances, self._seen = having("waiting"), having("instance"), having("see")
 
     def opened(self) -> float:
-        """Opens a workload: its factor; takes 20 ms."""
+        """Opens a workload, which takes 20 ms; returns the factor of its duration."""
         self.now += 0.02 * SECOND
         return math.prod(each.instance() for each in self._instances)
 
     def run(self, work: float, load: str = "work", instance: float = 1.0) -> Taken:
-        """Does work, of which so many nanoseconds are the least that it takes."""
+        """Does work whose least duration is ``work`` nanoseconds."""
         begin = now = self.now
         taken = work * instance
         for effect in self._factors:
@@ -66,7 +66,7 @@ class Machine:
         return Taken(self._read(taken), self._read(execute), cpu, waited)
 
     def _read(self, taken: float) -> float:
-        """A duration by two readings of a clock that ticks; its phase is any each time."""
+        """Returns a duration as the difference of two readings of a clock with ticks, at a random phase."""
         tick = self._tick
         return tick * math.floor(taken / tick + self._rng.random()) if tick else taken
 
@@ -74,7 +74,7 @@ class Machine:
         self.now += seconds * SECOND
 
     def see(self) -> Seen:
-        """What readers of the machine's state see now, with a few percent of noise."""
+        """Returns the machine's state as readers see it now, with a few percent of noise."""
         seen = Seen()
         for effect in self._seen:
             effect.see(self.now, seen)

@@ -1,8 +1,7 @@
-"""What makes equal work take unequal times on a machine: one class an effect, each with what the readers of the
-machine's state see of it.
+"""Effects that make equal work take unequal times on a virtual machine, with what readers of the machine's state see.
 
-Times are nanoseconds of a virtual clock that only goes forward. An effect draws its own future as it is asked for it,
-from a generator of its own: two machines of one seed have the same history whatever runs on them.
+Times are nanoseconds of a virtual clock that only advances. Each effect draws its future on demand from its own random
+generator: two machines with the same seed have the same history, whatever runs on them.
 """
 
 from __future__ import annotations
@@ -16,13 +15,14 @@ import numpy as np
 
 SECOND = 1e9
 LOADS = ("compute", "like", "work")
-"""Loads: the reference kernel that computes, the reference kernel like the work, and the work itself."""
+"""Loads: the computing reference kernel, the reference kernel like the work, and the work itself."""
 
 
 @dataclass
 class Seen:
-    """What the readers of the machine's state see: wake-up latencies in nanoseconds, fractions of processor time, and
-    the clock in MHz.
+    """The machine's state as readers see it: wake-up latencies in nanoseconds, fractions of processor time, and the
+    clock in
+    MHz.
     """
 
     wake_ns: float = 8_000.0
@@ -36,38 +36,41 @@ class Seen:
 
 
 class Effect:
-    """Base: an effect that does nothing. A machine calls ``begin`` once, the others at times that do not go back."""
+    """An effect that does nothing, the base of all others. A machine calls ``begin`` once, then the other methods at
+    times
+    that do not decrease.
+    """
 
     def begin(self, rng: np.random.Generator, now: float) -> None:
         self.rng = rng
 
     def factor(self, now: float, load: str) -> float:
-        """How many times as long work of a load takes at a time."""
+        """Returns the factor of a load's duration at a time."""
         return 1.0
 
     def noise(self) -> float:
-        """A factor of each sample by itself."""
+        """Draws a factor for one sample."""
         return 1.0
 
     def instance(self) -> float:
-        """A factor that an opening of a workload keeps."""
+        """Draws a factor for one opening of a workload."""
         return 1.0
 
     def wake(self, now: float) -> float:
-        """Nanoseconds that a wake-up adds to a sample."""
+        """Returns the nanoseconds that a wake-up adds to a sample."""
         return 0.0
 
     def waiting(self, now: float, taken: float) -> float:
-        """Nanoseconds of a sample in which a worker waits for a core: no CPU time."""
+        """Returns the nanoseconds in which a worker waits for a core during a sample; they are no CPU time."""
         return 0.0
 
     def see(self, now: float, seen: Seen) -> None:
-        """Adds what the readers see at a time."""
+        """Adds what readers see at a time."""
 
 
 @dataclass
 class Draws:
-    """Numbers of one distribution, drawn many at a time."""
+    """Numbers from one distribution, drawn many at a time."""
 
     rng: np.random.Generator
     kind: str
@@ -82,7 +85,7 @@ class Draws:
 
 @dataclass
 class Noise(Effect):
-    """A quiet machine: samples differ by a few percent, independently."""
+    """A quiet machine: samples differ independently by a few percent."""
 
     sigma: float = 0.02
 
@@ -95,7 +98,7 @@ class Noise(Effect):
 
 @dataclass
 class HeavyTails(Effect):
-    """Samples whose mean has no variance: interrupts, page faults, timers."""
+    """Samples whose distribution has no variance, as with interrupts, page faults and timers."""
 
     scale: float = 0.02
     degrees: float = 2.0
@@ -109,10 +112,10 @@ class HeavyTails(Effect):
 
 @dataclass
 class Pieces(Effect, abc.ABC):
-    """Base: a level that stays for a while and is then drawn again, independently.
+    """A level that stays for a while and is then drawn again, independently: a base of other effects.
 
     Attributes:
-        least, most: seconds of a piece, evenly distributed on a logarithmic scale.
+        least, most: seconds of a piece, uniformly distributed on a logarithmic scale.
     """
 
     least: float = 60.0
@@ -123,7 +126,7 @@ class Pieces(Effect, abc.ABC):
     def begin(self, rng: np.random.Generator, now: float) -> None:
         self.rng = rng
         self.level = self.draw()
-        # A machine is found somewhere within a piece; long pieces are found more often.
+        # The start is somewhere within a piece, and more likely within a long one.
         lengths = self._lengths(64)
         found = rng.choice(lengths, p=lengths / lengths.sum())
         self._until = now + found * rng.random()
@@ -134,7 +137,7 @@ class Pieces(Effect, abc.ABC):
     def at(self, now: float) -> float:
         while now >= self._until:
             self._until += float(self._lengths(1)[0])
-            # What ended long before it was asked for leaves no trace.
+            # Pieces that ended long before are dropped.
             if now - self._until > 10 * self.most * SECOND:
                 self._until = now + float(self._lengths(1)[0]) * self.rng.random()
             self.level = self.draw()
@@ -146,13 +149,13 @@ class Pieces(Effect, abc.ABC):
 
 @dataclass
 class States(Pieces):
-    """Another tenant of the machine: for minutes all takes up to twice as long.
+    """Another tenant of the machine: for minutes all work takes up to twice as long.
 
     Attributes:
-        most_factor: of the slowest state; factors are evenly distributed on a logarithmic scale.
+        most_factor: of the slowest state; factors are uniformly distributed on a logarithmic scale.
         sensitivity: the exponent of the factor for each load. A tenant that only fills caches and memory slows the work
             and hardly the arithmetic.
-        wake: exponent for the wake-up latency; 0 for a state that nobody sees there.
+        wake: exponent for the wake-up latency; 0 for a state that does not affect it.
         steal: the share of the slowest state's time that the hypervisor accounts for.
     """
 
@@ -179,8 +182,8 @@ class Drift(Effect):
     """Heat and clocks: a slow change, linear and periodic.
 
     Attributes:
-        hourly: change an hour, of the logarithm; it turns round at a factor of two.
-        swing, period: amplitude, and seconds, of a sine of any phase.
+        hourly: change of the logarithm per hour; it reverses at a factor of two.
+        swing, period: amplitude, and period in seconds, of a sine with a random phase.
     """
 
     hourly: float = 0.0
@@ -189,7 +192,7 @@ class Drift(Effect):
 
     def begin(self, rng: np.random.Generator, now: float) -> None:
         self._start = now
-        # Where on the way up and down, which takes four times a logarithm of 2.
+        # The position within a rise and fall, which covers four times the logarithm of 2.
         self._at = 4 * math.log(2) * rng.random()
         self._phase = 2 * math.pi * rng.random()
 
@@ -204,11 +207,11 @@ class Drift(Effect):
 
 @dataclass
 class Bursts(Effect):
-    """Another process that computes now and then: for 10 ms to seconds all takes 1.5 to 3 times as long.
+    """Another process that computes at times: for 10 ms to seconds all work takes 1.5 to 3 times as long.
 
     Attributes:
         gap: mean seconds between bursts.
-        least, most: seconds of a burst, evenly distributed on a logarithmic scale.
+        least, most: seconds of a burst, uniformly distributed on a logarithmic scale.
     """
 
     gap: float = 1.0
@@ -252,7 +255,7 @@ class Starved(Pieces):
 
     Attributes:
         chance: the largest share of samples that wait; the share changes with the pieces.
-        slice_ms: mean of what is waited for: a slice of the scheduler.
+        slice_ms: mean wait, a slice of the scheduler.
     """
 
     least: float = 0.5
@@ -278,11 +281,11 @@ class Starved(Pieces):
 
 @dataclass
 class Wakes(Pieces):
-    """Cores that sleep: a wake-up takes 5 microseconds or 250, the deep ones more often at some times than at others.
+    """Sleeping cores: a wake-up takes 5 or 250 microseconds; the share of long ones varies with time.
 
     Attributes:
         short, long: nanoseconds of the two.
-        rarest, commonest: the shares of long ones between which the pieces vary.
+        rarest, commonest: bounds of the share of long ones.
     """
 
     least: float = 0.2
@@ -306,7 +309,7 @@ class Wakes(Pieces):
 
 @dataclass
 class Frequencies(Pieces):
-    """A clock that moves in steps, up and down, for tenths of a second to minutes."""
+    """A clock whose frequency moves in steps, up and down, every tenth of a second to minutes."""
 
     least: float = 0.1
     most: float = 120.0
@@ -324,7 +327,7 @@ class Frequencies(Pieces):
 
 @dataclass
 class Instances(Effect):
-    """Where memory and code came to lie: each opening of a workload is up to 2 % faster or slower throughout."""
+    """Placement of memory and code: each opening of a workload is up to 2 % faster or slower throughout."""
 
     spread: float = 0.02
 

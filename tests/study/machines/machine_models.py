@@ -1,4 +1,4 @@
-"""The machines on which comparisons are tried, by name."""
+"""The virtual machines for trials of comparisons, by name."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Model:
 
     Attributes:
         name: of the model.
-        effects: creates those of one machine.
-        work: the nanoseconds that a sample takes at least.
+        effects: creates the effects of one machine.
+        work: the least nanoseconds of a sample.
         tick: nanoseconds of the clock's tick; 0 for a fine one.
     """
 
@@ -70,5 +70,5 @@ MODELS: tuple[Model, ...] = (
 
 
 def model(name: str) -> Model:
-    """The model of a name."""
+    """Returns the model with a name."""
     return next(each for each in MODELS if each.name == name)

@@ -1,6 +1,4 @@
-"""Results that are kept in memory: a sink whose rows the real ``Results`` reads, without a file for each of thousands
-of runs.
-"""
+"""Results in memory: a sink whose rows the real ``Results`` reads, so that thousands of runs need no files."""
 
 from __future__ import annotations
 
@@ -21,18 +19,18 @@ from pumice.study.results.storage.sink import Sink
 
 _WHEN = "2026-01-01T00:00:00+00:00"
 _SAMPLES = ("point", "number", "run", "block", "phase", "flags", *SAMPLE_COLUMNS)
-# Results of one path are taken for the same ones.
+# Results with the same path count as the same results.
 _NUMBERS = itertools.count()
 _STAMPS = {"run_ends": "ended", "statuses": "changed", "notes": "created"}
 
 
 class MemoryResults(Sink):
-    """Rows of one study's results; ``begin_run`` as of a store."""
+    """The rows of one study's results; ``begin_run`` is that of ``Store``."""
 
     def __init__(self, study: Study, points: Sequence[Point]) -> None:
         self._study = to_json(study_as_dict(study), "study")
         self._points = points
-        # By table and columns; samples apart, as they are many.
+        # Rows by table and columns; samples are separate, as there are many.
         self._rows: dict[tuple[str, tuple[str, ...]], list[tuple[Value, ...]]] = {}
         self._samples: list[tuple[Value, ...]] = []
         self._run = 0
@@ -58,7 +56,7 @@ class MemoryResults(Sink):
             self._rows.setdefault((table, tuple(row)), []).append(tuple(row.values()))
 
     def read(self, run: int | None = None) -> Results:
-        """The results so far, or those of one run."""
+        """Returns the results so far, or those of one run."""
         database = sqlite3.connect(":memory:", check_same_thread=False)
         database.deserialize(_empty())
         _insert(database, "study", ("id", "created", "format", "name", "study"), [(1, _WHEN, 1, "day", self._study)])
@@ -80,7 +78,7 @@ class _Reader:
 
 @cache
 def _empty() -> bytes:
-    """A database with the tables of results, without the triggers that keep rows from being changed."""
+    """Returns a database with the tables of results, without the triggers that refuse changes."""
     with sqlite3.connect(":memory:") as database:
         for statement in schema_statements():
             if not statement.startswith("CREATE TRIGGER"):

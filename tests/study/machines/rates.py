@@ -35,7 +35,7 @@ class Rates:
 
     @property
     def pairs(self) -> int:
-        """Of each target."""
+        """The number of pairs of each target."""
         return self.count(EQUAL, "SAME", "FASTER", "SLOWER", "UNCLEAR")
 
     def count(self, target: str, *verdicts: str) -> int:
@@ -43,7 +43,7 @@ class Rates:
 
     @property
     def different(self) -> int:
-        """Equal versions that were called different."""
+        """The number of equal versions with the verdict FASTER or SLOWER."""
         return self.count(EQUAL, "FASTER", "SLOWER")
 
     @property
@@ -52,21 +52,21 @@ class Rates:
 
     @property
     def wrong(self) -> int:
-        """Slow-downs that were called a gain."""
+        """The number of slow-downs with the verdict FASTER."""
         return self.count(SLOWER, "FASTER")
 
     @property
     def missed(self) -> int:
-        """Slow-downs that were called SAME."""
+        """The number of slow-downs with the verdict SAME."""
         return self.count(SLOWER, "SAME")
 
     def interval(self, count: int) -> tuple[float, float]:
-        """The exact binomial interval of a count's rate, at 95 %."""
+        """Returns the exact binomial interval of a count's rate, at 95 %."""
         found = stats.binomtest(count, self.pairs).proportion_ci(0.95, method="exact")
         return float(found.low), float(found.high)
 
     def row(self) -> str:
-        """As a row of a table in Markdown."""
+        """Returns the rates as a row of a Markdown table."""
         counts = (self.different, self.count(EQUAL, "SAME"), self.found, self.count(SLOWER, "UNCLEAR"))
         rates = " | ".join(self._rate(count) for count in (*counts, self.missed, self.wrong))
         return f"| {self.model} | {self.way} | {self.pairs} | {rates} |"
@@ -81,7 +81,7 @@ SLOWER_BY = 1.05
 
 
 def header(slower: float) -> str:
-    """The head of the table, for a slow-down."""
+    """Returns the head of the table, for a slow-down."""
     by = f"{100 * (slower - 1):.4g} %"
     names = ("found", "UNCLEAR", "SAME", "wrong sign")
     columns = ("model", "way", "pairs", "equal: different", "equal: SAME", *(f"{by}: {name}" for name in names))
@@ -99,7 +99,7 @@ def _chunk(name: str, trial: str, slower: float, seeds: range) -> Counter[tuple[
 def rates(
     name: str, trial: str, seeds: range, slower: float = SLOWER_BY, pool: ProcessPoolExecutor | None = None
 ) -> list[Rates]:
-    """The rates of a model over trials with these seeds, one for each way of comparing that the trial has."""
+    """Returns the rates of a model over trials with these seeds, one for each way of comparing that the trial has."""
     parts = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
     run = map if pool is None else pool.map
     found: dict[str, Rates] = {}
@@ -110,7 +110,7 @@ def rates(
 
 
 def table(models: Sequence[str], trials: Sequence[str], pairs: int, slower: float, processes: int) -> Iterator[Rates]:
-    """The rates of models, each as soon as it is known."""
+    """Yields the rates of models, each as soon as it is known."""
     with ProcessPoolExecutor(processes) as pool:
         for name in models:
             for trial in trials:

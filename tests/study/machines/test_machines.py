@@ -1,4 +1,4 @@
-"""The machine models do what they say: how long states last, how far they differ, and what readers see of them."""
+"""The models of machines: how long states last, how far they differ, and what readers see of them."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ WORK = 100_000.0
 
 
 def levels(effect: Effect, seconds: float, step: float) -> NDArray[np.float64]:
-    """The factors of an effect at equal steps."""
+    """Returns the factors of an effect at equal steps."""
     effect.begin(np.random.default_rng(1), 0.0)
     return np.array([effect.factor(at * SECOND, "work") for at in np.arange(0, seconds, step)])
 
 
 def lengths(levels: NDArray[np.float64], step: float) -> NDArray[np.float64]:
-    """Seconds of each stretch of one level but the first and the last."""
+    """Returns the seconds of each stretch of one level, without the first and the last stretch."""
     return np.array([step * len(list(same)) for _, same in itertools.groupby(levels)][1:-1])
 
 
@@ -104,7 +104,7 @@ def test_wake_ups_take_one_time_or_the_other() -> None:
 def test_an_opening_keeps_its_factor() -> None:
     machine = Machine([Instances()], 1)
     factors = np.array([machine.opened() for _ in range(2000)])
-    # By a test of SciPy's: evenly distributed within 2 %.
+    # By a test of SciPy: uniformly distributed within 2 %.
     assert stats.kstest(factors, stats.uniform(0.98, 0.04).cdf).pvalue > 0.001
     assert machine.run(WORK, instance=factors[0]).total == pytest.approx(WORK * factors[0])
 
@@ -113,7 +113,7 @@ def test_an_opening_keeps_its_factor() -> None:
     ("effect", "cdf"),
     [
         (Noise(0.02), stats.lognorm(0.02).cdf),
-        # The positive half of Student's t: twice its tail.
+        # The positive half of Student's t has twice its tail.
         (HeavyTails(0.02, 2.0), lambda factor: 1 - 2 * stats.t(2).sf((factor - 1) / 0.02)),
     ],
     ids=["noise", "heavy tails"],
@@ -146,7 +146,9 @@ def test_readers_see_what_the_model_shows_them() -> None:
 
 
 def test_medians_of_separate_runs_mislead_on_states() -> None:
-    """What the models are for: a test of samples calls equal work different, where nothing is known of the state."""
+    """The reason for the models: a test of samples finds a difference between equal work if the machine's state is
+    unknown.
+    """
     model = next(each for each in MODELS if each.name == "states")
     different = 0
     for seed in range(50):

@@ -1,8 +1,8 @@
-"""Verdicts are right on every machine model: equal versions are seldom called different, a slow-down of 5 % is found.
+"""Rates of verdicts on every machine model: equal versions rarely count as different, a slow-down of 5 % is found.
 
-Each trial has a pair of equal versions and a pair of which one is slower, so that 500 trials are 1,000 pairs. The long
-form judges each model by itself: a count fails if it would be as far off once in a thousand times at the rate that is
-asked for. The short one has a few trials of each of the hardest models, and none may fail.
+Each trial has a pair of equal versions and a pair with one slower version, so that 500 trials are 1,000 pairs. The
+long form judges each model separately: a count fails if, at the required rate, it would be as far off once in a
+thousand times. The short form has a few trials of each of the hardest models, and none may fail.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from scipy import stats
 from support.soak import SOAK, rounds
 from trials import TRIALS
 
-# The long forms take an hour on one core; `rates.py` has as many trials as one asks for.
+# The long forms take an hour on one core; `rates.py` runs any number of trials.
 COUNTS = {"interleaved": rounds(1, 500), "separate": rounds(2, 500)}
 HARDEST = ("instances", "states seen in part", "wake-ups", "shared machine")
 GROUPS = [(model.name,) for model in MODELS] if SOAK else [HARDEST]
-# A model's long form takes minutes.
+# The long form of one model takes minutes.
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(rounds(180, 1800))]
 
 
 def check(found: Rates) -> None:
-    """Equal versions are called different in at most 1 %, no slow-down is called a gain, and 5 % is found."""
+    """Checks that at most 1 % of equal versions count as different, no slow-down as a gain, and that 5 % is found."""
     print(found)
     pairs = found.pairs
 
     def at_most(rate: float) -> int:
-        # A few trials have no room for a rare event: one that comes has to be looked at.
+        # A few trials leave no room for a rare event: inspect one that occurs.
         return int(stats.binom.ppf(0.999, pairs, rate)) if SOAK else 0
 
     assert found.different <= at_most(0.01), found
@@ -39,7 +39,7 @@ def check(found: Rates) -> None:
     if found.way == "interleaved":
         assert found.wrong == 0 and pairs - found.found <= at_most(0.05), found
     else:
-        # UNCLEAR is an answer, for runs whose machine was another one.
+        # UNCLEAR is a right answer for runs on a machine that has changed.
         assert found.wrong <= at_most(0.001), found
 
 

@@ -1,4 +1,4 @@
-"""Trials: both versions measured on one machine of a model, in turns or in separate runs, and the verdicts on them."""
+"""Trials: two versions measured on one machine of a model, in turns or in separate runs, and the verdicts on them."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ Verdicts = Mapping[tuple[str, str], str]
 """The verdict by way and target; the ways are ``interleaved``, or ``single`` and ``runs``."""
 
 _PAIRED = Sampling(warmup_count=2, warmup_time=0.0)
-# As many samples for all, so that the stop rule's bootstrap runs once.
+# The number of samples is fixed, so that the stop rule's bootstrap runs once.
 _SEPARATE = Sampling(warmup_count=2, warmup_time=0.0, min_samples=200, max_samples=200)
 
 
 def interleaved(model: Model, seed: int, slower: float) -> Verdicts:
-    """Both versions in one run, in turns."""
+    """Measures both versions in one run, in turns."""
     run = _run(model, seed, 1, slower)
     with virtual_time(run):
         results = measure(run, study(_PAIRED, paired=True))
@@ -32,8 +32,9 @@ def interleaved(model: Model, seed: int, slower: float) -> Verdicts:
 
 
 def separate(model: Model, seed: int, slower: float) -> Verdicts:
-    """Five runs of the old version in a row, then five of the new one, ten seconds to an hour later; and the last of
-    the old against the first of the new.
+    """Measures five runs of the old version in a row, then five of the new one, ten seconds to an hour later. Compares
+    all of
+    them, and the last run of the old version with the first of the new one.
     """
     run = _run(model, seed, 2, slower)
     random = np.random.default_rng([seed, 3])
@@ -53,11 +54,11 @@ def separate(model: Model, seed: int, slower: float) -> Verdicts:
 
 
 TRIALS: Mapping[str, Callable[[Model, int, float], Verdicts]] = {"interleaved": interleaved, "separate": separate}
-"""Ways of trying a model: by a seed, and the time of the slower version over that of the other one."""
+"""The ways of trying a model, called with a seed and the ratio of the slower version's time to the other one's."""
 
 
 def _run(model: Model, seed: int, purpose: int, slower: float) -> VirtualRun:
-    # Other machines for each model, or all would differ by their effects alone.
+    # Each model has other seeds; otherwise all would differ by their effects only.
     return VirtualRun(model.machine([zlib.crc32(model.name.encode()), seed, purpose]), model.work, slower)
 
 

@@ -1,7 +1,7 @@
-"""Studies on virtual machines: the real sampler, on a machine's clock, of workloads that the machine makes up.
+"""Studies on virtual machines: the real sampler on a virtual clock, with simulated workloads.
 
-What touches a device or the system is replaced: workloads, the reference kernel's runs, devices, and the readers of
-clocks. What decides is real: turns, rounds, stop rules, flags, results and comparisons.
+Whatever touches a device or the system is replaced: workloads, the reference kernel's runs, devices, and the readers of
+clocks. Whatever decides is real: turns, rounds, stop rules, flags, results and comparisons.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ EQUAL, SLOWER = "equal", "slower"
 
 
 class VirtualRun:
-    """Runs studies on one machine at a time; ``machine`` and the work of both sides may be changed between runs."""
+    """Runs studies on one machine at a time; ``machine`` and the work of both sides may change between runs."""
 
     def __init__(self, machine: Machine, work: float, slower: float) -> None:
         self.machine = machine
@@ -52,7 +52,7 @@ class VirtualRun:
 
 
 def study(sampling: Sampling, *, paired: bool) -> Study:
-    """A study of both targets, whose other side is the same study if it is measured in pairs."""
+    """Returns a study of both targets; for pairs, its other side is the same study."""
     targets = tuple(Target(name, "submit", {}, measure="total") for name in (EQUAL, SLOWER))
     one = Study("virtual", targets, sampling=sampling)
     return Study("virtual", targets, sampling=sampling, against=one) if paired else one
@@ -93,7 +93,7 @@ def virtual_time(run: VirtualRun) -> Iterator[None]:
 
 
 class _Clock:
-    """``time`` of a machine."""
+    """The module ``time`` of a machine."""
 
     def __init__(self, run: VirtualRun) -> None:
         self._run = run
@@ -123,7 +123,7 @@ def _device() -> Device:
 
 
 class _VirtualPool:
-    """Devices, and how long the threads of the process waited for a core."""
+    """Devices, and the time that the process's threads waited for a core."""
 
     def __init__(self, run: VirtualRun) -> None:
         self._run = run
@@ -141,7 +141,7 @@ class _VirtualPool:
 
 
 class _VirtualWorkload:
-    """Work on a machine, which keeps the factor of its opening."""
+    """Work on a machine, with the factor of its opening."""
 
     load = Load()
 
@@ -173,7 +173,7 @@ class _VirtualWorkload:
 
 
 class _VirtualReference(ReferenceKernel):
-    """A reference whose runs are work of a machine: a fixed part, and one for each round."""
+    """A reference kernel whose runs are work of a machine: a fixed part, and one for each round."""
 
     def __init__(
         self, run: VirtualRun, kind: str, device: Device, load: Load, wanted_ns: float, *, execute: bool = True
@@ -191,7 +191,7 @@ class _VirtualReference(ReferenceKernel):
 
 
 class _VirtualState:
-    """The machine's state as its model says that readers would see it."""
+    """The machine's state as readers would see it by its model."""
 
     def __init__(self, run: VirtualRun) -> None:
         self._run = run

@@ -1,4 +1,4 @@
-"""Charts of reports have the figures of their points: heat maps, the roofline, flame views."""
+"""Charts of reports: heat maps, the roofline and flame views have the figures of their points."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def test_a_heat_map_has_the_median_of_each_point_and_its_figures(plane: Results)
         for one in plane.points
         if not one.point.is_baseline
     }
-    # They span more than a decade: colours are of logarithms, and texts of values.
+    # Values span more than a decade: colours show logarithms, texts show values.
     np.testing.assert_allclose(trace.z, [[np.log10(medians[batch, depth]) for batch in BATCHES] for depth in DEPTHS])
     assert [[float(text) for text in row] for row in trace.text] == [
         [pytest.approx(medians[batch, depth], rel=5e-3) for batch in BATCHES] for depth in DEPTHS
     ]
-    # One axis is geometric, and fields meet half-way on it; their texts are at the means of their edges.
+    # One axis is geometric: its cells meet at geometric means, and its labels are at the means of the cells' edges.
     assert (chart.figure.layout.xaxis.type, chart.figure.layout.yaxis.type) == (None, None)
     assert list(chart.figure.layout.xaxis.ticktext) == [str(batch) for batch in BATCHES]
     np.testing.assert_allclose(trace.x, np.log2([0.5, 2, 8, 32, 128]))
@@ -119,7 +119,7 @@ def test_plot_table_and_export_have_the_side_of_the_ridge(plane: Results) -> Non
 
 def test_the_best_point_is_marked(plane: Results) -> None:
     analysis = StudyAnalysis(plane)
-    # Work per time where it is known, else the time of a dispatch.
+    # Work per time if it is known, else the time of a dispatch.
     times = {one.point.index: float(np.median(one.per_dispatch())) for one in plane.points if not one.point.is_baseline}
     fastest = min(times, key=lambda index: times[index])
     (best,) = plane.best()
@@ -171,7 +171,7 @@ def test_a_flame_view_has_the_time_of_host_and_device(tmp_path: Path) -> None:
     assert np.sum(host.values) == pytest.approx(whole, rel=1e-6) and min(host.values) >= 0
     assert np.sum(on_device.values) == pytest.approx(whole, rel=1e-6)
     assert on_device.values[0] == pytest.approx(whole - busy, rel=1e-6)
-    assert on_device.text[0].startswith(time_text(busy, 3))  # not the time in which it had nothing to do
+    assert on_device.text[0].startswith(time_text(busy, 3))  # without idle time
     assert list(on_device.labels) == ["device", *(one.name for one in profile.exports)]
     parts = dict(zip(host.ids, host.values, strict=True))
     root = host.ids[0]

@@ -1,4 +1,4 @@
-"""Reports in Chromium, wide and narrow: plots are drawn and fit, no page scrolls sideways, no labels overprint."""
+"""Reports in Chromium, wide and narrow: plots are drawn and fit, no page scrolls sideways, labels do not overlap."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pumice.study.results.history import read_history
 
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed")
 
-# More axes than a chart has colours for: panels. Long names: labels that have to be cut.
+# More axes than a chart has colours for, which gives panels; and long names, whose labels are cut.
 WIDE_STUDY = STUDY.replace(
     "batch = [1, 4, 16, 64]",
     "batch = [1, 16, 64]\nin_flight = [1, 2, 3]\na_long_name_of_an_axis_that_has_to_be_cut = [1, 30]",
@@ -41,7 +41,7 @@ OVERPRINTED = """(() => {
   return found;
 })()"""
 
-# A narrow window that scrolls sideways would be as wide as what it scrolls.
+# In a narrow window that scrolls sideways, the root would be as wide as the content.
 SIDEWAYS = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
 TOO_WIDE = """[...document.querySelectorAll("body *")].filter((one) => !one.closest(".scroll, pre")
   && one.getBoundingClientRect().right > innerWidth + 1).map((one) => one.tagName + " " + one.textContent)"""
@@ -58,7 +58,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
 
 @pytest.fixture(scope="module")
 def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A report with plots of every kind, of the many histograms the first."""
+    """Creates a report with plots of every kind; of the many histograms only the first."""
     folder = tmp_path_factory.mktemp("results")
     with pytest.MonkeyPatch.context() as patch, made(folder, WIDE_STUDY, fill_all) as results:
         patch.setattr(distributions, "_MAX_HISTOGRAMS", 2)
@@ -67,7 +67,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def history_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sixteen commits in a chain, from the seventh on 6 % slower, with long subjects."""
+    """Creates a history of sixteen commits, 6 % slower from the seventh on, with long subjects."""
     folder = tmp_path_factory.mktemp("history")
     levels = [1.0] * 6 + [1.06] * 10
     for place, level in enumerate(levels):

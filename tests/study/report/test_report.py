@@ -49,7 +49,7 @@ def page(results: Results) -> str:
 
 
 class _Page(HTMLParser):
-    """The rows of the table of points, what elements refer to, and the text outside of scripts."""
+    """The rows of the table of points, the references of elements, and the text outside of scripts."""
 
     def __init__(self, html: str) -> None:
         super().__init__()
@@ -145,7 +145,7 @@ def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Res
     rows = compare_across(analysis)
     assert [row.name for row in rows] == [f"mul batch={batch}: barrier none" for batch in (1, 4, 16, 64)]
     assert {row.reference for row in rows} == {"barrier between"}
-    # Equal instances may differ, and each was opened once.
+    # Equal instances may differ, and each was opened only once.
     assert {row.comparison.verdict for row in rows} == {Verdict.UNCLEAR}
     assert all(row.comparison.ratio == pytest.approx(1, abs=0.02) for row in rows)
     assert all(row.comparison.interval.low < 0.97 and row.comparison.interval.high > 1.03 for row in rows)
@@ -158,7 +158,7 @@ def test_page_and_terminal_say_why_verdicts_are_unclear(results: Results, page: 
         why, *notes = row.comparison.remarks
         assert f"{Verdict.UNCLEAR}: {why}" == row.comparison.explanation
         assert "; ".join([why, *notes]) in text
-    # Reasons that are the same but for figures are said once.
+    # Reasons that differ in figures only are printed once.
     assert f"{len(rows)} points, the first of which is {rows[0].name}: {rows[0].comparison.remarks[0]}" in shown
 
 
@@ -386,7 +386,7 @@ def test_names_are_shown_and_never_run(tmp_path: Path) -> None:
 
 
 def page_scripts(html: str) -> int:
-    """The scripts that the report has itself: a figure each, Plotly, the colours, and the page's own."""
+    """Counts the report's own scripts: one for each figure, Plotly, the colours, and the page's."""
     return len(figures_of(html)) + 3
 
 
@@ -493,10 +493,10 @@ def test_the_machine_and_what_it_did_to_samples_are_said_in_words(tmp_path: Path
         fill_all(store, points)
         flags = [int(SampleFlag.STARVED)] * 3 + [0] * 57
         store.add_samples(points[0].index, 6, "sample", taken(points[0]), flags)
-        store.add_state(host_ns=0, wake_ns=9e3, wake_p90_ns=2e4)  # at the beginning
+        store.add_state(host_ns=0, wake_ns=9e3, wake_p90_ns=2e4)  # at the start
         for place, others in enumerate((0.1, 0.3, 0.2)):
             store.add_state(host_ns=place, wake_ns=8e3, wake_p90_ns=2e4, others=others, steal=0.0, run_delay=0.05)
-        # Of a load with less arithmetic, and like a point's load: another scale.
+        # References on other scales: of a load with less arithmetic, and of a load like the point's.
         store.add_reference("lavapipe", started_ns=0, duration_ns=500.0, load="1x64, no arithmetic")
         store.add_reference("lavapipe", started_ns=0, duration_ns=9e6, kind="own", point=0, load="8x64")
 

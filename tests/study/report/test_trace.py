@@ -1,4 +1,4 @@
-"""Traces of samples, read back by Perfetto's own messages."""
+"""Traces of samples, parsed with Perfetto's own messages."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Slice = tuple[str, str, str, int, int]
 
 
 def read(data: bytes) -> tuple[list[Slice], dict[int, Slice], dict[int, Slice]]:
-    """All slices, and those that each flow leads from and to."""
+    """Returns all slices, and by flow the slices at which it starts and ends."""
     trace = Trace.FromString(data)
     names = {
         one.track_descriptor.uuid: one.track_descriptor.name for one in trace.packet if one.HasField("track_descriptor")
@@ -49,7 +49,7 @@ def check(results: Results, data: bytes) -> None:
     samples = [each for one in results.points for phase in ("first", "warmup", "sample") for each in one.samples(phase)]
     whole = [one for one in slices if one[2] in ("first", "warmup", "sample")]
     assert sorted(one[3] for one in whole) == sorted(each.started for each in samples)
-    # Every arrow leads from a submission to the run on the device of the same sample.
+    # Every arrow starts at a submission and ends at the device's execution of the same sample.
     timed = {each.started: each for each in samples if each.execute == each.execute and each.submit == each.submit}
     assert starts.keys() == ends.keys() and len(starts) == len(timed)
     found = sorted(whole, key=lambda one: one[3])
@@ -65,7 +65,7 @@ def check(results: Results, data: bytes) -> None:
         overlap = sample.overlap if sample.overlap == sample.overlap else 0
         expected = parts + sample.submit + sample.queue - overlap
         assert device_begin - sample.started == pytest.approx(expected, abs=2)
-    # What is inside of a sample ends with it at the latest.
+    # Parts of a sample end within it.
     ends_at = {one[3]: one[4] for one in whole}
     for _, _, category, begin, end in slices:
         if category == "segment":

@@ -29,7 +29,7 @@ def rated(tmp_path: Path) -> Results:
 
 
 def test_points_that_are_not_told_apart_from_the_best_are_said(tmp_path: Path) -> None:
-    # Medians of 1 % noise over 400 samples are known to about 0.1 %; changes below 1 % do not count.
+    # Medians of 400 samples with 1 % noise have an error of about 0.1 %; differences below 1 % do not count.
     medians = [1e4, 1.3e4, 1.004e4, 1.2e4, 1.006e4]
     with Results.open(made_results(tmp_path / "r", medians)) as results:
         (best,) = results.best()
@@ -103,7 +103,7 @@ def _report(folder: Path, *options: str) -> list[str]:
 
 
 def _rows(lines: list[str]) -> list[tuple[int, str, bool]]:
-    """Batch, barrier and mark of the rows of the table."""
+    """Returns the batch, barrier and mark of each row of the table."""
     found = [re.match(r" mul (★?) +done +(\d+) +(between|none)", line) for line in lines]
     return [(int(one[2]), one[3], bool(one[1])) for one in found if one]
 

@@ -1,4 +1,4 @@
-"""Exports: what other programs read back is what was kept, and a file is whole or not there."""
+"""Exports: other programs read back what was stored, and a file is written wholly or not at all."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def test_pandas_reads_every_export(results: Results, tmp_path: Path, raw: bool) 
         export_results(results, kind, tmp_path / kind, raw=raw)
     expected = pandas.read_parquet(tmp_path / "parquet")
     assert len(expected) == (4 * 201 if raw else 5)
-    # As an attribute each column is a column.
+    # Columns are attributes of the frame.
     assert not [name for name in expected.columns if hasattr(pandas.DataFrame, name)]
     document = json.loads((tmp_path / "json").read_text(encoding="utf-8"))
     nested = pandas.json_normalize(document, "samples" if raw else "points")

@@ -1,4 +1,4 @@
-"""Results as arrays, and docs/reference/results.md against the tables that there are."""
+"""Results as arrays, and docs/reference/results.md compared with the tables."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_the_study_and_its_points_are_those_that_were_kept(results: Results) -> 
     assert (results.name, results.study, results.text) == ("sizes", STUDY, "name = 'sizes'")
     points = [result.point for result in results.points]
     assert points[0] == POINTS[0] and points[2] == POINTS[2]
-    assert repr(points[1]) == repr(POINTS[1])  # with its NaN
+    assert repr(points[1]) == repr(POINTS[1])  # compares NaN
     assert [result.status for result in results.points] == ["done", "failed", "pending"]
     assert results.points[0].baseline is results.points[2] and results.points[1].baseline is None
     assert (results.points[0].reason, results.points[0].error) == ("error reached", "")
@@ -187,7 +187,8 @@ def test_many_samples_are_read_quickly(tmp_path: Path) -> None:
         with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
             connection.execute("SELECT * FROM samples").fetchall()
         plain = time.perf_counter() - began
-    # Next to what SQLite takes for the rows alone; arrays made by a loop over samples would take tens of times that.
+    # Compared with the time that SQLite takes for the rows; a Python loop over samples would take tens of times as
+    # long.
     assert took < 20 * plain
 
 
@@ -195,7 +196,7 @@ def test_many_samples_are_read_quickly(tmp_path: Path) -> None:
 
 
 def described() -> dict[str, list[tuple[str, str]]]:
-    """The tables of the page: for each its columns with their types."""
+    """Returns the tables of the page, each with its columns and their types."""
     tables: dict[str, list[tuple[str, str]]] = {}
     name = ""
     for line in PAGE.read_text(encoding="utf-8").splitlines():

@@ -1,4 +1,4 @@
-"""A capture through RenderDoc's API, by a library that is made up of the header's declarations and notes its calls."""
+"""Captures through RenderDoc's API, with a stub library that follows the header and records its calls."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def bench(*arguments: object) -> Result:
 
 
 def library(folder: Path, monkeypatch: pytest.MonkeyPatch, *flags: str) -> None:
-    """Has the made-up library in RenderDoc's place."""
+    """Loads the stub library instead of RenderDoc."""
     compiler = shutil.which("cc") or shutil.which("gcc")
     if compiler is None:
         pytest.skip("no C compiler to make a library with")
@@ -72,7 +72,7 @@ def library(folder: Path, monkeypatch: pytest.MonkeyPatch, *flags: str) -> None:
     flags = ("-DCAPTURES=1", "-DNEW=1", *flags)
     subprocess.run([compiler, "-shared", "-fPIC", *flags, "made.c", "-o", "made.so"], check=True, cwd=folder)
     monkeypatch.setattr(capture, "_LIBRARY", str(folder / "made.so"))
-    monkeypatch.setenv("ENABLE_VULKAN_RENDERDOC_CAPTURE", "1")  # set by the command; undone after the test
+    monkeypatch.setenv("ENABLE_VULKAN_RENDERDOC_CAPTURE", "1")  # the command sets it; undone after the test
 
 
 def test_one_sample_is_captured(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

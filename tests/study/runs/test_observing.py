@@ -1,4 +1,4 @@
-"""Figures that are taken apart from samples: stored, shown everywhere, and refused where there are none."""
+"""Observations: stored, shown everywhere, and refused where the device has none."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_statistics_are_stored_and_shown(monkeypatch: pytest.MonkeyPatch, driver
     assert "VGPRs 24, Spilled VGPRs 0" in " ".join(result.stdout.split())
     with Results.open(tmp_path / "r") as results:
         taken = results.observations
-        # The kernel with timestamps and without, and not the empty one; in a run without samples.
+        # The kernel with timestamps and without, but not the empty one; in a run without samples.
         assert {one.point for one in taken} == {one.point.index for one in results.points if not one.point.is_baseline}
         assert {one.run for one in taken} == {2}
         assert all(2 not in one.runs for one in results.points)

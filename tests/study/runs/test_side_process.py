@@ -1,4 +1,4 @@
-"""Sides in processes of their own: pairs on lavapipe, a process that dies or hangs, and interpreters that cannot."""
+"""Sides in separate processes: pairs on lavapipe, a process that dies or hangs, and unusable interpreters."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ QUICK = Sampling(
 
 
 def make(sleep: float = 0.002, *, against: float = 0.002, count: int = 1, **process: Any) -> Study:
-    """Each sample sleeps, on the other side for another time."""
+    """Returns a study whose samples sleep, for another time on the other side."""
 
     def side(seconds: float) -> Study:
         settings = {"source": "builtin:builtin/empty", "groups": 1, "record": "each", "host_sleep": seconds}
@@ -82,7 +82,7 @@ def until(found: Callable[[], object]) -> None:
 
 @pytest.fixture
 def few_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A process starts in half a second."""
+    """Limits the number of rounds: starting a process takes half a second."""
     monkeypatch.setattr(pair_run, "_MIN_ROUNDS", 2)
     monkeypatch.setattr(pair_run, "_LONG_ROUNDS", 1)
 
@@ -109,9 +109,9 @@ def test_both_sides_take_turns_in_processes_of_their_own(tmp_path: Path, monkeyp
     with Results.open(tmp_path / "r") as results:
         new, old = results.points
         assert new.against is old and old.point.is_against
-        # A sleep lasts at least as long as it says, by the clock of its process.
+        # By the clock of its process, a sleep is never shorter than requested.
         assert 1e6 <= np.min(new.values("total")) < 8e6 <= np.min(old.values("total"))
-        # In turns: the two blocks of a number are neighbours in time, on the clock that both processes have.
+        # In turns: the two blocks of a number are neighbours on the clock that both processes share.
         for block in np.unique(new.integers("block")):
             spans = [
                 (starts.min(), starts.max())
@@ -124,7 +124,7 @@ def test_both_sides_take_turns_in_processes_of_their_own(tmp_path: Path, monkeyp
         assert "PUMICE_CACHE=off" in notes[1] and "PUMICE_CACHE=" not in notes[0]
         assert all("llvmpipe" in note for note in notes)
         assert results.as_study().against.process == study.against.process  # type: ignore[union-attr]
-        # Each side was opened afresh in each round, in a new process; the first one of either told what it finds.
+        # Each round opened each side again, in a new process; the first process of each side reported its environment.
         rounds = new.integers("block", "first").size
         assert old.integers("block", "first").size == rounds >= 2
         for name in ("the new side", "the old side"):
@@ -168,7 +168,7 @@ def test_an_error_is_of_its_side(tmp_path: Path) -> None:
 @posix
 @pytest.mark.usefixtures("few_rounds")
 def test_a_process_that_dies_fails_its_pair_and_no_other(tmp_path: Path) -> None:
-    """The process is killed in the midst of a pair."""
+    """The process is killed in the middle of a pair."""
 
     class Killing:
         killed = 0
@@ -189,7 +189,7 @@ def test_a_process_that_dies_fails_its_pair_and_no_other(tmp_path: Path) -> None
         states = [one.status for one in results.points]
         assert states.count(PointStatus.FAILED) == 2 and states.count(PointStatus.DONE) == 2
         failed = {one.point.index for one in results.points if one.status is PointStatus.FAILED}
-        # The two of one pair.
+        # The two points of one pair.
         assert {results.points[min(failed)].point.against} == {max(failed)}
 
 
@@ -246,11 +246,11 @@ def test_processes_end_with_the_command(tmp_path: Path, how: signal.Signals) -> 
 
 
 def _count(folder: Path) -> int:
-    """How many samples the other side has so far."""
+    """Returns the number of samples of the other side so far."""
     try:
         with Results.open(folder) as results:
             return sum(one.count for one in results.points if one.point.is_against)
-    except PumiceError:  # not there yet
+    except PumiceError:  # not created yet
         return 0
 
 
@@ -290,7 +290,7 @@ def test_no_interpreter(tmp_path: Path) -> None:
 
 @posix
 def test_an_interpreter_without_pumice(tmp_path: Path) -> None:
-    """A real one, which sees no packages."""
+    """A real interpreter that finds no packages."""
     isolated = script(
         tmp_path / "python", f"import os, sys; os.execv({sys.executable!r}, ['python', '-I', '-S', *sys.argv[1:]])"
     )
@@ -348,7 +348,7 @@ def test_what_is_no_process(process: dict[str, object]) -> None:
 @pytest.mark.slow
 @pytest.mark.usefixtures("few_rounds")
 def test_options(tmp_path: Path) -> None:
-    """Without another version the other side is the same, in another environment."""
+    """Without another version, the other side is the same version in another environment."""
     path = tmp_path / "k.comp"
     path.write_text(KERNEL)
     words = ["bench", str(path), "--groups", "1", "--set", "max_samples=40", "--set", "resolution=9"]
@@ -358,7 +358,7 @@ def test_options(tmp_path: Path) -> None:
     with Results.open(tmp_path / "r") as results:
         study = results.as_study()
         assert study.processes == (Process(), Process("", {"PUMICE_CACHE": ""}))
-        assert len(results.points) == 2  # without the twin that has no timestamps
+        assert len(results.points) == 2  # without the second target that has no timestamps
         assert all(one.count and (one.point.against is not None or one.point.is_against) for one in results.points)
     refused = CliRunner().invoke(main, [*words, "--against-env", "X"])
     assert refused.exit_code == 2 and "expected NAME=VALUE" in refused.stderr

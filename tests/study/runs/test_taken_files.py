@@ -1,4 +1,4 @@
-"""What a run measures are the files as they were when it began, which its results keep and can be measured from."""
+"""A run measures the files as they were when it began; its results keep them and can be measured from them."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def study(source: Path) -> Study:
 
 
 class Edit:
-    """Progress that edits a file when the first block is there."""
+    """Progress that edits a file after the first block."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._text = path, text
@@ -79,7 +79,7 @@ def test_an_edit_while_it_is_measured_changes_nothing(tmp_path: Path, kernel: Pa
     assert run_study(study(kernel), tmp_path / "edited", progress=Edit(included, "#define VALUE wrong\n")).done == [0]
     with Results.open(tmp_path / "r") as one, Results.open(tmp_path / "edited") as other:
         assert one.files == other.files
-    # Nothing is left to measure, and what is there is of another kernel.
+    # Nothing is left to measure, and the stored samples are of another kernel.
     for text in ("#define VALUE 2.0\n", "#define VALUE 3.0\n"):
         included.write_text(text, encoding="utf-8")
         with pytest.raises(FailedPreconditionError, match=r"k\.comp .*has changed since"):

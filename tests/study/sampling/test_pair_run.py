@@ -1,6 +1,6 @@
-"""Pairs: whose turn it is, how many laps and rounds there are, when a pair ends; on a made-up clock.
+"""Pairs on a simulated clock: turns, laps and rounds, and when a pair ends.
 
-Sides here run nothing, and the clock goes on by what they plan to take.
+Sides here run nothing; the clock advances by the planned durations.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MS = 1_000_000
 
 
 class Machine:
-    """A clock, and what was done in order: (side, what, block, samples)."""
+    """A clock, and the steps in their order: (side, step, block, samples)."""
 
     def __init__(self) -> None:
         self.now = 0
@@ -122,13 +122,13 @@ def test_a_lap_is_a_block_of_either_side_of_one_number_in_random_order(monkeypat
         assert len(laps) >= 80 and [len({side for side, *_ in lap}) for lap in laps] == [2] * len(laps)
         assert all(one[2] == other[2] and one[3] == other[3] for one, other in laps)
         assert len({lap[0][2] for lap in laps}) == len(laps)
-        # Nothing comes between the two.
+        # No other pair comes between the two.
         log = [what for _, what, *_ in machine.log]
         assert all(log[i + 1] == "block" for i in range(len(log)) if log[i] == "block" and log[i - 1] != "block")
         order = [lap[0][0] for lap in laps]
         assert all(order[i] != order[i + 1] for i in range(0, len(order) - 1, 2))
         orders.append(order[:80:2])
-    # Coins: of every second lap, in all runs, and in each place of a run.
+    # Coins decide the order of every second lap, in all runs, and at each position of a run.
     coins = np.array(orders)
     assert stats.binomtest(int(coins.sum()), coins.size).pvalue > 1e-3
     assert stats.binomtest(int((coins[:, 1:] == coins[:, :-1]).sum()), coins[:, 1:].size).pvalue > 1e-3
@@ -143,11 +143,11 @@ def test_both_sides_are_opened_afresh_in_each_round_in_random_order(monkeypatch:
         assert [what for _, what, *_ in openings] == ["open"] * 2 + ["again"] * (len(openings) - 2)
         rounds = list(zip(openings[::2], openings[1::2], strict=True))
         assert len(rounds) >= 8 and all(one[0] != other[0] and one[2] == other[2] for one, other in rounds)
-        # Numbers of first calls and warm-ups are no block's.
+        # First calls and warm-ups have no block number.
         blocks = {block for _, _, block, _ in machine.of("block")}
         assert not blocks & {block + place for _, _, block, _ in openings for place in (0, 1)}
         firsts[rounds[0][0][0]] += 1
-        # Of two rounds each side is first in one.
+        # In each of two rounds another side is first.
         assert all(rounds[i][0][0] != rounds[i + 1][0][0] for i in range(0, len(rounds) - 1, 2))
     assert stats.binomtest(firsts[0], 40).pvalue > 1e-3
 
@@ -159,7 +159,7 @@ def test_blocks_of_long_samples_have_fewer(monkeypatch: pytest.MonkeyPatch) -> N
     for sample_ms, most in ((0.1, 10), (3.8, 5), (7, 2), (30, 1)):
         machine, run = plan(monkeypatch, lognormal(sample_ms * MS, 0.01, 0), lognormal(0.05 * MS, 0.01, 1))
         run_out(run)
-        # The first lap's is not known before, the last has the rest.
+        # The first lap's size is not known in advance; the last lap has the remaining samples.
         assert {samples for _, _, _, samples in machine.of("block")[2:-2]} == {most}
 
 
@@ -169,7 +169,7 @@ def test_blocks_of_long_samples_have_fewer(monkeypatch: pytest.MonkeyPatch) -> N
 def test_rounds_are_as_many_as_opening_allows_for(
     monkeypatch: pytest.MonkeyPatch, open_ms: float, sample_ms: float, rounds: int
 ) -> None:
-    """A pair that is never known well enough: 2000 samples, 10 s of sampling, 5 s of opening."""
+    """A pair that never reaches its error: 2000 samples, 10 s of sampling, 5 s of opening."""
     take = (lognormal(sample_ms * MS, 0.6, seed) for seed in (0, 1))
     machine, run = plan(monkeypatch, *take, open_ns=round(open_ms * MS / 2))
     decision = run_out(run)
@@ -188,7 +188,7 @@ def test_rounds_are_as_many_as_opening_allows_for(
 def test_sides_in_processes_of_their_own_have_several_rounds_however_long_opening_takes(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Processes differ for as long as they live: a few of them tell nothing."""
+    """Processes differ for as long as they live, so a few of them are too few."""
     monkeypatch.setattr(PlannedSide, "is_apart", True)
     machine, run = plan(monkeypatch, lambda: MS, lambda: MS, open_ns=2000 * MS, time_limit=0.5)
     assert not run_out(run).noisy
@@ -206,7 +206,7 @@ def test_few_samples_are_many_rounds_of_small_blocks(monkeypatch: pytest.MonkeyP
 
 
 def test_a_pair_ends_when_the_ratio_of_the_statistic_is_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    """p99 takes 1,600 samples, where the median is known after eight rounds."""
+    """p99 takes 1,600 samples; the median is known after eight rounds."""
     counts = {}
     for statistic in ("median", "p99"):
         sides = (lognormal(MS / 5, 0.02, seed) for seed in (0, 1))
@@ -219,7 +219,7 @@ def test_a_pair_ends_when_the_ratio_of_the_statistic_is_known(monkeypatch: pytes
 
 
 def test_a_pair_ends_when_its_ratio_is_known_whatever_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine doubles its speed and drifts; lengths of runs do not depend on the ratio."""
+    """The machine doubles its speed and drifts; the lengths of runs do not depend on the ratio."""
     ends = {}
     for ratio in (1.0, 1.07, 2.0):
         clock = itertools.count()
@@ -263,7 +263,7 @@ def _instant(self: PlannedSide, block: int, samples: int, *, most_ns: int) -> Bl
 
 
 def test_statistics_take_little_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A pair of 20 rounds asks for the interval a few times, which takes milliseconds each."""
+    """A pair of 20 rounds computes the interval a few times, which takes milliseconds each."""
     asked = []
 
     def counted(*arguments: Any, **named: Any) -> Any:

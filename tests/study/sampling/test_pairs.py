@@ -1,4 +1,4 @@
-"""Pairs through the sampler, the store and runs that go on: on planted workloads, and on a device."""
+"""Pairs through the sampler, the store and resumed runs: with planted workloads, and on a device."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ pytestmark = pytest.mark.vulkan
 
 QUIET = Sampling(min_samples=20, max_samples=160, block=2, interleave=4, reference=False, time_limit=30)
 Fault = Callable[[Point, int], None]
-"""Told a point and the number of its block before the block is taken; it may raise."""
+"""Called with a point and the number of its block before the block is sampled; may raise."""
 
 
 def of_two_sides(**fields: object) -> Study:
-    """Two points with another side each, and one without."""
+    """Returns a study with two points that have another side each, and one without."""
     target = Target("planted", "kernel", {"source": "builtin:mul"}, measure="total")
     other = Study("old", (target,), (Axis("batch", (1, 2)),))
     return Study("new", (target,), (Axis("batch", (1, 2, 3)),), sampling=QUIET, against=other, **fields)  # type: ignore[arg-type]
 
 
 class Planted:
-    """A side whose samples last as long as the number that they are of all samples, plus a million."""
+    """A side whose samples last a million nanoseconds plus the number of samples taken so far."""
 
     numbers: Iterator[int] = itertools.count()
     open_now = 0
@@ -73,7 +73,7 @@ class Planted:
         return Block(values, [0] * samples, 1000)
 
     def read_reference(self) -> None:
-        """There is none."""
+        """There is no reference kernel."""
 
     def release(self) -> None:
         Planted.open_now -= self._is_open
@@ -92,7 +92,7 @@ def pool(driver: Driver) -> Iterator[DevicePool]:
 
 
 def no_fault(point: Point, block: int) -> None:
-    """Everything works."""
+    """Lets everything succeed."""
 
 
 def sample(
@@ -111,7 +111,7 @@ def stored(folder: Path, study: Study, points: Sequence[Point]) -> Store:
 
 
 def blocks_of(folder: Path, point: int) -> dict[tuple[object, object], list[float]]:
-    """The samples of a point by run and block."""
+    """Returns the samples of a point by run and block."""
     rows = query(
         folder, "SELECT run, block, total_ns FROM samples WHERE point = ? AND phase = 'sample' ORDER BY number", point
     )
@@ -137,7 +137,7 @@ def test_pairs_and_points_are_measured_and_stored(pool: DevicePool, tmp_path: Pa
             assert "precision reached" in new.reason and "pairs of blocks in 8 rounds" in new.reason
             mine, its = blocks_of(tmp_path, new.point.index), blocks_of(tmp_path, old.point.index)
             assert mine.keys() == its.keys()
-            # Of each lap one side's samples came right after the other's.
+            # In each lap, the samples of one side follow immediately on those of the other.
             for block, values in mine.items():
                 assert sorted([*values, *its[block]]) == [min(*values, *its[block]) + place for place in range(4)]
             firsts = [one.integers("block", "first").tolist() for one in (new, old)]
@@ -229,7 +229,7 @@ def test_a_lost_device_breaks_no_pair(pool: DevicePool, tmp_path: Path) -> None:
 
 
 class Writes(Sink):
-    """Keeps what was written, one transaction each."""
+    """A sink that records what was written, one transaction each."""
 
     def __init__(self) -> None:
         self.all: list[tuple[str, str, Sequence[Mapping[str, Value]]]] = []
@@ -239,7 +239,7 @@ class Writes(Sink):
 
 
 def test_a_kill_at_any_moment_pairs_nothing_wrongly(pool: DevicePool, tmp_path: Path) -> None:
-    """A store that has the first transactions of a run is what a kill leaves. Here it goes on from each."""
+    """A kill leaves a store with the first transactions of a run. Here a run is resumed from each of them."""
     study = of_two_sides()
     points = expand(study, ["vulkan"])
     writes = Writes()
@@ -266,7 +266,7 @@ def test_a_kill_at_any_moment_pairs_nothing_wrongly(pool: DevicePool, tmp_path: 
             assert {one.status for one in results.points} == {PointStatus.DONE}
         for new, old in ((0, 3), (1, 4)):
             mine, its = blocks_of(folder, new), blocks_of(folder, old)
-            # At most the block at which it was killed is of one side alone.
+            # At most the block during the kill belongs to one side alone.
             assert len(mine.keys() ^ its.keys()) <= 1
             assert all(abs(min(mine[key]) - min(its[key])) == 2 for key in mine.keys() & its.keys())
             assert len(mine.keys() & its.keys()) >= 50

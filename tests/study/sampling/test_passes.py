@@ -1,4 +1,4 @@
-"""What is left to measure: of unfinished repeats, of points that are sampled on, and of both sides of a pair."""
+"""The remaining passes: of unfinished repeats, of points that are sampled longer, and of both sides of a pair."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_each_repeat_lacks_its_own_points() -> None:
     first, second = [DONE, NOISY, SKIPPED, DONE], [DONE, SAMPLING, FAILED, PENDING]
     assert indices(planned(first, second)) == [(2, False, [1, 2, 3])]
     assert indices(planned(first, second, runs=3)) == [(2, False, [1, 2, 3]), (3, False, [0, 1, 2, 3])]
-    # What was begun is finished, however many runs are asked for.
+    # Runs that were begun are finished, however many runs are requested.
     assert indices(planned(first, second, runs=1)) == [(2, False, [1, 2, 3])]
     assert planned(first, first, runs=2) == []
 
@@ -82,7 +82,7 @@ def test_the_status_of_all_repeats() -> None:
         return overall_status([(status, "why") for status in statuses])[0]
 
     assert overall() is overall(PENDING) is overall(PENDING, PENDING) is PENDING
-    # Done in one repeat and not begun in another is begun.
+    # A point that is done in one repeat and pending in another is still to be measured there.
     assert overall(DONE, PENDING) is overall(FAILED, SAMPLING) is overall(PENDING, NOISY) is SAMPLING
     assert overall(DONE, FAILED, NOISY) is FAILED
     assert overall(DONE, NOISY, DONE) is NOISY

@@ -1,6 +1,6 @@
-"""The sampler: whose turn it is, when a point is done, what disturbs it, and that one point's failure is no other's.
+"""The sampler: the order of turns, when a point is done, disturbances, and failures that affect one point only.
 
-The workloads here run nothing: their times are planted, so that what is asked of the sampler is exact.
+The workloads here run nothing: their times are planted, so that the sampler's decisions are exact.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ QUIET = Sampling(
     warmup_count=0, warmup_time=0, min_samples=20, max_samples=60, block=5, interleave=3, reference=False, time_limit=30
 )
 Take = Callable[[Point, int], float]
-"""Nanoseconds of a sample, by point and number; the first call and the probe are numbers 0 and 1."""
+"""Returns the nanoseconds of a sample, from its point and number; the first call and the probe are numbers 0 and 1."""
 
 
 def steady(point: Point, number: int) -> float:
@@ -50,7 +50,7 @@ def steady(point: Point, number: int) -> float:
 
 
 class PlantedWorkload:
-    """Takes as long as it is told to, by its own clock."""
+    """A workload with planted durations, on its own clock."""
 
     open_now = 0
 
@@ -79,7 +79,7 @@ class PlantedWorkload:
 
 
 class Recorder(SinkLog):
-    """Keeps what was measured by point, and the turns in order."""
+    """A sink that records samples, flags and statuses by point, and the order of turns."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -163,7 +163,7 @@ def test_blocks_of_points_interleave_in_an_order_that_the_seed_sets(
     recorder, result = sample(pool, monkeypatch)
     assert sorted(result.done) == [0, 1, 2, 3, 4, 5] and result.samples == len(recorder.turns) * QUIET.block
     assert recorder.most_open == QUIET.interleave
-    # Of the three that are open, each has its turn before any has two.
+    # Each of the three open points has its turn before any has two.
     first = recorder.turns[:3]
     assert len(set(first)) == 3 and all(set(recorder.turns[i : i + 3]) == set(first) for i in range(0, 9, 3))
     assert sample(pool, monkeypatch)[0].turns == recorder.turns
@@ -171,7 +171,7 @@ def test_blocks_of_points_interleave_in_an_order_that_the_seed_sets(
         sample(pool, monkeypatch, sampling=Sampling(**{**_fields(QUIET), "seed": seed}))[0].turns for seed in (1, 2, 3)
     ]
     assert all(turns != recorder.turns for turns in others)
-    # Within the rounds the order is drawn too, not only at the beginning.
+    # The order is drawn in each round, not only at the start.
     rounds = [tuple(recorder.turns[i : i + 3]) for i in range(0, 9, 3)]
     assert len(set(rounds)) > 1
 
@@ -227,7 +227,7 @@ def test_a_point_goes_on_with_what_earlier_runs_have(pool: DevicePool, monkeypat
 
 
 def test_preempted_samples_are_counted_and_marked(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The counter goes up within every twelfth sample that is taken."""
+    """The counter increases during every twelfth sample."""
     counts = itertools.count()
     recorder, result = sample(
         pool, monkeypatch, 1, preemptions=lambda: (next(counts) + 1) // 24, sampling=planned(relative_error=0, block=30)
@@ -244,7 +244,7 @@ def test_preempted_samples_are_counted_and_marked(pool: DevicePool, monkeypatch:
 def test_preemptions_in_many_samples_are_no_disturbance(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch, every: float
 ) -> None:
-    """A software driver's threads preempt one another."""
+    """The threads of a software driver preempt one another."""
     counts = itertools.count()
     recorder, result = sample(pool, monkeypatch, 1, preemptions=lambda: int((next(counts) + 1) // every))
     assert result.preempted == 0 and {one.preemptions for one in recorder.samples[0]} == {0, 1}
@@ -256,7 +256,7 @@ def test_a_platform_that_tells_of_no_preemption(pool: DevicePool, monkeypatch: p
 
 
 def test_disturbed_samples_are_left_out_of_the_decision(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A third of the samples is preempted and takes ten times as long by chance; the others are steady, and suffice."""
+    """A third of the samples is preempted and takes up to ten times as long; the others are steady, and suffice."""
     counts = itertools.count()
     random = np.random.default_rng(0)
 
@@ -264,7 +264,7 @@ def test_disturbed_samples_are_left_out_of_the_decision(pool: DevicePool, monkey
         return 1e6 * (1 + 9 * random.random()) if number % 3 == 0 else steady(point, number)
 
     monkeypatch.setattr(disturbances, "_TELLING", 0.5)
-    # Two readings a sample: the counter differs between those of samples 0, 3, 6, …
+    # With two readings a sample, the counter increases within samples 0, 3, 6, …
     recorder, result = sample(pool, monkeypatch, 1, take=take, preemptions=lambda: (next(counts) + 5) // 6)
     assert result.done == [0] and 0.2 < result.preempted / result.samples < 0.5
 
@@ -281,12 +281,12 @@ def test_throttling_is_marked_when_the_reference_like_the_load_has_changed(
 
     monkeypatch.setattr(ReferenceKernel, "read", read)
     monkeypatch.setattr(ReferenceKernel, "changed", lambda self, limit: told[-1] in (2, 5))
-    # The device's own reference reads too, at the beginning.
+    # The device's own reference also reads, at the start.
     monkeypatch.setattr(Watch, "read", lambda self: None)
     monkeypatch.setattr(point_run, "_WATCHING", 1e9)
     recorder, result = sample(pool, monkeypatch, 1, sampling=planned(reference=True, relative_error=0))
     blocks = [set(recorder.flags[0][i : i + 5]) for i in range(0, 60, 5)]
-    # A reading follows each block and holds for the next.
+    # A reading follows each block and applies to the next one.
     assert blocks == [{int(SampleFlag.THROTTLED)} if i in (3, 6) else {0} for i in range(12)]
     why = "10 samples while the reference like this load ran at another speed"
     assert result.throttled == 10 and why in recorder.statuses[0][-1][1]
@@ -345,7 +345,7 @@ def test_a_measure_that_a_workload_does_not_have_is_said(pool: DevicePool, monke
 def test_a_lost_device_fails_one_point_and_is_opened_again_for_the_others(
     pool: DevicePool, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    """Those that were open begin anew on the new device, and keep the samples that they have."""
+    """Open points start again on the new device and keep their samples."""
     devices = []
 
     def take(point: Point, n: int) -> float:
@@ -365,7 +365,7 @@ def test_a_lost_device_fails_one_point_and_is_opened_again_for_the_others(
 
 
 def test_a_device_that_is_lost_again_and_again_ends_the_run(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when the reference kernel itself brings it down: no point is at fault, and none would ever be done."""
+    """As when the reference kernel itself crashes the device: no point is at fault, and none would ever be done."""
     losses = itertools.count(1)
 
     def read(self: ReferenceKernel) -> tuple[int, float, bool]:
@@ -417,7 +417,7 @@ def test_an_interrupt_keeps_what_was_stored_and_a_second_run_ends_it(
     assert PlantedWorkload.open_now == 0
     with Results.open(tmp_path) as results:
         counts = [point.count for point in results.points]
-        # The block in which it came is not there; all those before are.
+        # The interrupted block is absent; all blocks before it are stored.
         assert counts[1] == 20 and sum(counts) >= 55
         assert results.runs[0].outcome == "interrupted"
         assert {point.status for point in results.points} <= {PointStatus.SAMPLING, PointStatus.DONE}

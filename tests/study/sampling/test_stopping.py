@@ -1,4 +1,4 @@
-"""When a point has samples enough: each reason, the cost of asking, and that drift keeps a point open."""
+"""When a point has enough samples: each reason, the cost of the decision, and that drift keeps a point open."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _stream(sigma: float, count: int = 2000, *, drift: float = 0.0, seed: int = 
 
 
 def _run(sampling: Sampling, values: NDArray[np.float64], *, blocks: bool = True) -> tuple[int, Decision]:
-    """The count at which the rule ends, when it is asked after each block, and what it says."""
+    """Asks the rule after each block; returns the number of samples at which it ends, and its decision."""
     rule = StopRule(sampling)
     for count in range(BLOCK, len(values) + 1, BLOCK):
         decision = rule.update(
@@ -42,10 +42,10 @@ def test_quiet_samples_end_at_the_minimum() -> None:
 
 
 def test_blocks_that_are_told_have_to_be_six() -> None:
-    # The next look comes at 70 where blocks differ by chance.
+    # If blocks differ at random, the rule looks again at 70 samples.
     counts = [_run(Sampling(), _stream(0.001, seed=seed))[0] for seed in range(9)]
     assert 60 <= min(counts) <= np.median(counts) <= 70
-    # Half as many samples where there can be three blocks only.
+    # Half as many samples if there can be only three blocks.
     few = Sampling(max_samples=59)
     assert _run(few, _stream(0.001, seed=1)) == (
         50,
@@ -55,12 +55,12 @@ def test_blocks_that_are_told_have_to_be_six() -> None:
 
 @pytest.mark.slow
 def test_the_error_reached_is_the_error_that_was_asked_for() -> None:
-    # The standard deviation of 16 medians is known to 18 %: twice the error that was asked for is found.
+    # The standard deviation of 16 medians has an error of 18 %, so twice the requested error is detected.
     ends = [_run(Sampling(), _stream(0.05, seed=seed)) for seed in range(rounds(16, 200))]
     assert all(decision.reason is StopReason.ERROR_REACHED for _, decision in ends)
     assert all(decision.relative_error <= 0.005 for _, decision in ends)
     medians = [np.median(_stream(0.05, seed=seed)[:count]) for seed, (count, _) in enumerate(ends)]
-    # Ending at the first look that is good enough picks lucky ones, so the true error is somewhat larger.
+    # Ending at the first look that is good enough selects lucky looks, so the true error is somewhat larger.
     assert np.std(medians) / 10_000 < 0.0075
 
 
@@ -130,7 +130,7 @@ def test_entropy_ends_a_point_when_its_distribution_is_known() -> None:
 
 
 def test_entropy_keeps_a_point_open_while_its_distribution_changes() -> None:
-    # Samples creep up by three times their own spread.
+    # Samples drift by three times their own spread.
     sampling = Sampling(criterion="entropy", min_samples=200)
     ends = Counter[tuple[int, bool]]()
     for seed in range(20):

@@ -1,4 +1,4 @@
-"""Change points of simulated histories: how often equal versions are marked, and a step of 5 % is found."""
+"""Change points of simulated histories: how often equal versions are marked, and how often a step of 5 % is found."""
 
 from __future__ import annotations
 
@@ -15,16 +15,20 @@ from pumice.study.statistics.paired import compare_pairs
 _COMMITS = 30
 _ROUNDS = 20
 _STEP = 1.05
-# What differs between two openings of equal versions: ±2 % on either side.
+# The difference between two openings of equal versions: ±2 % on either side.
 _INSTANCES = 0.02 * 2**0.5
 
 
 def history(
     random: np.random.Generator, steps: dict[int, float], *, chain: bool, count: int = _COMMITS, runs: float = 0.0
 ) -> list[Change]:
-    """The changes found in a history of interleaved ratios, whose versions are slower by factors from some places on;
-    each against the one before, or all against one baseline. Intervals are Student's over rounds, as ``compare_pairs``
-    has them; runs differ by ``runs`` beyond that.
+    """Returns the changes found in a history of interleaved ratios.
+
+    Versions become slower by the factors of ``steps``, from the positions that are its keys. Each is measured against
+    its
+    predecessor, or all against one baseline. Intervals are Student's over rounds, as in ``compare_pairs``; runs differ
+    by
+    ``runs`` in addition.
     """
     levels = np.zeros(count)
     for place, factor in steps.items():
@@ -45,7 +49,7 @@ def test_equal_versions_are_not_marked(chain: bool, runs: float, capsys: pytest.
     marked = sum(bool(history(random, {}, chain=chain, runs=runs)) for _ in range(count))
     with capsys.disabled():
         print(f"\n{_COMMITS} equal commits, {chain=} {runs=}: marked {marked} of {count}")
-    # At most 1 %: 30 histories have 3 marks or more with a probability of 0.3 %.
+    # The limit is 1 %: then 30 histories have 3 marks or more with a probability of 0.3 %.
     assert marked <= stats.binom.isf(0.005, count, 0.01)
 
 
@@ -68,7 +72,7 @@ def test_a_step_of_five_percent_is_found(chain: bool, capsys: pytest.CaptureFixt
 
 @pytest.mark.slow
 def test_a_step_by_real_comparisons() -> None:
-    """Intervals of ``compare_pairs`` on blocks, with bursts that hit either side of a pair."""
+    """Intervals of ``compare_pairs`` on blocks, with bursts that affect either side of a pair."""
     random = np.random.default_rng(22)
     count, place, pairs = 8, 5, 8 * 12
     names = np.repeat(np.arange(12), 8)
@@ -86,7 +90,7 @@ def test_a_step_by_real_comparisons() -> None:
 
 
 def test_two_steps_and_a_new_baseline() -> None:
-    """The second half is measured against a version of the first, so that its level is known; without, it is not."""
+    """The second half is measured against a version of the first, so that its level is known; without it, it is not."""
     random = np.random.default_rng(23)
     levels = np.log(np.where(np.arange(20) < 6, 1.0, np.where(np.arange(20) < 15, 1.1, 0.95)))
     logs = levels + 0.002 * random.standard_normal(20)
@@ -98,7 +102,7 @@ def test_two_steps_and_a_new_baseline() -> None:
         assert [one.place for one in found] == [6, 15]
         assert [one.ratio for one in found] == pytest.approx([1.1, 0.95 / 1.1], rel=0.01)
         if not kept:
-            # A step where the baseline changes is not known.
+            # A step at a change of the baseline is not known.
             logs[10:] += 0.2
             assert [one.place for one in changes_in_ratios(versions, np.exp(logs - against), halves)] == [6, 15]
 
@@ -113,7 +117,7 @@ def test_a_step_at_the_first_entry_is_from_its_old_version() -> None:
 
 
 def test_a_version_that_is_measured_again_has_one_step() -> None:
-    """Its two results differ by what they differ by, as the next one's."""
+    """Its two results have a difference, as those of the next version have."""
     ratios, halves = [1.0, 1.05, 1.09, 1.0, 1.0], [0.01] * 5
     versions = [("v0", "v1"), ("v1", "v2"), ("v1", "v2"), ("v2", "v3"), ("v3", "v4")]
     (change,) = changes_in_ratios(versions, ratios, halves, again=[2])
@@ -147,7 +151,7 @@ def test_what_says_nothing() -> None:
 
 
 def lasting_states(random: np.random.Generator) -> NDArray[np.float64]:
-    """Logarithms of a machine's speeds that last for 3 to 15 commits and differ by up to a factor of two."""
+    """Returns logarithms of a machine's speeds, which last for 3 to 15 commits and differ by up to a factor of two."""
     found = np.zeros(_COMMITS)
     place = 0
     while place < _COMMITS:
@@ -169,7 +173,7 @@ def test_times_of_equal_versions_are_not_marked(kind: str, capsys: pytest.Captur
         elif "states" in kind:
             states = lasting_states(random)
         times = np.exp(states + 0.01 * random.standard_normal(_COMMITS))
-        # The reference sees a part of a state.
+        # The reference kernel shows a part of a state.
         references = np.exp(0.7 * states + 0.01 * random.standard_normal(_COMMITS))
         if "no reference" in kind:
             references[:] = np.nan

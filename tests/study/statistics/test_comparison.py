@@ -1,4 +1,4 @@
-"""Comparisons: verdicts on planted truths, how often they are right, and what cannot be compared."""
+"""Comparisons: verdicts on planted truths, their rates of being right, and incomparable samples."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from pumice.study.sampling.stopping import StopRule
 from pumice.study.statistics.comparison import Comparison, Verdict, compare
 
 BLOCK = 10
-# Forty repetitions find, with a probability of 90 %, verdicts that are right in less than 87 % of cases where 95 % are
-# asked for; the 400 of a soak find 93 %.
+# With a probability of 90 %, forty repetitions detect verdicts that are right in less than 87 % of cases if 95 % are
+# required; the 400 of a soak detect 93 %.
 REPEATS = rounds(40, 400)
 Samples = NDArray[np.float64]
 Draw = Callable[[np.random.Generator, int], Samples]
@@ -44,17 +44,17 @@ def _whole_nanoseconds(rng: np.random.Generator, count: int) -> Samples:
 
 
 def _coarse_ticks(rng: np.random.Generator, count: int) -> Samples:
-    """2 microseconds of a clock that ticks every 52 ns: some three ticks in all."""
+    """Returns times of 2 microseconds on a clock with a tick of 52 ns, about three ticks in all."""
     return np.asarray(np.round(_lognormal(rng, count) / 5 / 52.083) * 52.083)
 
 
 def _drifting(rng: np.random.Generator, count: int) -> Samples:
-    """Blocks that differ by 1 %, beside samples that differ by 2 %, some of them preempted."""
+    """Returns blocks that differ by 1 %, with samples that differ by 2 %, some of them preempted."""
     return np.asarray(_preempted(rng, count) * np.exp(rng.normal(0, 0.01, -(-count // BLOCK)).repeat(BLOCK)[:count]))
 
 
 def _slower(values: Samples, draw: Draw, by: float) -> Samples:
-    """The same with more work: times are longer and the clock still ticks."""
+    """Returns the samples of more work: times are longer, and the clock still has ticks."""
     longer = values * by
     return np.asarray(np.round(longer / 52.083) * 52.083) if draw is _coarse_ticks else longer
 
@@ -68,7 +68,7 @@ def _compare(a: Samples, b: Samples, seed: int = 0) -> Comparison:
 
 
 def _rates(draw: Draw, take: Callable[[np.random.Generator, Draw], Samples]) -> tuple[float, float]:
-    """Of all repetitions: the shares of equal runs that are the same, and of 5 % slow-downs that are found."""
+    """Returns the shares, over all repetitions, of equal runs with SAME, and of 5 % slow-downs that are found."""
     rng = np.random.default_rng(20)
     same = found = 0
     for seed in range(REPEATS):
@@ -153,7 +153,7 @@ def test_few_or_noisy_samples_are_unclear() -> None:
 
 
 def test_two_modes_of_about_equal_weight_are_unclear() -> None:
-    # The median is anywhere between the modes: no interval of it may pretend otherwise.
+    # The median is anywhere between the modes, so no interval may be narrower.
     rng = np.random.default_rng(4)
 
     def draw() -> Samples:
@@ -174,7 +174,7 @@ def test_runs_of_few_blocks_that_drifted_apart_are_unclear() -> None:
 
 
 def test_a_difference_of_one_tick_is_none_that_is_certain() -> None:
-    # All samples within one tick of the clock: where in it they are is not known.
+    # All samples are within one tick of the clock; their positions in it are unknown.
     coarse = compare([520.0] * 100, [572.0] * 100)
     assert coarse.verdict is Verdict.UNCLEAR and "tick is too coarse" in coarse.explanation
     assert compare([52_000.0] * 100, [52_052.0] * 100).verdict is Verdict.SAME
@@ -193,7 +193,7 @@ def test_medians_without_a_ratio_are_unclear() -> None:
     found = compare([0.0] * 30, [100.0] * 30)
     assert found.verdict is Verdict.UNCLEAR and np.isnan(found.ratio) and "no ratio" in found.explanation
     assert compare([100.0] * 30, [-1.0] * 30).verdict is Verdict.UNCLEAR
-    # A median near 0 that resampling takes there.
+    # A median near 0, which resampling can reach.
     barely = compare([0.0] * 14 + [100.0] * 16, [100.0] * 30)
     assert barely.verdict is Verdict.UNCLEAR
 
@@ -223,7 +223,7 @@ def test_the_p_value_of_many_blocks_is_of_their_medians() -> None:
 def test_the_interval_holds_the_ratio_as_often_as_it_says() -> None:
     rng = np.random.default_rng(8)
     held = 0
-    # Sixty repetitions find, with a probability of 95 %, intervals that hold the ratio in less than 71 % of cases.
+    # With a probability of 95 %, sixty repetitions detect intervals that contain the ratio in less than 71 % of cases.
     times = rounds(60, 400)
     for seed in range(times):
         found = compare(_preempted(rng, 80), 1.03 * _preempted(rng, 80), confidence=0.9, seed=seed)

@@ -1,4 +1,4 @@
-"""Lines through points: planted costs are found, within intervals that are as wide as they should be."""
+"""Lines through points: planted costs are found, within intervals of the right width."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DEPTHS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 
 
 def _times(rng: np.random.Generator, fixed: float, marginal: float, count: int = 40) -> list[NDArray[np.float64]]:
-    """Samples at each depth, of which a few are preempted."""
+    """Returns samples at each depth, a few of them preempted."""
     return [
         (fixed + marginal * depth) * rng.lognormal(0, 0.02, count)
         + (rng.random(count) < 0.03) * rng.exponential(1e6, count)
@@ -39,7 +39,7 @@ def test_marginal_and_fixed_cost_are_found() -> None:
 def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     slopes = intercepts = 0
     depths = DEPTHS[::4]
-    # Thirty repetitions find, with a probability of 90 %, intervals that hold the truth in less than 75 % of cases.
+    # With a probability of 90 %, thirty repetitions detect intervals that contain the truth in less than 75 % of cases.
     times = rounds(30, 300)
     for seed in range(times):
         rng = np.random.default_rng([1, seed])
@@ -51,7 +51,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
 
 
 def test_small_depths_decide_on_the_fixed_cost() -> None:
-    # Unweighted, the 2 % noise of the largest depth is several times the whole fixed cost.
+    # Without weights, the 2 % noise of the largest depth is several times the whole fixed cost.
     errors, unweighted = [], []
     for seed in range(12):
         times = _times(np.random.default_rng([2, seed]), 500, 120)

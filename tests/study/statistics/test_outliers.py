@@ -20,7 +20,7 @@ def test_planted_outliers_of_every_class_are_found() -> None:
     assert found.fences == pytest.approx(
         (q1 - 3 * (q3 - q1), q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1), q3 + 3 * (q3 - q1))
     )
-    assert found.classes[-5:].tolist() == [-1, 0, 0, 0, 1]  # the planted ones move the quartiles a little
+    assert found.classes[-5:].tolist() == [-1, 0, 0, 0, 1]  # planted outliers shift the quartiles slightly
     severe = classify(np.concatenate([body, [-1e4, 1e4, 1e5]]))
     assert (severe.counts.low_severe, severe.counts.high_severe, severe.counts.outliers) == (1, 2, 3)
     assert (np.abs(severe.classes) == 2).tolist() == [False] * 101 + [True] * 3
@@ -31,7 +31,7 @@ def test_a_sample_on_a_fence_is_inside() -> None:
     fences = classify([*body, *body]).fences
     quartiles = np.quantile([*body, *body], [0.25, 0.75])
     assert fences[2] == quartiles[1] + 1.5 * (quartiles[1] - quartiles[0]) == 6.0
-    # 4 values of 6 leave the quartiles of 100 others where they are.
+    # Among 106 values, 4 of the 6 added ones leave the quartiles where they are.
     many = np.tile(body, 100)
     assert classify([*many, 6.0]).counts.outliers == 0
     assert classify([*many, np.nextafter(6.0, 7.0)]).counts.high_mild == 1

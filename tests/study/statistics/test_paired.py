@@ -1,4 +1,4 @@
-"""Pairs of blocks: how often verdicts on planted truths are wrong whatever the machine does, and what has none."""
+"""Pairs of blocks: the rates of wrong verdicts on planted truths on any machine, and pairs without a verdict."""
 
 from __future__ import annotations
 
@@ -55,30 +55,30 @@ def _wake_ups(rng: np.random.Generator) -> Logs:
 
 
 def _states(rng: np.random.Generator) -> Logs:
-    """The machine is twice as slow for some time, and takes both blocks of most pairs along."""
+    """The machine is twice as slow for some time, which affects both blocks of most pairs."""
     changes = rng.random(ROUNDS * PAIRS * 2) < 0.02
     return rng.normal(0, 0.01, SHAPE) + math.log(2) * (np.cumsum(changes) % 2).reshape(SHAPE)
 
 
 def _two_ways_to_wake_up(rng: np.random.Generator) -> Logs:
-    """Half of the samples take 30 % longer: a block's median is in either mode."""
+    """Half of the samples take 30 % longer, so a block's median is in either mode."""
     return rng.normal(0, 0.01, SAMPLES) + 0.26 * (rng.random(SAMPLES) < 0.5) + rng.normal(0, 0.01, INSTANCE)[..., None]
 
 
 def _changing_ways(rng: np.random.Generator) -> Logs:
-    """The same for some time each, so that neighbouring samples agree."""
+    """The same in stretches, so that neighbouring samples agree."""
     ways = np.cumsum(rng.random(SAMPLES) < 0.1).reshape(SAMPLES) % 2
     return rng.normal(0, 0.01, SAMPLES) + 0.26 * ways
 
 
 def _in_turns(logs: Logs, rng: np.random.Generator) -> tuple[Logs, Logs]:
-    """Old and new, in random order within each pair, as both are sampled."""
+    """Returns the old and the new side, in random order within each pair, as the sampler measures them."""
     swapped = rng.random(logs.shape[:2]) < 0.5
     old, new = np.where(swapped, logs[..., 1], logs[..., 0]), np.where(swapped, logs[..., 0], logs[..., 1])
     return np.exp(old.ravel()), np.exp(new.ravel())
 
 
-# What is expected of 5 % slow-downs, of which 95 % are to be found; block medians of two modes hide some.
+# The required rate of finding 5 % slow-downs is 95 %; block medians with two modes hide some.
 @pytest.mark.parametrize(
     ("draw", "found"),
     [
@@ -99,7 +99,7 @@ def test_equal_sides_rarely_differ_and_slow_downs_are_found(
     rng = np.random.default_rng(30)
     different = missed = slower = wrong = same = 0
     for _ in range(REPEATS):
-        # Sides are exchangeable in all models, so a coin for the order of each pair would change nothing.
+        # Sides are exchangeable in all models, so drawing the order of each pair would change nothing.
         logs = draw(rng)
         old, new = (np.exp(logs[:, :, side].reshape(LABELS.size, *logs.shape[3:])) for side in (0, 1))
         equal = compare_pairs(old, new, LABELS)
@@ -115,14 +115,14 @@ def test_equal_sides_rarely_differ_and_slow_downs_are_found(
             f"\n{draw.__name__[1:]}: of {REPEATS} equal {shares[0]} different, {shares[1]} outside the interval; "
             f"5 % slower {shares[2]} found, {shares[3]} SAME, {wrong} FASTER"
         )
-    # A right rate exceeds these in one of 10,000 tests.
+    # A right rate exceeds these limits in one of 10,000 tests.
     assert different <= missed <= stats.binom.isf(1e-4, REPEATS, 0.01)
     assert slower >= stats.binom.ppf(1e-4, REPEATS, found)
     assert wrong == 0 and same <= stats.binom.isf(1e-4, REPEATS, 0.01)
 
 
 def test_order_within_a_pair_gives_no_verdict() -> None:
-    # The second block of a pair always takes 30 % longer: which side that is, a coin decides.
+    # The second block of a pair always takes 30 % longer; a coin decides which side is second.
     rng = np.random.default_rng(31)
     verdicts = []
     for _ in range(50):
@@ -155,10 +155,10 @@ def test_a_pairs_figure_is_of_samples_of_equal_rank() -> None:
     old, new = rng.lognormal(0, 0.1, (2, LABELS.size, 9))
     logs = np.median(np.log(np.sort(new, axis=1) / np.sort(old, axis=1)), axis=1)
     found, oracle = compare_pairs(old, new, LABELS), compare_pairs(np.ones(LABELS.size), np.exp(logs), LABELS)
-    # Times are moved within a tick, the smallest difference of two.
+    # Times move within a tick, the smallest difference of two times.
     assert found.ratio == pytest.approx(oracle.ratio, rel=1e-5)
     assert found.interval == pytest.approx(oracle.interval, rel=1e-5)
-    # A block that lacks samples is compared at the ranks that it has.
+    # A block with missing samples is compared at the ranks it has.
     new[::3, 5:] = np.nan
     assert compare_pairs(old, new, LABELS).ratio == pytest.approx(1, abs=0.05)
     new[::3] = np.nan
@@ -174,7 +174,7 @@ def test_a_change_of_two_modes_shares_is_one_of_the_median() -> None:
 
 
 def test_a_clock_of_few_ticks_is_seen_through() -> None:
-    # 1000 ns of a clock of 52 ns, and 3 % more: medians of blocks are whole or half ticks.
+    # 1000 ns on a clock with a tick of 52 ns, and 3 % more: medians of blocks are whole or half ticks.
     rng = np.random.default_rng(39)
     old, new = (52 * np.round(1000 * by * rng.lognormal(0, 0.03, (180, 10)) / 52) for by in (1, 1.03))
     found = compare_pairs(old, new, LABELS)
@@ -184,7 +184,7 @@ def test_a_clock_of_few_ticks_is_seen_through() -> None:
 def test_other_statistics_are_of_neighbouring_pairs() -> None:
     rng = np.random.default_rng(46)
     old, new = rng.lognormal(0, 0.05, (2, LABELS.size, 10))
-    # 150 samples a round: a minimum takes 50 of them, p90 takes 20, and p99 takes 200, of two rounds.
+    # With 150 samples a round, a minimum takes 50 samples, p90 takes 20, and p99 takes 200 from two rounds.
     for name, level, size in (("minimum", 0.0, 5), ("p90", 0.9, 2), ("p99", 0.99, 20)):
         count = LABELS.size // size
         parts = np.split(np.arange(LABELS.size), -(-LABELS.size * np.arange(1, count) // count))
@@ -192,7 +192,7 @@ def test_other_statistics_are_of_neighbouring_pairs() -> None:
         labels = LABELS[[part[0] for part in parts]]
         oracle, found = compare_pairs(*figures, labels), compare_pairs(old, new, LABELS, statistic=name)
         assert found.interval == oracle.interval and found.explanation.startswith(f"{found.verdict}: {name} ")
-    # A slow-down of the slowest twentieth only is one of p99, and none of the median.
+    # A slow-down of the slowest twentieth affects p99 and not the median.
     tail = np.where(rng.random((720, 20)) < 0.05, 2.0, 1.0)
     old, new = rng.lognormal(0, 0.05, (2, 720, 20))
     labels = np.repeat(np.arange(12), 60)
@@ -217,7 +217,7 @@ def test_few_rounds_leave_room_for_instances() -> None:
     once = compare_pairs(old, 1.03 * new, np.zeros(200))
     assert once.half_width > INSTANCES and "fewer than 5 rounds: ±4 % allowed" in once.notes[0]
     assert once.verdict is not Verdict.SAME
-    # Two instances that differ are both in the interval.
+    # The interval contains both of two instances that differ.
     apart = compare_pairs(old, new * np.repeat([1.0, 1.2], 100), np.repeat([0, 1], 100))
     assert apart.verdict is Verdict.UNCLEAR and apart.interval.low < 1 and apart.interval.high > 1.2
     assert "for more rounds (time_limit)" in apart.explanation
@@ -226,7 +226,7 @@ def test_few_rounds_leave_room_for_instances() -> None:
 
 
 def test_what_changes_slowly_is_in_the_interval_of_one_round() -> None:
-    # The ratio is steady for some time and then another: what pairs take for certain.
+    # The ratio is constant for some time and then another, which pairs take for certain.
     rng = np.random.default_rng(51)
     levels = np.exp(rng.normal(0, 0.15, 10)).repeat(20)
     old, new = rng.lognormal(0, 0.01, (2, 200))
@@ -266,7 +266,7 @@ def test_a_coarse_clock_leaves_half_a_tick_open() -> None:
     assert compare_pairs([52_000.0] * 40, [52_052.0] * 40, range(40)).verdict is Verdict.SAME
     two = [520.0] * 36 + [572.0] * 4
     assert compare_pairs(two, [1040.0] * 40, range(40)).verdict is Verdict.SLOWER
-    # Minima are within a tick though samples are not.
+    # Minima are within a tick although samples are not.
     times = np.floor((1000 + 40 * np.random.default_rng(0).exponential(size=(40, 25))) / 32) * 32
     assert compare_pairs(times, times, range(40), statistic="minimum").half_width == pytest.approx(32 / 992, rel=0.01)
 

@@ -1,4 +1,4 @@
-"""Separate runs: how often verdicts are wrong if runs differ by more than their samples tell."""
+"""Separate runs: the rates of wrong verdicts if runs differ by more than their samples show."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BLOCK = 10
 def _run(
     rng: np.random.Generator, level: float = 1.0, *, rounds: int = 6, blocks: int = 4, modes: float = 0.0
 ) -> RunSamples:
-    """A run whose rounds differ by 1 % and samples by 3 %; a share of the samples takes 30 % longer."""
+    """Returns a run whose rounds differ by 1 % and samples by 3 %; a share of the samples takes 30 % longer."""
     count = rounds * blocks * BLOCK
     logs = rng.normal(0, 0.01, rounds).repeat(blocks * BLOCK) + rng.normal(0, 0.03, count)
     logs += 0.26 * (rng.random(count) < modes)
@@ -38,12 +38,12 @@ def _quiet(rng: np.random.Generator, level: float) -> list[RunSamples]:
 
 
 def _five_that_differ(rng: np.random.Generator, level: float) -> list[RunSamples]:
-    """Five runs that differ by 2 %."""
+    """Returns five runs that differ by 2 %."""
     return [_run(rng, level * rng.lognormal(0, 0.02)) for _ in range(5)]
 
 
 def _five_with_modes(rng: np.random.Generator, level: float) -> list[RunSamples]:
-    """Five runs in which 40 to 60 % of the samples are in a slower mode."""
+    """Returns five runs in which 40 to 60 % of the samples are in a slower mode."""
     return [_run(rng, level * rng.lognormal(0, 0.005), modes=rng.uniform(0.4, 0.6)) for _ in range(5)]
 
 
@@ -64,14 +64,14 @@ def test_equal_runs_rarely_differ_and_slow_downs_are_found(
             f"\n{draw.__name__[1:]}: of {REPEATS} equal {different / REPEATS:.1%} different; 5 % slower "
             f"{slower / REPEATS:.1%} found, {same / REPEATS:.1%} SAME, {wrong} FASTER"
         )
-    # A right rate exceeds these in one of 10,000 tests.
+    # A right rate exceeds these limits in one of 10,000 tests.
     assert different <= stats.binom.isf(1e-4, REPEATS, 0.01)
     assert slower >= stats.binom.ppf(1e-4, REPEATS, found)
     assert wrong == 0 and same <= stats.binom.isf(1e-4, REPEATS, 0.01)
 
 
 def test_the_interval_is_welchs_of_what_runs_differ_by() -> None:
-    # Runs that differ by factors only: what is left of the figures are the factors.
+    # Runs that differ by factors only, so that the figures are the factors.
     rng = np.random.default_rng(41)
     one = _run(rng)
     levels = [rng.lognormal(0, 0.02, 5), 1.04 * rng.lognormal(0, 0.01, 4)]
@@ -79,13 +79,13 @@ def test_the_interval_is_welchs_of_what_runs_differ_by() -> None:
     found = compare_runs(old, new, confidence=0.95)
     oracle = stats.ttest_ind(np.log(levels[1]), np.log(levels[0]), equal_var=False)
     interval = oracle.confidence_interval(0.95)
-    # Times are moved within a tick, the smallest difference of two.
+    # Times move within a tick, the smallest difference of two times.
     assert np.log(found.interval) == pytest.approx([interval.low, interval.high], abs=1e-5)
     assert found.p_value == pytest.approx(oracle.pvalue, rel=1e-2)
     assert math.log(found.ratio) == pytest.approx(np.mean(np.log(levels[1])) - np.mean(np.log(levels[0])), abs=1e-5)
     assert found.how == "runs" and "5 and 4 runs measured apart" in found.explanation
     assert (found.count_a, found.count_b) == (5 * one.values.size, 4 * one.values.size)
-    # A single run varies as the others do.
+    # A single run varies like the others.
     alone = compare_runs(old, new[:1], confidence=0.95)
     reach = stats.t.ppf(0.975, 4) * np.std(np.log(levels[0]), ddof=1) * math.sqrt(1 / 5 + 1)
     assert math.log(alone.interval.high / alone.ratio) == pytest.approx(reach, abs=1e-4)

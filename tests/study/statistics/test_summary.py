@@ -1,4 +1,4 @@
-"""Summaries and the bootstrap behind them, against NumPy, SciPy and planted truths."""
+"""Summaries and their bootstrap, compared with NumPy, SciPy and planted truths."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def test_bootstrap_and_the_test_of_blocks_are_those_of_scipy() -> None:
 
 
 def test_the_error_of_the_median_is_that_of_maritz_and_jarrett() -> None:
-    # Their estimate is what the bootstrap tends to with ever more resamples.
+    # SciPy's estimate is the limit of the bootstrap for many resamples.
     values = _samples(301)
     oracle = float(stats.mstats.mjci(values, prob=[0.5])[0])
     assert summarize(values).relative_error * np.median(values) == pytest.approx(oracle, rel=0.1)
@@ -80,14 +80,15 @@ def test_intervals_of_the_median_hold_the_truth_as_often_as_they_say(
     draw: Callable[[np.random.Generator, int], NDArray[np.float64]],
 ) -> None:
     rng = np.random.default_rng(1)
-    # Seventy repetitions find, with a probability of 95 %, intervals that hold the truth in less than 80 % of cases;
-    # the 400 of a soak find 90 %.
+    # With a probability of 95 %, seventy repetitions detect intervals that contain the truth in less than 80 % of
+    # cases;
+    # the 400 of a soak detect 90 %.
     times = rounds(70, 400)
     held = 0
     for seed in range(times):
         low, high = bootstrap(draw(rng, 50), seed=seed).interval(0.95)
         held += low <= 1000 <= high
-    # Three standard deviations of a binomial around 95 %; preemptions move the truth by half a percent of the spread.
+    # Three standard deviations of a binomial around 95 %; preemptions shift the truth by half a percent of the spread.
     slack = 3 * math.sqrt(0.05 * 0.95 / times)
     assert (0.95 - slack) * times <= held <= min(0.95 + slack, 1) * times
 
@@ -97,7 +98,7 @@ def test_intervals_of_the_median_hold_the_truth_as_often_as_they_say(
 def test_intervals_hold_the_truth_when_blocks_drift(blocks: int) -> None:
     rng = np.random.default_rng(2)
     label = np.repeat(np.arange(blocks), 10)
-    # Fifty repetitions find, with a probability of 95 %, intervals that hold the truth in less than 78 % of cases.
+    # With a probability of 95 %, fifty repetitions detect intervals that contain the truth in less than 78 % of cases.
     times = rounds(50, 400)
     held = naive = 0
     for seed in range(times):
@@ -110,7 +111,7 @@ def test_intervals_hold_the_truth_when_blocks_drift(blocks: int) -> None:
         low, high = bootstrap(values, seed=seed, resamples=200).interval(0.95)
         naive += low <= 1000 <= high
     assert held >= 0.88 * times
-    assert naive <= 0.7 * times  # what is wrong with taking samples as independent
+    assert naive <= 0.7 * times  # the error of counting samples as independent
 
 
 def test_few_blocks_count_where_they_differ_and_only_there() -> None:
@@ -123,7 +124,8 @@ def test_few_blocks_count_where_they_differ_and_only_there() -> None:
     few = summarize(apart, blocks=label)
     assert few.resampled == "few blocks"
     medians = np.array([np.median(apart[label == block]) for block in range(4)])
-    # The true median is below all four or above all four with a probability of 1 / 8: the interval goes on there.
+    # The true median is below all four or above all four with a probability of 1 / 8, so the interval extends beyond
+    # them.
     low, high = few.median_interval
     assert apart.min() < low < medians.min() and medians.max() < high < apart.max()
     assert few.mean_interval.low >= apart.min() and few.mean_interval.high <= apart.max()
@@ -131,7 +133,7 @@ def test_few_blocks_count_where_they_differ_and_only_there() -> None:
 
 @pytest.mark.parametrize("blocks", [3, 5, 10, 19])
 def test_an_interval_of_a_median_has_samples_on_both_sides(blocks: int) -> None:
-    # Three blocks, of which one is much slower, had [3.541, 6.596] of samples from 4.229.
+    # Three blocks, one of them much slower, had an interval of [3.541, 6.596] with samples from 4.229.
     rng = np.random.default_rng(47)
     label = np.repeat(np.arange(blocks), 10)
     for _ in range(20):
@@ -146,7 +148,7 @@ def test_the_interval_of_few_blocks_is_that_of_the_sign_test() -> None:
     label = np.repeat(np.arange(16), 10)
     values = 1000 * rng.lognormal(0, 0.1, 16)[label] * rng.lognormal(0, 0.001, label.size)
     medians = [np.median(values[label == block]) for block in range(16)]
-    # At the levels that order statistics have there is nothing between them to be drawn.
+    # At the exact levels of order statistics there is nothing to draw between them.
     for below in (2, 3, 4):
         level = 1 - 2 * stats.binom.cdf(below, 16, 0.5)
         oracle = stats.quantile_test(medians, p=0.5).confidence_interval(level - 1e-9)

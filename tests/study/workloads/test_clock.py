@@ -20,11 +20,11 @@ BITS = st.sampled_from([32, 36, 64])
 PERIODS = st.sampled_from([1.0, 10.0, 52.083, 83.333])
 DRIFTS = st.floats(-500, 500)
 STARTS = st.floats(0, 1, exclude_max=True)
-HOST = 10**14  # a day and some of uptime
+HOST = 10**14  # an uptime of more than a day
 
 
 class PlantedClock:
-    """A device clock that began at ``start`` and runs ``drift`` ppm fast by the host's."""
+    """A device clock that began at ``start`` and runs ``drift`` ppm fast relative to the host's."""
 
     def __init__(self, bits: int, period: float, drift: float, start: int) -> None:
         self.bits, self.period, self.drift, self.start = bits, period, drift, start
@@ -33,7 +33,7 @@ class PlantedClock:
         return (self.start + round((host_ns - HOST) * (1 + self.drift * 1e-6) / self.period)) % (1 << self.bits)
 
     def read(self, host_ns: int, deviation: int = 0, *, off: int = 0, calibrated: bool = True) -> ClockCalibration:
-        """What a reading says, whose host time is off by so many nanoseconds."""
+        """Returns a reading whose host time is wrong by ``off`` nanoseconds."""
         ticks = self.ticks(host_ns)
         return ClockCalibration(ticks, host_ns + off, deviation, self.period, self.bits, "clock_monotonic", calibrated)
 
@@ -72,22 +72,22 @@ def test_the_counter_wraps_between_the_readings_and_within_a_dispatch(bits: int)
     assert host_ns(relation, end) == pytest.approx(HOST + 5_100_000, abs=2)
     raw = RawSample(HOST, called=HOST, returned=HOST, awake=HOST + 6_000_000, device_begin=begin, device_end=end)
     assert resolve([raw], relation)[0].execute == pytest.approx(200_000 * 1.0001, abs=2)
-    # A timestamp before the first reading, as of a dispatch that was begun while the clocks were read.
+    # A timestamp before the first reading: the dispatch began while the clocks were read.
     assert host_ns(relation, clock.ticks(HOST - 1_000_000)) == pytest.approx(HOST - 1_000_000, abs=2)
 
 
 def test_readings_that_say_nothing_of_the_rate_are_not_asked_for_it() -> None:
     clock = PlantedClock(64, 1.0, 0.0, 12345)
-    # Brackets of 100 µs around 10 ms would turn a true rate of 1 into one that is 1 % off.
+    # Brackets of 100 µs around 10 ms would change a true rate of 1 by 1 %.
     before = clock.read(HOST, 100_000, calibrated=False)
     after = clock.read(HOST + 10_000_000, 100_000, off=100_000, calibrated=False)
     relation = relate(before, after)
     assert host_ns(relation, clock.ticks(HOST + 9_000_000)) == HOST + 9_000_000
     assert relation.deviation_ns == 100_000
-    # So would any two readings that are less than a millisecond apart.
+    # So would any two readings less than a millisecond apart.
     relation = relate(clock.read(HOST, 10), clock.read(HOST + 500_000, 10, off=5_000))
     assert host_ns(relation, clock.ticks(HOST + 400_000)) == HOST + 400_000
-    # Far enough apart even brackets tell the rate.
+    # Far enough apart, brackets do determine the rate.
     fast = PlantedClock(64, 1.0, 400.0, 0)
     relation = relate(fast.read(HOST, 20_000), fast.read(HOST + 400_000_000, 20_000))
     assert host_ns(relation, fast.ticks(HOST + 200_000_000)) == pytest.approx(HOST + 200_000_000, abs=2)
@@ -113,7 +113,7 @@ def test_a_fit_recovers_a_planted_drift(bits: int, period: float, drift: float, 
 
 
 def test_a_fit_over_gaps_of_many_wraps() -> None:
-    """A point may be computed for longer than the counter takes to wrap: the host's clock says how often it did."""
+    """A point may run for longer than the counter takes to wrap; the host's clock determines the number of wraps."""
     clock = PlantedClock(32, 1.0, 50.0, 7)
     found = relate(*planted_readings(clock, [HOST + 10**9 * s for s in (0, 3, 40, 41, 300)]))
     assert found.drift_ppm == pytest.approx(50, abs=0.001)
@@ -141,7 +141,7 @@ def test_a_fit_shows_a_clock_that_jumped() -> None:
 
 
 def segment_sum(sample: Sample) -> float:
-    """What the module says sums to the total."""
+    """Returns the sum that the module's documentation defines as the total."""
     parts = [getattr(sample, name) for name in SEGMENTS] + [-sample.overlap]
     return sum(part for part in parts if not math.isnan(part))
 
@@ -176,7 +176,7 @@ def test_segments_sum_to_the_total_for_every_combination_of_events(
                 events[name] = now = now + length
         device_begin = device_end = -1
         if submitted:
-            # The host may do something between the last event and the call; without events the sample begins there.
+            # The host may work between the last event and the call; without events the sample begins at the call.
             events["called"] = now = now + (next(step) if any(made) else 0)
             events["returned"] = now = now + next(step)
             if timed:
@@ -205,7 +205,7 @@ def test_segments_sum_to_the_total_for_every_combination_of_events(
             assert sample.queue == pytest.approx(max(0, after_call), abs=3)
             assert sample.overlap == pytest.approx(max(0, -after_call), abs=3)
             assert sample.queue == 0 or sample.overlap == 0
-            # Device is an upper bound of what the device and the waking take, but for what overlapped the call.
+            # ``device`` is an upper bound of execution and wake-up, except for what overlapped the call.
             assert sample.queue + sample.execute + sample.wake - sample.overlap == pytest.approx(sample.device, abs=0.1)
         else:
             assert math.isnan(sample.deviation) and math.isnan(sample.overlap)
@@ -223,7 +223,7 @@ def test_the_device_began_before_the_submit_call_had_returned() -> None:
         device_end=clock.ticks(HOST + 4_000),
     )
     sample = resolve([raw], relation)[0]
-    # The whole of the kernel was over when the call returned: all of that overlaps, and waking counts from its end.
+    # The kernel had ended when the call returned: all of it overlaps, and the wake-up counts from its end.
     assert (sample.submit, sample.queue, sample.execute, sample.wake) == (5_000, 0, 2_000, 5_000)
     assert sample.overlap == 3_000 and sample.device == 4_000 and sample.total == 9_000 == segment_sum(sample)
 

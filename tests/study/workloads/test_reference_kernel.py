@@ -1,4 +1,4 @@
-"""Reference kernels: loads that two runs have in common, and what counts as a change of their times."""
+"""Reference kernels: loads that two runs have in common, and which differences of their times count as a change."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pool(driver: Driver) -> Iterator[DevicePool]:
 
 
 def test_a_reference_does_what_it_says(pool: DevicePool) -> None:
-    """NumPy does the same multiply-adds."""
+    """Compared with the same multiply-adds by NumPy."""
     with ReferenceKernel(pool.open("vulkan"), Load(3, 32, 4096), 1.0) as reference:
         started = np.arange(4 * 4096 // 16, dtype=np.float32).reshape(-1, 4) / 64
         reference._array.copy_from(started)
@@ -42,7 +42,7 @@ def test_runs_whose_times_differ_by_less_than_a_factor_of_two_have_a_load_in_com
     for _ in range(30):
         loads = []
         wanted = float(random.uniform(2e4, 2e7))
-        for speed in random.uniform(1, 1.95, 2):  # of the machine: the point moves with it, and has noise
+        for speed in random.uniform(1, 1.95, 2):  # of the machine: the point follows it, with noise
             with ReferenceKernel(device, Load(), wanted * speed * float(random.uniform(1, 1.9))) as reference:
                 loads.append({reference.read().load for _ in range(6)})
         assert all(len(each) == 3 for each in loads) and len(loads[0] & loads[1]) >= 2
@@ -74,7 +74,7 @@ def test_a_lasting_change_is_told_and_a_reading_by_itself_is_not(
         for _ in range(len(times) // 3):
             reference.read()
             told.append(reference.changed(0.1))
-    # Of the last five readings the third decides.
+    # The third of the last five readings decides.
     assert [place for place, one in enumerate(told) if one] == [*range(43, 48), *range(53, 56)]
 
 

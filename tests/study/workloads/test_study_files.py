@@ -1,4 +1,4 @@
-"""Files that points name: read, renamed, unpacked, and taken from what earlier results kept."""
+"""Files of points: read, renamed, unpacked, and taken from earlier results."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def test_results_keep_the_module_that_sources_become(tmp_path: Path) -> None:
     (kernel,) = files.used_by(4)
     assert (kernel.name, kernel.role) == ("k.comp -DN=1 --target-env=vulkan1.3", "kernel")
     assert kernel.content == files.contents[str(taken.settings["source"])]
-    # On another machine: without the file and the compiler, of a device with a later version of Vulkan.
+    # On another machine without the file and the compiler, with a device of a later version of Vulkan.
     kept = KeptFiles({kernel.name: kernel}, "the results in r")
     again = of_study(tmp_path / "gone", sent=False, kept=kept)
     source = again.take(point, 4).settings["source"]
@@ -126,7 +126,7 @@ def test_results_keep_the_module_that_sources_become(tmp_path: Path) -> None:
 
 
 def test_results_keep_kernels_that_come_with_pumice(tmp_path: Path) -> None:
-    """Another version may have another kernel of the name."""
+    """Another version of pumice may have another kernel with the name."""
     point = Point(0, "k", "d", settings={"source": "builtin:timing/copy", "language": "glsl"})
     files = of_study(tmp_path, sent=False)
     assert files.take(point, 3).settings == {"source": "compiled/0/copy.spv"}
@@ -153,7 +153,7 @@ def test_files_that_are_too_large_are_measured_where_they_are_if_they_are_the_sa
     module, weights = files.used_by(0)
     assert weights == KeptFile(
         "w.irpa", "15e2b0d3c33891ebb0f1ef609ec419420c20e320ce94c65fbc8c3312448eb225", 9, None, "parameters"
-    )  # of sha256sum
+    )  # from sha256sum
     assert module.packed == b"12345678" and weights.packed is None
     assert of_study(tmp_path).take(point, 3).settings["parameters"] == {"": "w.irpa"}
     kept = KeptFiles({file.name: file for file in (module, weights)}, "the results in r")

@@ -1,6 +1,7 @@
-"""Workloads of every kind: what they compute is right, their times are in order and sum, and they leave nothing behind.
+"""Workloads of every kind: their results are right, their times are in order and sum, and closing them frees
+everything.
 
-If host and device clocks did not agree, a device would begin before the submit call or end after the host is awake:
+If host and device clocks did not agree, a device would begin before the submit call or end after the host's wake-up:
 each sample with device times is checked for that.
 """
 
@@ -99,7 +100,7 @@ def kernel(context: WorkloadContext, **given: object) -> KernelWorkload:
 
 
 def take(workload: Workload, count: int = 3) -> list[Sample]:
-    """The first call and some more, each held to what has to be true of every sample."""
+    """Returns the first call and ``count`` samples, each checked for what must be true of every sample."""
     hal = workload.device.hal
     timed = bool(hal.plan.timestamp_bits)
     before = hal.calibrate() if timed else None
@@ -225,7 +226,7 @@ def test_a_kernel_by_address(context: WorkloadContext) -> None:
 
 @pytest.mark.parametrize("record", ["once", "each"])
 def test_dispatches_count_and_are_ordered_by_barriers(context: WorkloadContext, record: str) -> None:
-    """y += 0.5 x for each dispatch of each sample, so that a lost or an unordered dispatch shows in the sum."""
+    """Each dispatch adds 0.5 x to y, so that a lost or an unordered dispatch changes the sum."""
     workload = kernel(context, **SAXPY, batch=4, command_buffers=3, in_flight=2, record=record)
     take(workload, 4)
     _, y = workload.results()
@@ -366,7 +367,7 @@ def test_the_empty_kernel_takes_no_bindings(context: WorkloadContext) -> None:
 
 
 def test_a_device_without_timestamps_is_bounded_by_the_host(context: WorkloadContext) -> None:
-    """As where timestampValidBits is 0: no device times, and all else as ever."""
+    """With timestampValidBits 0 there are no device times; everything else is unchanged."""
     device = context.pool.open(context.uri)
     family = device.profile.queue_families[device.hal.plan.compute_family]
     bits = family.timestamp_valid_bits
@@ -558,7 +559,7 @@ def test_a_kernel_that_runs_too_long_ends_in_time(context: WorkloadContext, give
         "push": {"iterations": 50_000, "factor": 1.0},  # llvmpipe ends loops at 65,535
     }
     workload = kernel(context, **long)
-    # The quickest of some runs: one that other work delays would make the kernel below too short.
+    # The fastest of some runs: a run that other work delays would make the kernel below too short.
     seconds = min(resolve([workload.first()], None)[0].device for _ in range(4)) / 1e9
     workload.close()
     groups = 16 * max(1, math.ceil(0.3 / max(seconds, 1e-6)))
@@ -568,7 +569,7 @@ def test_a_kernel_that_runs_too_long_ends_in_time(context: WorkloadContext, give
     with pytest.raises(DeadlineExceededError):
         workload.first()
     assert time.monotonic() - began < 15
-    # What is still in use goes when the device is done with it.
+    # Objects in use are freed when the device has finished.
     workload.close()
 
 
@@ -586,7 +587,7 @@ def test_a_kernel_that_runs_too_long_ends_in_time(context: WorkloadContext, give
 def test_closing_gives_everything_back(
     context: WorkloadContext, open_one: Callable[[WorkloadContext], Workload]
 ) -> None:
-    """The second time round no native object is there that was not after the first."""
+    """The second round leaves no native object that was not there after the first."""
 
     def once() -> dict[str, int]:
         workload = open_one(context)

@@ -61,7 +61,7 @@ def run(*arguments: object) -> Result:
 
 
 def measured(*arguments: object) -> dict[str, Any]:
-    """The JSON of what went well."""
+    """Runs a command that succeeds; returns its JSON."""
     result = run(*arguments, "--json", *ALONE)
     assert result.exit_code == 0, result.stderr
     found: dict[str, Any] = json.loads(result.stdout)
@@ -69,13 +69,13 @@ def measured(*arguments: object) -> dict[str, Any]:
 
 
 def settings(found: dict[str, Any], place: int = 0) -> dict[str, Any]:
-    """The settings of a point."""
+    """Returns the settings of a point."""
     given: dict[str, Any] = found["points"][place]["settings"]
     return given
 
 
 def wrong(*arguments: object) -> str:
-    """The message of wrong usage, which nothing is printed for."""
+    """Runs a command that is wrong usage and prints nothing; returns its message."""
     result = run(*arguments)
     assert (result.exit_code, result.stdout) == (2, ""), result.stderr
     assert result.stderr.rstrip().endswith("see `pumice bench --help`")
@@ -139,7 +139,7 @@ void main() { b[gl_GlobalInvocationID.x] = TYPE(a[gl_GlobalInvocationID.x] * FAC
 
 
 def test_macros_over_the_axes(tmp_path: Path, compiler: None) -> None:
-    """The kernel cannot be compiled without them, so its bindings are told with the first values."""
+    """The kernel cannot be compiled without the macros, so its bindings are reflected with their first values."""
     path = tmp_path / "tile.comp"
     path.write_text(SWEPT, encoding="utf-8")
     words = ["-D", "TX=$tx", "-D", "TY=$ty", "-D", "TYPE=$type", "-D", "FACTOR=$flag + 0.5", "-D", "FLAG=$flag"]
@@ -220,7 +220,7 @@ def test_push_constants_of_every_shape(tmp_path: Path, compiler: None) -> None:
         "list": [-1, 2],
         "flag": 1,
     }
-    # The same bytes as of pumice run.
+    # The same bytes as from pumice run.
     block = reflect(load_shader(path)[0]).entry_point(None).push_constants
     assert pack_push(block, push, {}, "pushes") == push_bytes(pushes, block, "pushes")
 
@@ -444,7 +444,7 @@ def test_too_noisy_says_so() -> None:
 
 @pytest.fixture
 def untimed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Devices whose queues write no timestamps."""
+    """Makes all devices have queues without timestamps."""
     before: dict[int, tuple[object, int]] = {}
     opened = DevicePool.open_new
 
@@ -561,7 +561,7 @@ def test_a_program_s_dispatches_are_profiled_in_calls_of_their_own(tmp_path: Pat
     assert "total" in summary and heading
     assert re.search(r"classify_dispatch_1\S*\s+20 ", tables) and "hal.fence.await" in tables
     assert heading not in run(*arguments).stdout
-    # In the trace too, each with an arrow from what submitted it.
+    # In the trace too, each with an arrow from its submission.
     events = [packet.track_event for packet in Trace.FromString((tmp_path / "trace").read_bytes()).packet]
     begun = [flow for event in events for flow in event.flow_ids]
     assert len(begun) >= 20 and begun == list(dict.fromkeys(begun))

@@ -1,4 +1,4 @@
-"""``pumice bench --against``: what the other side is, how it is measured, and what is said."""
+"""``pumice bench --against``: the other side, how it is measured, and the output."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def bench(*arguments: object) -> Result:
 
 
 def sides(*arguments: object) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings of the new side and of the old one, of one point each that was measured."""
+    """Returns the settings of the new side and of the old one, of a study of one point that was measured."""
     result = bench(*arguments, *FAST, "--out", "r")
     assert result.exit_code in (0, 3, 4), result.stderr
     with Results.open("r") as results:
@@ -75,13 +75,13 @@ def sides(*arguments: object) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def differing(*arguments: object) -> dict[str, tuple[object, object]]:
-    """The settings in which the sides differ, of the old side first."""
+    """Returns the settings in which the sides differ, the old side's value first."""
     new, old = sides(*arguments)
     return {name: (old[name], new[name]) for name in new if old[name] != new[name]}
 
 
 def wrong(*arguments: object) -> str:
-    """The message of wrong usage, which nothing is printed for."""
+    """Runs a command that is wrong usage and prints nothing; returns its message."""
     result = bench(*arguments, *FAST)
     assert (result.exit_code, result.stdout) == (2, ""), result.stderr
     assert result.stderr.rstrip().endswith("see `pumice bench --help`")
@@ -265,7 +265,7 @@ def test_a_baseline_is_measured_again_without_its_files(kernel: Path) -> None:
         kept = {one.name: one.sha256 for one in results.files}
     new = kept.pop(was.name)
     assert kept == {f"against: {was.name}": was.sha256} and new != was.sha256
-    # Saved with both sides, it stands for the new one.
+    # A baseline saved with both sides stands for the new one.
     if result.exit_code != 4:
         bench(kernel, *words, "--against", "next", "--out", "third")
         with Results.open("third") as results:
@@ -294,7 +294,7 @@ def test_results_of_another_size_are_refused() -> None:
         message = wrong(MUL, *words, "--against", "main")
         assert f"unequal work, as the results in .pumice/baselines/main are of another size: {said}; give " in message
         assert "--size, --binding, --input" in message and "--against 'FILE --size N'" in message
-    # The same in other words, and unequal work by name.
+    # The same size in another form, and unequal work that is named explicitly.
     assert differing(MUL, "--binding", "0=8xf32=1", "--size", 8, "--against", "main").keys() == {"bindings"}
     shutil.rmtree("r")
     assert differing(MUL, "--size", 4, "--against", f"{MUL} --size 8").keys() == {"bindings"}

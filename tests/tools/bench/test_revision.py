@@ -1,4 +1,4 @@
-"""``--against-rev``: a worktree of a revision, which goes on every way out, and after a kill the next time."""
+"""``--against-rev``: the worktree of a revision is removed on every exit, and after a kill at the next run."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def git(folder: Path, *arguments: str) -> str:
 
 @pytest.fixture
 def kernel(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A file with two revisions, in a folder of a repository; all worktrees are gone in the end."""
+    """Creates a file with two revisions, in a folder of a repository; checks at the end that no worktree is left."""
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(temporary))
@@ -127,7 +127,7 @@ def test_what_a_killed_process_left_goes_the_next_time(kernel: Path) -> None:
         assert process.stdout is not None
         root = Path(process.stdout.readline().strip())
         assert root.is_dir()
-        with revision(kernel, "HEAD", None) as mine:  # that of a living process stays
+        with revision(kernel, "HEAD", None) as mine:  # the worktree of a living process stays
             assert root.is_dir() and mine.root != root
         process.send_signal(signal.SIGKILL)
     assert root.is_dir()

@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).resolve().parents[3]
-# Results of a moment, of which the verdict is likely UNCLEAR: that passes.
+# Results of a moment, whose verdict is likely UNCLEAR: that passes.
 QUICK = " --set time_limit=0.05 --set warmup_time=0 --set noise_limit=9"
 
 
@@ -40,7 +40,7 @@ def test_the_workflow_is_one() -> None:
             next(step for step in job["steps"] if step.get("uses", "").startswith(f"actions/cache/{what}@"))
             for what in ("restore", "save")
         )
-        # A commit that is slower fails its job, and belongs to the history; a cache is never written twice.
+        # A slower commit fails its job and belongs to the history; a cache is never written twice.
         assert kept["if"] == "always()" and kept["with"]["key"] == restored["with"]["key"]
         assert "run_attempt" in kept["with"]["key"] and kept["with"]["key"].startswith(restored["with"]["restore-keys"])
 
@@ -106,7 +106,7 @@ def test_the_commands_run(tmp_path: Path) -> None:
         assert "${{" not in bench["run"]
         return run(bench["run"].rstrip() + QUICK, given)
 
-    # The second time the job is run again, and GitHub knows of no commit before.
+    # The second time the job is run again, and GitHub has no previous commit.
     for attempt, before in enumerate((commits[0], "0" * 40)):
         assert "::notice title=pumice::" in measure(before, attempt).stderr
     assert sorted(path.name for path in (repository / "timing").glob("7-*")) == ["7-0", "7-1"]

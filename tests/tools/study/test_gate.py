@@ -1,4 +1,4 @@
-"""The gate of comparisons: outcomes, exit statuses, and what CI reads of them, checked by its own readers."""
+"""The gate of comparisons: outcomes, exit statuses, and the files for CI, parsed as CI parses them."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ def test_a_point_that_fails_on_the_new_side_alone_passes_no_gate(a: str, b: str,
     found = judged(point(SAME), failed, fail_on="slower")
     assert found.status == status
     assert judged(point(SAME), failed, fail_on="never").status == 0
-    # What reads files sees what the exit status says.
+    # Readers of files see the same verdict as the exit status.
     write_junit(found, tmp_path / "x.xml")
     (suite,) = ET.parse(tmp_path / "x.xml").getroot()
     assert suite.get("failures") == str(int(status > 0))
@@ -151,7 +151,7 @@ def test_what_is_slower_is_no_baseline_whatever_fails(
 
 
 def test_a_baseline_replaces_results_whose_run_was_killed(tmp_path: Path) -> None:
-    """Its log stays beside it, and is not of the new file."""
+    """Its log stays beside it, but does not belong to the new file."""
     before, after, kept = made_results(tmp_path / "a", [1000]), made_results(tmp_path / "b", [5000]), tmp_path / "kept"
     with contextlib.closing(sqlite3.connect(before / "results.sqlite")) as connection:
         connection.execute("PRAGMA journal_mode = WAL")
@@ -179,7 +179,7 @@ def test_points_that_were_skipped_on_both_sides_do_not_count() -> None:
 
 @pytest.mark.parametrize("text", ["5", "-0.1", "nan", "x", "100%", ""])
 def test_what_is_no_tolerance(text: str, tmp_path: Path) -> None:
-    """5 is meant as 5 %, and would let everything pass."""
+    """5 would mean 5 % to its author, and let everything pass."""
     folder = made_results(tmp_path / "a", [1000])
     result = study("compare", folder, folder, f"--tolerate={text}")
     assert result.exit_code == 2 and "such as 0.05 or 5%" in result.stderr
@@ -222,7 +222,7 @@ def test_wrong_options_are_told_before_results_are_read(
 
 
 def test_the_summary_is_markdown_whatever_the_names() -> None:
-    """Read by a parser of GitHub's Markdown."""
+    """Parsed by a parser of GitHub's Markdown."""
     text = markdown(judged(*MANY))
     tokens = MarkdownIt("gfm-like", {"linkify": False, "html": False}).parse(text)
     kinds = [one.type for one in tokens]
@@ -231,7 +231,7 @@ def test_the_summary_is_markdown_whatever_the_names() -> None:
     assert inline[0].content.startswith("SLOWER: 1 slower, 2 unclear, 1 passed, 1 skipped")
     assert all(child.type in ("text", "text_special") for one in inline for child in one.children or ())
     cells = ["".join(child.content for child in one.children or ()) for one in inline]
-    # The worst comes first, as the name has it but for what would steer a terminal.
+    # The worst comes first, with its name unchanged except for terminal control characters.
     assert cells[9] == " ".join(HOSTILE.replace("\n", "\\n").replace("\x1b", "\\x1b").split())
     assert cells[10] == "SLOWER"
     assert any("no samples in the second results" in cell for cell in cells)
@@ -283,7 +283,7 @@ _COMMAND = re.compile(r"::(?P<level>error|warning|notice) (?P<properties>[^:]*):
 
 
 def read_command(line: str) -> tuple[str, dict[str, str], str]:
-    """A workflow command as the runner reads it (actions/runner, src/Runner.Common/ActionCommand.cs)."""
+    """Parses a workflow command as the runner does (actions/runner, src/Runner.Common/ActionCommand.cs)."""
     match = _COMMAND.fullmatch(line)
     assert match, line
     properties = dict(one.split("=", 1) for one in match["properties"].split(","))
@@ -308,7 +308,7 @@ def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert found[0][1] == {"title": f"SLOWER: {hostile}"}
     assert found[3][1] == {"file": "kernels/a,b:c.comp", "title": "FASTER: faster"}
     assert found[4][2] == "SLOWER: 1 slower, 2 unclear, 2 passed, 1 skipped"
-    # A study names its files relative to its own folder.
+    # File names in a study are relative to its folder.
     of_study = point(FASTER, "faster", settings={"source": "a,b:c.comp"})
     named = next(workflow_commands(judged(of_study, folder=str(kernel.parent))))
     assert read_command(named)[1]["file"] == "kernels/a,b:c.comp"

@@ -1,4 +1,4 @@
-"""``pumice study history`` over made-up results of commits that git makes."""
+"""``pumice study history`` over simulated results of commits that git creates."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def history(*arguments: object) -> Result:
 
 
 def commits(folder: Path, subjects: Sequence[str]) -> list[dict[str, object]]:
-    """The facts of commits in a new repository, whose clock goes backwards."""
+    """Creates commits in a new repository, whose clock runs backwards; returns their facts."""
     folder.mkdir()
     names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     environment = {**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
@@ -45,12 +45,12 @@ LEVELS = [1.0] * 4 + [1.06] * 4
 
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Eight commits, each measured in turns with the one before; the fifth is 6 % slower."""
+    """Creates results of eight commits, each measured in turns with its predecessor; the fifth is 6 % slower."""
     place = tmp_path_factory.mktemp("history")
     facts = commits(place / "repository", [f"Commit {n}" for n in range(8)])
     for at, level in enumerate(LEVELS):
         before = max(at - 1, 0)
-        # Folders in another order than commits.
+        # Folders are in another order than commits.
         made_version(place / "repository" / "out" / f"{9 - at}", at, level, (f"v{before}", LEVELS[before]), facts[at])
     return place / "repository"
 
@@ -105,7 +105,7 @@ def test_another_baseline_is_said(tmp_path: Path) -> None:
 
 
 def test_pairs_too_few_for_a_change_have_a_level(tmp_path: Path) -> None:
-    """Eight pairs have an interval at 99 %, and none at the level of a change."""
+    """Eight pairs give an interval at 99 %, but none at the confidence of a change."""
     for place, rounds in enumerate((8, 8, 2)):
         made_version(tmp_path / str(place), place, 1.0, (f"v{max(place - 1, 0)}", 1.0), rounds=rounds)
     (point,) = json.loads(history(tmp_path, "--json").stdout)["points"]
@@ -113,7 +113,7 @@ def test_pairs_too_few_for_a_change_have_a_level(tmp_path: Path) -> None:
 
 
 def test_two_results_of_one_commit_are_one_step(tmp_path: Path) -> None:
-    """Their ratios are pooled, and the change of the first entry is from what it was compared with."""
+    """Their ratios are pooled, and the change of the first entry is relative to its own baseline."""
     facts = commits(tmp_path / "repository", ["First", "Second"])
     folder = tmp_path / "repository" / "out"
     for at, (old, version, commit) in enumerate([("v0", "v1", 0), ("v0", "v1", 0), ("v1", "v2", 1)]):

@@ -1,4 +1,4 @@
-"""In which processes sides are measured: as the options say, else as their results were, which is said."""
+"""The processes in which sides are measured: as the options say, else as in earlier results, with a message."""
 
 from __future__ import annotations
 

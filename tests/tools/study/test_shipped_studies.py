@@ -1,4 +1,4 @@
-"""The studies that come with pumice: each says what it answers and how it is read, and each can be measured."""
+"""The studies of pumice: each states its question and how to read it, and each can be measured."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_it_says_what_it_answers_and_how_it_is_read(file: Path) -> None:
     assert len(reading) >= 200 and reading.endswith(".")
     points = expand(study, ("vulkan",))
     assert 2 <= len(points) <= 200
-    # What is compared, and what is fitted, is there.
+    # The compared axis and the fitted lines exist.
     assert study.compare or study.fit or study.axes
 
 
@@ -49,11 +49,11 @@ def test_it_says_what_it_answers_and_how_it_is_read(file: Path) -> None:
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_it_can_be_measured(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = Peaks({"GB/s": 10.0, "GFLOP/s": 10.0}, {})
-    monkeypatch.setattr(runner, "measure_peaks", lambda device: found)  # takes seconds, and is another test's matter
+    monkeypatch.setattr(runner, "measure_peaks", lambda device: found)  # takes seconds, and has a test of its own
     study = load_study(file)
     words = [word for setting in TINY.split() for word in ("--set", setting)]
     for axis in study.axes:
-        # The ends of numbers, all of what is not a number, and no tens of megabytes.
+        # The ends of numeric axes, all values of others, and no tens of megabytes.
         values = [axis.values[0], axis.values[-1]] if axis.is_numeric and axis.name != "local_size" else axis.values
         values = [min(value, 1 << 20) if axis.name == "bytes" else value for value in values]  # type: ignore[type-var]  # numbers
         words += [

@@ -1,4 +1,4 @@
-"""``pumice study``: run and resume, list, show, export, compare, and what each says of bad input."""
+"""``pumice study``: run and resume, list, show, export, compare, and the errors of bad input."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def study(*arguments: object) -> Result:
 
 
 def good(*arguments: object) -> str:
-    """What it printed, having gone well, without escape sequences."""
+    """Runs a command that succeeds; returns its output, which has no escape sequences."""
     result = study(*arguments)
     assert result.exit_code == 0, result.stderr
     assert "\x1b" not in result.output
@@ -67,7 +67,7 @@ def good(*arguments: object) -> str:
 
 
 def failed(status: int, *arguments: object) -> str:
-    """The message of what did not go well."""
+    """Runs a command that fails with ``status``; returns its message."""
     result = study(*arguments)
     assert (result.exit_code, result.stdout) == (status, ""), result.stderr
     assert result.stderr.startswith("error: ") and "internal error" not in result.stderr
@@ -378,7 +378,7 @@ def test_wrong_usage_of_run(words: list[str], message: str, toml: Path, tmp_path
 
 
 def samples_of(folder: Path) -> dict[int, list[tuple[int, int]]]:
-    """Run and start of every sample of each point."""
+    """Returns the run and start of every sample of each point."""
     database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
     found: dict[int, list[tuple[int, int]]] = {}
     for point, run, started in database.execute("SELECT point, run, started_ns FROM samples ORDER BY point, number"):
@@ -439,7 +439,7 @@ class TestRun:
             reasons = {one.point.axes["n"]: (str(one.status), one.reason) for one in results.points}
         assert reasons[4][0] == "done" and reasons[1048576][0] == "failed"
         assert "Specialise a smaller local size" in reasons[1048576][1]
-        # Those that failed are tried again.
+        # Points that failed are tried again.
         again = study("run", toml, "--out", tmp_path / "r")
         assert again.exit_code == 1 and "2 of 4 points are done already; the other 2 are measured" in again.stderr
         exported = json.loads(good("export", tmp_path / "r", "--json", "-"))
@@ -459,7 +459,7 @@ class TestRun:
     def test_devices(self, toml: Path, tmp_path: Path) -> None:
         for uri in ("vulkan://99", "gpu"):
             assert uri in failed(1, "run", toml, "--out", tmp_path / "r", "--device", uri, "--quiet")
-        # The folder is there by then, and good for a device that is.
+        # The folder exists by then, and suits a device that exists.
         words = ("--axis", "n=4", "--axis", "batch=1")
         assert study("run", toml, "--out", tmp_path / "s", "--device", "vulkan://0", *words).exit_code == 0
         both = study("run", toml, "--out", tmp_path / "t", "--device", "vulkan", "--device", "vulkan://0", *words)
@@ -483,7 +483,7 @@ class TestRun:
         )
         os.close(terminal)
         said = b""
-        with contextlib.suppress(OSError):  # how the end of a terminal's output is told
+        with contextlib.suppress(OSError):  # the end of a terminal's output raises it
             while part := os.read(master, 65536):
                 said += part
         os.close(master)
@@ -506,7 +506,7 @@ class TestRun:
             assert results.points[0].count == 4
 
     def test_peaks(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        # Measuring them takes seconds, and is the study package's matter.
+        # Measuring peaks takes seconds, and the study package's tests cover it.
         found = Peaks({"GB/s": 8.5, "GFLOP/s": 30.0}, {"GB/s": {"by": "copying 64 MiB"}})
         monkeypatch.setattr(peaks, "measure_peaks", lambda device: found)
         (shown,) = json.loads(good("peaks", "--json")).values()

@@ -49,7 +49,7 @@ def study(*arguments: object) -> Result:
 
 @pytest.fixture(autouse=True)
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """With two studies, of a kernel and of two of it."""
+    """Creates a folder with two studies, of one kernel and of two."""
     monkeypatch.chdir(tmp_path)
     (tmp_path / "mul.spv").write_bytes(shaders.spirv("mul"))
     (tmp_path / "new.toml").write_text(STUDY, encoding="utf-8")
@@ -58,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def recorded(folder: str) -> list[tuple[object, object]]:
-    """The setting ``record`` of both sides of each pair, the new one first; all of them were measured."""
+    """Returns the setting ``record`` of both sides of each pair, the new one first; checks that all were measured."""
     with Results.open(folder) as results:
         assert all(one.count for one in results.points)
         return [
@@ -112,7 +112,7 @@ def test_ab_has_the_old_side_first_and_takes_all_that_there_is(folder: Path) -> 
     result = study("ab", "before", "new.toml", *words)
     assert result.exit_code == 0, result.stderr
     assert recorded("sizes.ab") == [("once", "each"), ("once", "each")]
-    # Both from what was kept, without a file.
+    # Both sides come from stored results, without a file.
     (folder / "mul.spv").unlink()
     assert study("ab", "before", "sizes.ab", *words, "--out", "again").exit_code == 0
     assert recorded("again") == [("once", "each"), ("once", "each")]
@@ -136,7 +136,7 @@ def test_results_of_other_work_are_refused(folder: Path, setting: str, said: str
         assert (result.exit_code, result.stdout) == (2, ""), result.stderr
         assert f"unequal work, as the results in before are of another size: {said}" in result.stderr
         assert "give the values of axes and settings" in result.stderr and "study's file" in result.stderr
-    # On purpose, by the name of a file.
+    # A file name says so explicitly.
     words = ["--axis", "n=4", "--fail-on", "never", "--out", "r"]
     assert study("run", "new.toml", "--against", "old.toml", *words).exit_code == 0
 
@@ -195,7 +195,7 @@ def test_results_that_keep_no_programs_say_so() -> None:
 def test_sides_are_sampled_as_their_comparison_takes(
     measure: str, own: dict[str, object], statistic: str, most: int
 ) -> None:
-    """A 99th percentile is not known after the samples that a median takes."""
+    """A 99th percentile needs more samples than a median."""
     study = Study("a", (Target("a", "submit", {}),)).with_sampling(**own)
     two = against(study, study, Gate(measure=measure))
     assert two.against is not None

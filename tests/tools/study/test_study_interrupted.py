@@ -1,4 +1,4 @@
-"""``pumice study run``, interrupted: by Ctrl-C, by a kill, by a full disk, and by another one at work in the folder."""
+"""``pumice study run``, interrupted: by Ctrl-C, by a kill, by a full disk, and by another run in the folder."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def toml(tmp_path: Path) -> Path:
 
 
 def samples_of(folder: Path) -> dict[int, list[tuple[int, int]]]:
-    """Run and start of every sample of each point."""
+    """Returns the run and start of every sample of each point."""
     database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
     found: dict[int, list[tuple[int, int]]] = {}
     for point, run, started in database.execute("SELECT point, run, started_ns FROM samples ORDER BY point, number"):
@@ -77,7 +77,7 @@ def begin(toml: Path, folder: Path) -> subprocess.Popen[str]:
 
 
 def reported(process: subprocess.Popen[str], count: int) -> list[str]:
-    """The labels of the first points that are said to be done."""
+    """Returns the labels of the first points that are reported as done."""
     assert process.stderr is not None
     labels = []
     while len(labels) < count:
@@ -89,7 +89,7 @@ def reported(process: subprocess.Popen[str], count: int) -> list[str]:
 
 
 def held(folder: Path, labels: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
-    """Holds that points are done that were said to be, and gives all samples."""
+    """Checks that the reported points are done, and returns all samples."""
     with Results.open(folder) as results:
         states = {one.point.label: one.status for one in results.points}
     assert {states[label] for label in labels} <= {PointStatus.DONE}
@@ -98,7 +98,7 @@ def held(folder: Path, labels: Sequence[str]) -> dict[int, list[tuple[int, int]]
 
 
 def resumed(toml: Path, folder: Path, before: dict[int, list[tuple[int, int]]]) -> None:
-    """Goes on, and holds that nothing was lost and nothing doubled."""
+    """Resumes, and checks that nothing was lost and nothing doubled."""
     result = CliRunner().invoke(main, ["study", "run", str(toml), "--out", str(folder)])
     said = result.stderr
     assert result.exit_code == 0, said
@@ -161,9 +161,9 @@ def test_two_at_a_time_are_refused(toml: Path, tmp_path: Path) -> None:
 
 def test_a_full_disk(toml: Path, tmp_path: Path) -> None:
     folder = tmp_path / "r"
-    # Whatever grows beyond it is refused, as on a full disk; what is there already is larger than nothing.
+    # Growth beyond the limit is refused, as on a full disk; the file is already larger than 0.
     program = f"import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (650000, 650000)); {PROGRAM}"
-    # One point after the other: of points in turns none may be done by then.
+    # One point after the other: with turns, none might be done by then.
     words = ["study", "run", str(toml), "--out", str(folder), "--set", "interleave=1"]
     done = subprocess.run(
         [sys.executable, "-c", program, *words], capture_output=True, text=True, timeout=120, check=False

@@ -1,4 +1,4 @@
-"""``pumice study run --runs``, ``--continue`` and ``--more-time``: runs in processes of their own, killed midway."""
+"""``pumice study run --runs``, ``--continue`` and ``--more-time``: runs in separate processes, killed midway."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ Taken = dict[tuple[int, int], list[tuple[int, int]]]
 
 
 def samples_of(folder: Path) -> Taken:
-    """Run and start of every sample, by repeat and point."""
+    """Returns the run and start of every sample, by repeat and point."""
     database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
     found: Taken = {}
     query = "SELECT repeat, point, run, started_ns FROM samples JOIN runs USING (run) ORDER BY point, number"
@@ -78,7 +78,7 @@ def samples_of(folder: Path) -> Taken:
 
 
 def interrupted(toml: Path, folder: Path, how: signal.Signals) -> tuple[int, str, Taken]:
-    """Ends ``--runs 3`` in the midst of the second run: the exit status, what it said, and the samples kept."""
+    """Ends ``--runs 3`` during the second run; returns the exit status, the output, and the stored samples."""
     words = ["study", "run", str(toml), "--out", str(folder), "--runs", "3"]
     process = subprocess.Popen([sys.executable, "-c", PROGRAM, *words], stderr=subprocess.PIPE, text=True)
     assert process.stderr is not None
@@ -87,7 +87,7 @@ def interrupted(toml: Path, folder: Path, how: signal.Signals) -> tuple[int, str
         line = process.stderr.readline()
         assert line, f"it ended too soon: {said}"
         said += line
-    # The other point of the second run is open: both are sampled in turns.
+    # The other point of the second run is open, as both are sampled in turns.
     (child,) = psutil.Process(process.pid).children()
     process.send_signal(how)
     said += process.communicate(timeout=60)[1]
@@ -97,7 +97,7 @@ def interrupted(toml: Path, folder: Path, how: signal.Signals) -> tuple[int, str
 
 
 def resumed(toml: Path, folder: Path, before: Taken) -> None:
-    """Goes on, and holds that nothing was lost and nothing doubled."""
+    """Resumes, and checks that nothing was lost and nothing doubled."""
     result = run(toml, folder, "--runs", "3")
     assert result.exit_code == 0, result.stderr
     assert re.search(r"[234] of 6 points are done already; the other [234] are measured", result.stderr)
@@ -114,7 +114,7 @@ def resumed(toml: Path, folder: Path, before: Taken) -> None:
             assert one.status is PointStatus.DONE
             assert [status for status, _ in one.repeats] == [PointStatus.DONE] * 3
             assert sorted(set(one.repeat.tolist())) == [1, 2, 3] and one.repeat.size == one.count
-            # Blocks are of one repeat each.
+            # Each block belongs to one repeat.
             assert len(set(zip(one.repeat.tolist(), one.blocks.tolist(), strict=True))) == len(set(one.blocks.tolist()))
 
 
@@ -152,7 +152,7 @@ def test_one_noisy_run_makes_the_folder_noisy_and_is_sampled_on(toml: Path, tmp_
     first = run(toml, folder, "--set", "noise_limit=0")
     assert first.exit_code == 3 and "2 too noisy" in first.stderr and "--continue" in first.stderr
     before = samples_of(folder)
-    # The added run is quiet, the folder is not.
+    # The added run is quiet, but the folder is not.
     added = run(toml, folder, "--runs", "2")
     assert added.exit_code == 3 and "run 2 of 2: mul n=4" in added.stderr
     with Results.open(folder) as results:
@@ -171,7 +171,7 @@ def test_one_noisy_run_makes_the_folder_noisy_and_is_sampled_on(toml: Path, tmp_
         assert results.as_study().sampling.time_limit == 0.1
         limits = [one.environment["sampling"]["time_limit"] for one in results.runs]  # type: ignore[index]
         assert limits == [0.1, 0.1, 0.2]
-    # Other settings are not of the same study.
+    # Other settings are another study.
     refused = run(toml, folder, "--continue", "--set", "block=7")
     assert refused.exit_code == 1 and "sampling.block: 5 is kept, 7 came" in refused.stderr
     assert "time_limit, max_samples, noise_limit, relative_error, resolution, statistic may differ" in refused.stderr

@@ -1,4 +1,4 @@
-"""Whether runs can be compared, by made-up records: how often equal machines are told apart, what is said of others."""
+"""Comparability of simulated runs: how often equal machines count as different, and the reasons for others."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_another_pace_of_the_reference_is_said_with_its_interval(runs: int) -> N
 
 
 def test_the_interval_of_the_reference_holds_what_it_says() -> None:
-    """Of 99 % intervals about one in a hundred misses; with several runs the unit is the run."""
+    """About 1 % of the intervals at 99 % miss the truth; with several runs the unit is the run."""
     for runs, between in ((1, 0.0), (5, 0.05)):
         missed = 0
         for seed in range(200):
@@ -91,7 +91,7 @@ def test_without_a_load_in_common_nothing_is_known() -> None:
 
 
 def test_few_readings_are_said_and_not_taken_for_other_loads() -> None:
-    """A point of few blocks has one reading of each load, the one without arithmetic included."""
+    """A point of few blocks has one reading of each load, including the load without arithmetic."""
 
     def few(seed: int, *loads: str) -> Recorded:
         one = side(seed, count=1, loads=("load 1", *loads))
@@ -120,7 +120,7 @@ def test_another_state_of_the_host_is_said_where_it_matters(figures: dict[str, f
     other = replace(QUIET, **figures)
     assert said in why_not_comparable(side(1), side(2, state=other))
     assert said in why_not_comparable(side(1, measure="execute"), side(2, state=other, measure="execute"))
-    # Execution on a device of its own takes no processor.
+    # Execution on a separate device takes no processor time.
     on_device = {"measure": "execute", "software": False}
     assert not why_not_comparable(side(1, **on_device), side(2, state=other, **on_device))  # type: ignore[arg-type]
 
@@ -131,7 +131,7 @@ def test_wake_ups_matter_to_short_points_that_wait() -> None:
     assert "wake-ups took 2" in text and "this point's time is 40 µs" in text
     assert not why_not_comparable(side(1, headline=1e8), side(2, state=late, headline=1e8))
     assert not why_not_comparable(side(1, headline=4e4, measure="execute"), side(2, state=late, measure="execute"))
-    # Modes of which a tenth is late show in the ninth decile alone.
+    # If a tenth of the samples are in a late mode, only the ninth decile shows it.
     seldom = replace(QUIET, wake_p90_ns=250e3)
     text = why_not_comparable(side(1, headline=40e3), side(2, state=seldom, headline=40e3))
     assert "one of ten wake-ups took over 250 µs in the second runs, 12 µs in the first" in text
@@ -139,7 +139,7 @@ def test_wake_ups_matter_to_short_points_that_wait() -> None:
 
 @pytest.mark.parametrize("what", ["host", "device", "driver"])
 def test_of_another_machine_only_what_others_took_counts(what: str) -> None:
-    """The reference runs on what differs, and the point's own threads wait for it."""
+    """The machines differ in speed, so neither the reference nor the waiting of the point's own threads counts."""
     quiet, busy, waiting = (replace(QUIET, **figures) for figures in ({}, {"others": 0.5}, {"run_delay": 0.5}))
     for state, said in ((quiet, ""), (busy, "50% of the processor went to other processes"), (waiting, "")):
         other = replace(side(2, speed=3.0, state=state), **{what: "B"})
@@ -156,7 +156,7 @@ def test_what_earlier_versions_did_not_record_is_not_held_against_them() -> None
 
 def test_only_what_was_recorded_while_a_point_was_sampled_counts(tmp_path: Path) -> None:
     def fill(store: Store, points: tuple[Point, ...]) -> None:
-        """Point 0 in the first second, the others in the tenth, when the machine is another."""
+        """Samples point 0 in the first second and the others in the tenth, when the machine's speed has changed."""
         for point in points:
             began = 0 if point.index == 0 else 10_000_000_000
             samples = [one._replace(started=began + place * 10**7) for place, one in enumerate(taken(point))]
@@ -170,7 +170,7 @@ def test_only_what_was_recorded_while_a_point_was_sampled_counts(tmp_path: Path)
                 store.add_reference(
                     "lavapipe", started_ns=when, duration_ns=taking, kind=kind, point=of, load=f"{kind} {of}"
                 )
-            store.add_reference("lavapipe", started_ns=when, duration_ns=7.0)  # as version 1 has it
+            store.add_reference("lavapipe", started_ns=when, duration_ns=7.0)  # as in tables of version 1
 
     with made(tmp_path, STUDY, fill) as results:
         early, late = (recorded(results, results.points[place]) for place in (0, 1))

@@ -1,4 +1,4 @@
-"""Two points compared: of one study, or of separate runs; what is left out, and when there is no verdict."""
+"""Two points compared, of one study or of separate runs: which samples are left out, and when there is no verdict."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def points(folder: Path) -> Comparison:
 def test_points_whose_blocks_took_turns_are_compared_by_pairs(tmp_path: Path) -> None:
     found = points(made_runs(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 10_500.0}, speeds=[1.0]))
     assert (found.verdict, found.how) == (Verdict.SLOWER, "paired") and "40 pairs in 8 rounds" in found.explanation
-    # The machine's speed is that of both blocks of a pair, whatever the references say.
+    # Both blocks of a pair have the machine's speed in common, whatever the references measure.
     slowing = made_runs(tmp_path / "b", {("d", 1): 10_000.0, ("d", 2): 10_000.0}, speeds=[1.0, 1.3, 2.0, 1.1, 0.9])
     assert points(slowing).verdict is Verdict.SAME
 
 
 def test_a_point_that_ended_earlier_is_compared_by_the_turns_that_it_took(tmp_path: Path) -> None:
-    """The other one goes on alone on a slower machine; their references have no load in common."""
+    """The other point continues alone on a slower machine; their references have no load in common."""
     placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
     random = np.random.default_rng(4)
     with Store.create(tmp_path / "a", STUDY, placed) as opened:
@@ -65,7 +65,7 @@ def test_a_point_that_ended_earlier_is_compared_by_the_turns_that_it_took(tmp_pa
 
 @pytest.mark.parametrize(("elsewhere", "how"), [("here", "paired"), ("there", "runs")])
 def test_points_of_two_hosts_are_no_neighbours(tmp_path: Path, elsewhere: str, how: str) -> None:
-    """Their clocks differ, so that blocks which seem to take turns did not."""
+    """Their clocks differ, so that apparent turns are none."""
     folder = tmp_path / "a"
     placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
     with Store.create(folder, STUDY, placed) as opened:
@@ -152,7 +152,7 @@ def test_a_state_that_hides_a_slow_down_is_not_the_same(tmp_path: Path) -> None:
     a, b = made_runs(tmp_path / "a", POINT, speeds=[1.05]), made_runs(tmp_path / "b", {("d", 1): 10_500.0})
     found = only(compared(a, b))
     assert found.ratio == pytest.approx(1, abs=0.01) and found.verdict is Verdict.UNCLEAR
-    # Of 2 % the reference leaves open what is three times as much; single ones may hide what instances differ by.
+    # The reference's 2 % leave three times as much open; single instances may hide their differences.
     c = made_runs(tmp_path / "c", {("d", 1): 10_500.0}, references=[1.02] * 5, speeds=MANY)
     open_ = only(compared(made_runs(tmp_path / "d", POINT, speeds=MANY), c))
     assert open_.verdict is Verdict.UNCLEAR and "allowed for the machine's states" in open_.notes[0]
@@ -189,7 +189,7 @@ def test_a_noisy_run_has_no_verdict(tmp_path: Path) -> None:
     a, b = made_runs(tmp_path / "a", POINT), made_runs(tmp_path / "b", {("d", 1): 20_000.0}, status="noisy")
     found = only(compared(a, b))
     assert found.verdict is Verdict.UNCLEAR and "the second one was too noisy: as it was made" in found.explanation
-    # Several are, as the unit of the interval is the run.
+    # With several runs, the unit of the interval is the run.
     many = [
         made_runs(tmp_path / name, {("d", 1): 1e4 * by}, speeds=[1, 1, 1], status="noisy")
         for name, by in (("c", 1), ("d", 2))
@@ -206,14 +206,14 @@ SPEEDS = (0.98, 1.0, 1.02, 1.01, 0.99)
 
 @pytest.fixture
 def spread(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As if runs had been spread over an hour."""
+    """Makes runs appear to be spread over an hour."""
     monkeypatch.setattr(point_comparison, "_SPREAD_MINUTES", 0)
 
 
 @pytest.mark.usefixtures("spread")
 def test_results_of_another_device_have_a_verdict_if_that_is_asked(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS, device="A")
-    # The reference runs on what differs, and tells nothing.
+    # The reference ran on different devices, so it does not count.
     b = made_runs(tmp_path / "b", {("d", 1): 13_000.0}, speeds=SPEEDS[::-1], device="B", references=[9.0] * 5)
     unasked = only(compared(a, b))
     assert unasked.verdict is Verdict.UNCLEAR and np.isnan(unasked.interval).all()
@@ -293,7 +293,7 @@ def test_points_of_two_devices_are_compared_by_their_runs(tmp_path: Path) -> Non
 
 
 def test_resumptions_are_one_run(tmp_path: Path) -> None:
-    """Five resumptions of one run leave as much open as one run: an instance each."""
+    """Five resumptions of one run leave as much open as one run, which has one instance."""
     folder = made_runs(tmp_path / "once", POINT, speeds=MANY)
     point = Point(0, "mul", "d", {"n": 1}, measure="total")
     with Store.create(tmp_path / "resumed", STUDY, [point]) as opened:

@@ -1,6 +1,4 @@
-"""Two results side by side, and the two sides of one: which points are the same, and what is said of those that are
-not.
-"""
+"""Comparison of two results, or of the two sides of one: which points correspond, and the messages about the others."""
 
 from __future__ import annotations
 
@@ -139,7 +137,7 @@ def test_of_results_with_sides_the_new_one_counts(tmp_path: Path) -> None:
     found = compared(a, b)
     assert [one.b.point.is_against for one in found.points] == [False, False]
     assert found.points[0].comparison is not None and found.points[0].comparison.verdict is Verdict.SLOWER
-    # Results compared with themselves are compared by their sides.
+    # Results compared with themselves: the comparison is between their sides.
     assert only(compared(b, b)).how == "paired"
 
 
@@ -189,7 +187,7 @@ def test_commits_are_said_where_both_are_known(old: str, new: str, said: list[st
     ],
 )
 def test_a_place_in_another_tree_is_no_difference(old: object, new: object, said: str | None, tmp_path: Path) -> None:
-    """A revision's names are relative to its worktree, those of the working tree absolute."""
+    """A revision's file names are relative to its worktree, those of the working tree are absolute."""
     both = [
         {"version": 1, "name": "mul", "targets": [{"name": "mul", "kind": "kernel", "where": where}]}
         for where in (old, new)

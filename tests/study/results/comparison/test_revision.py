@@ -1,4 +1,4 @@
-"""The commit of a folder and the order of commits, in repositories that git itself makes."""
+"""The commit of a folder and the order of commits, in repositories that git creates."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_a_revision(repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp
     repository.git("checkout", "--quiet", "--detach")
     changed = read_revision(file.parent)
     assert changed is not None and (changed.dirty, changed.branch, changed.name) == (True, "", f"{commit[:9]}+")
-    # Within a hook of another repository.
+    # As within a hook of another repository.
     other = Repository(tmp_path / "other")
     monkeypatch.setenv("GIT_DIR", str(other.folder / ".git"))
     assert read_revision(file.parent) == changed
@@ -81,7 +81,7 @@ def test_what_is_no_revision(facts: object) -> None:
 
 
 def test_the_order_of_commits(repository: Repository, tmp_path: Path) -> None:
-    """Parents come first, whatever their clocks say."""
+    """Parents come first, whatever the commits' dates are."""
     repository.commit("root")
     first = repository.commit("first", "2026-03-01T00:00:00Z")
     second = repository.commit("second", "2026-01-01T00:00:00Z")
@@ -106,7 +106,7 @@ def test_both_sides_of_a_study(repository: Repository, tmp_path: Path) -> None:
     assert set(facts) == {"against_revision"}
     found = revision_of(facts["against_revision"])
     assert found is not None and found.commit == commit
-    # Programs that results kept are of the commit that these recorded, wherever they are now.
+    # Kept programs belong to the commit that the results recorded, wherever the files are now.
     old = study(tmp_path / "old")
     with Store.create(tmp_path / "r", study_as_dict(old), expand(old, ["d"])) as store:
         for subject in ("before", "last"):

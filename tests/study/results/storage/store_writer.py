@@ -1,9 +1,9 @@
-"""A writer to be killed: adds blocks of samples for ever, and says after each what was committed.
+"""A writer to be killed: adds blocks of samples endlessly, and prints after each what was committed.
 
     python store_writer.py FOLDER
 
-Each line of its output is ``point first_number count tag``: what it adds has ``started`` of ``tag``, ``tag + 1``, … so
-that each sample can be told from all others that were ever tried.
+Each line of output is ``point first_number count tag``: the added samples have ``started`` of ``tag``, ``tag + 1``, …
+so that each sample differs from all others that were ever tried.
 """
 
 from __future__ import annotations

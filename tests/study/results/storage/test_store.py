@@ -1,4 +1,4 @@
-"""The store: append-only, one writer, nothing reported is lost by a kill, and clear errors for all else."""
+"""The store: append-only, one writer, reported samples survive kills, and clear errors for everything else."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_samples_come_back_as_they_were_added(tmp_path: Path, store: Store) -> N
     with Results.open(tmp_path) as results:
         kept_full, kept_bare = results.points[1].samples()
         assert kept_full == full
-        assert repr(kept_bare) == repr(bare)  # with its NaNs
+        assert repr(kept_bare) == repr(bare)  # compares NaN
         assert results.points[1].flags.tolist() == [3, 0]
 
 
@@ -138,7 +138,7 @@ def test_a_file_is_kept_once_and_a_changed_one_is_refused(tmp_path: Path, store:
     assert compressed.content == b"\0" * 1000
     ((stored,),) = query(tmp_path, "SELECT content FROM files WHERE name = 'zeros.npy'")
     assert zlib.decompress(stored) == b"\0" * 1000 and len(stored) < 100
-    assert weights.sha256 == "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53"  # of sha256sum
+    assert weights.sha256 == "541b3e9daa09b20bf85fa273e5cbd3e80185aa4ec298e765db87742b70138a53"  # from sha256sum
 
 
 def test_states_and_references_come_back_as_they_were_added(tmp_path: Path, store: Store) -> None:
@@ -218,7 +218,7 @@ def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: P
         ) as process:
             assert process.stdout is not None and process.stderr is not None
             lines = []
-            if kill % 4:  # once in a while in the middle of making or opening the file
+            if kill % 4:  # sometimes while the file is being created or opened
                 lines.append(process.stdout.readline())
                 time.sleep(chance.uniform(0, 0.05))
             else:
@@ -226,7 +226,7 @@ def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: P
             process.send_signal(signal.SIGKILL)
             lines += process.stdout.readlines()
             assert process.stderr.read() == ""
-        # A line that was cut off by the kill was not reported.
+        # A line that the kill cut off was not reported.
         whole = [line.split() for line in lines if line.endswith("\n")]
         reported += [(int(point), int(first), int(count), int(tag)) for point, first, count, tag in whole]
     assert len(reported) > 10
@@ -242,7 +242,7 @@ def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: P
                     mine = [rows[first + place] for place in range(count)]
                     assert [row[place_of_start] for row in mine] == [tag + place for place in range(count)]
         assert all(run.ended is None for run in results.runs)
-        # Blocks of a transaction are whole or not there: what was not reported is the last of each run at most.
+        # Transactions are whole or absent: only the last one of each run may be unreported.
         kept = sum(len(result.read_rows()) for result in results.points)
         assert 0 <= kept - sum(count for _, _, count, _ in reported) <= 40 * len(results.runs)
     with Store.open(folder) as store:
@@ -271,7 +271,7 @@ def test_a_reader_reads_while_it_is_written(tmp_path: Path, store: Store) -> Non
     assert all(count % 7 == 0 for count in seen)
     with Results.open(tmp_path) as results:
         assert results.points[0].count == 420
-        store.close()  # while it is read: the log stays, and nothing is lost
+        store.close()  # while a reader is open: the log stays, and nothing is lost
         assert results.points[1].count == 0
     with Results.open(tmp_path) as results:
         assert results.points[0].count == 420
@@ -286,7 +286,7 @@ def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path, stor
         Store.open(tmp_path)
     with pytest.raises(FailedPreconditionError, match="another run is writing"):
         Store.create(tmp_path, STUDY, POINTS)
-    store.add_samples(0, 0, "sample", samples(1))  # the lock outlives those who tried
+    store.add_samples(0, 0, "sample", samples(1))  # the refused writers did not end the lock
     store.close()
     Store.open(tmp_path).close()
 
@@ -476,7 +476,7 @@ def test_a_store_goes_on_when_there_is_room_again(tmp_path: Path, store: Store) 
 
 @contextlib.contextmanager
 def as_nobody() -> Iterator[None]:
-    """Root may write everywhere; a user who is not the owner may not."""
+    """Runs the block as a user who is not the owner; root may write everywhere."""
     os.seteuid(65534)
     try:
         yield
@@ -486,7 +486,7 @@ def as_nobody() -> Iterator[None]:
 
 @pytest.fixture
 def open_folder() -> Iterator[Path]:
-    """A folder that everybody may read, unlike pytest's."""
+    """Returns a folder that everybody may read, unlike pytest's."""
     folder = Path(tempfile.mkdtemp())
     folder.chmod(0o755)
     yield folder
@@ -566,7 +566,7 @@ def test_a_newer_version(tmp_path: Path, store: Store) -> None:
 
 
 def version_1(folder: Path) -> Path:
-    """A file that a version of pumice with tables of version 1 wrote; ``dump`` tells its content."""
+    """Creates a file as pumice with tables of version 1 wrote it; ``dump`` returns its content."""
     with contextlib.closing(sqlite3.connect(folder / RESULTS_FILE)) as connection:
         connection.executescript(WRITER.with_name("version_1.sql").read_text(encoding="utf-8"))
     return folder / RESULTS_FILE
@@ -601,7 +601,7 @@ def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: St
         upgraded.begin_run({}, repeat=2)
         upgraded.add_samples(0, 2, "sample", samples(2))
         upgraded.add_file(KEPT)
-        # One that was opened before goes on.
+        # A reader that was opened before continues.
         assert reader.points[0].count == 5 and [run.repeat for run in reader.runs] == [1, 2]
     reader.close()
     with Results.open(old) as results:
@@ -634,7 +634,7 @@ def test_a_file_of_this_version_from_before_its_latest_table(tmp_path: Path, sto
 
 @pytest.mark.parametrize(("measure", "column"), [("total", "call"), ("submit", "submit")])
 def test_the_call_of_a_module_has_a_segment_of_its_own(tmp_path: Path, measure: str, column: str) -> None:
-    """Version 1 has it as ``submit``; a headline keeps its name."""
+    """In version 1 it is ``submit``; the name of a headline stays."""
     path = version_1(tmp_path)
     with contextlib.closing(sqlite3.connect(path)) as connection:
         for table in ("study", "points", "samples"):
