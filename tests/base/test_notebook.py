@@ -77,11 +77,11 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         frame = frame[~frame["is_baseline"]]
         shown = pandas.DataFrame(rows, columns=head)
         (best,) = a.best()
-        points = [one for one in a.points if not one.point.is_baseline]
+        points = [point for point in a.points if not point.point.is_baseline]
         assert shown["point"].tolist() == [
-            f"{one.point.label} ★" if one.point is best.point.point else one.point.label for one in points
+            f"{point.point.label} ★" if point.point is best.point.point else point.point.label for point in points
         ]
-        intervals = [summarize(one.values(), blocks=one.blocks).median_interval for one in points]
+        intervals = [summarize(point.values(), blocks=point.blocks).median_interval for point in points]
         ends = [[float(end) for end in text.strip("[]").split(", ")] for text in shown["interval"]]
         np.testing.assert_allclose(ends, np.array(intervals) / 1e3, rtol=6e-4)
         for column, expected in (("median, µs", frame["median_ns"] / 1e3), ("GB/s", frame["GB/s"])):
@@ -89,8 +89,8 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         assert repr(a).startswith("<Results of 'depth'")
         found = compare_results(a, b)
         head, *rows = read(found._repr_html_())
-        known = [one.comparison for one in found.points if one.comparison]
-        assert [row[1::4] for row in rows] == [[str(one.verdict), "; ".join(one.remarks)] for one in known]
+        known = [compared.comparison for compared in found.points if compared.comparison]
+        assert [row[1::4] for row in rows] == [[str(point.verdict), "; ".join(point.remarks)] for point in known]
 
 
 def test_summaries_and_comparisons_of_samples() -> None:
@@ -119,9 +119,9 @@ def test_results_and_comparisons_have_a_plot_of_each_line_over_their_axis(tmp_pa
 
     with made(tmp_path / "a", STUDY) as a, made(tmp_path / "b", STUDY, slower) as b:
         found = compare_results(a, b)
-        medians = {one.point.label: np.median(one.values()) / 1e3 for one in a.points}
+        medians = {point.point.label: np.median(point.values()) / 1e3 for point in a.points}
         pages = a._repr_html_(), found._repr_html_()
-    ratios = {one.b.point.label: one.comparison.ratio for one in found.points if one.comparison}
+    ratios = {compared.b.point.label: compared.comparison.ratio for compared in found.points if compared.comparison}
     for page, values, title in zip(
         pages, (medians, ratios), ("median of execute, \u00b5s", "ratio, second over first"), strict=True
     ):

@@ -243,8 +243,8 @@ def moved(before: NDArray[np.float64], after: NDArray[np.float64], least_ns: flo
     undefined.
     """
     base = SLEEP_MS * 1e6
-    found: Comparison = compare(before + base, after + base, confidence=0.99)
-    low, high = found.interval
+    comparison: Comparison = compare(before + base, after + base, confidence=0.99)
+    low, high = comparison.interval
     return low > 1 + least_ns / base or high < 1 - least_ns / base
 
 

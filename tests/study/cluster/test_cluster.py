@@ -167,7 +167,7 @@ class Told:
     repeats: list[int] = field(default_factory=list)
 
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
-        assert {one.repeat for one in passes} <= set(range(1, repeats + 1))
+        assert {pass_.repeat for pass_ in passes} <= set(range(1, repeats + 1))
 
     def begun(self, one: Pass) -> None:
         self.repeats.append(one.repeat)
@@ -230,7 +230,7 @@ def test_a_lost_worker_s_points_are_measured_again_and_never_twice(
     assert measured and not any(killed[0] in note for note in measured)
     with Results.open(tmp_path) as results:
         assert len(results.devices) == 1 and results.devices[0].device == "lavapipe"
-        assert [one.outcome for one in results.runs] == ["complete"]
+        assert [run.outcome for run in results.runs] == ["complete"]
         there = results.runs[0].environment["cluster"]
         assert isinstance(there, dict) and sorted(there["workers"]) == workers
 
@@ -267,16 +267,16 @@ def test_runs_of_pairs_survive_the_loss_of_the_busy_worker(
     assert not run.failed
     assert any(killed[0] in note and "measured again" in note for note in notes_of(tmp_path))
     with Results.open(tmp_path) as results:
-        assert [(one.repeat, one.outcome) for one in results.runs] == [(1, "complete"), (2, "complete")]
+        assert [(run.repeat, run.outcome) for run in results.runs] == [(1, "complete"), (2, "complete")]
         for new in results.points[:2]:
             old = new.against
             assert old is not None and old.point.is_against
-            for one in (new, old):
-                assert all(status in (PointStatus.DONE, PointStatus.NOISY) for status, _ in one.repeats)
-                assert sorted(set(one.repeat.tolist())) == [1, 2]
+            for side in (new, old):
+                assert all(status in (PointStatus.DONE, PointStatus.NOISY) for status, _ in side.repeats)
+                assert sorted(set(side.repeat.tolist())) == [1, 2]
             # One attempt for each repeat, and both sides in the same turns.
             for repeat in (1, 2):
-                turns = [sorted(set(one.integers("block")[one.repeat == repeat].tolist())) for one in (new, old)]
+                turns = [sorted(set(side.integers("block")[side.repeat == repeat].tolist())) for side in (new, old)]
                 assert turns[0] == turns[1] and len(turns[0]) >= 2
                 assert np.count_nonzero(new.repeat == repeat) <= SAMPLES
 
@@ -369,7 +369,7 @@ def test_an_interrupted_study_goes_on_on_the_cluster_and_here(
     with Results.open(tmp_path) as results:
         done = [result.point.index for result in results.points if result.status.is_final]
         assert 0 < len(done) < 12
-        assert [one.outcome for one in results.runs] == ["interrupted"]
+        assert [run.outcome for run in results.runs] == ["interrupted"]
 
     # Again, with the workers killed before they finish.
     def kill_all() -> None:

@@ -240,7 +240,7 @@ def test_machines_measure_one_chunk_at_a_time(store: Store, tmp_path: Path) -> N
     at_once: list[int] = []
 
     def measure(client: FakeClient, task: Task, chunk: Chunk) -> object:
-        at_once.append(sum(not one.is_done for one in client.chunks))
+        at_once.append(sum(not chunk.is_done for chunk in client.chunks))
         return measured(chunk)
 
     client = FakeClient({"a": facts("one"), "b": facts("one")}, measure)
@@ -260,7 +260,7 @@ def test_several_machines_are_noted(store: Store, tmp_path: Path) -> None:
     assert text.count("measured on several machines") == 1
     assert "on lavapipe: measured by worker b on host-two" in text
     with Results.open(tmp_path) as results:
-        by = {one.point: one.text for one in results.notes if one.kind == "host"}
+        by = {note.point: note.text for note in results.notes if note.kind == "host"}
     assert set(by) == set(range(4)) and set(by.values()) == {"host-one", "host-two"}
 
 
@@ -289,10 +289,10 @@ def test_the_points_of_a_pair_are_in_one_chunk() -> None:
     for slots, most in ((1, 16), (3, 4), (50, 1)):
         chunks = ChunkQueue(seed=1)
         chunks.add_points("gpu", [*pairs, Point(20, "mul", "gpu")], {}, slots=slots, most=most)
-        found = list(chunks.drain("gpu"))
-        for chunk in found:
+        chunks_left = list(chunks.drain("gpu"))
+        for chunk in chunks_left:
             chunks.retry(replace(chunk, attempt=MAX_ATTEMPTS - 1))
-        for each in (found, list(chunks.drain("gpu"))):
+        for each in (chunks_left, list(chunks.drain("gpu"))):
             assert sorted(point.index for chunk in each for point in chunk.points) == list(range(21))
             for chunk in each:
                 indices = {point.index for point in chunk.points}
@@ -302,8 +302,8 @@ def test_the_points_of_a_pair_are_in_one_chunk() -> None:
 
 def test_devices_are_found_as_each_worker_s_driver_would() -> None:
     there = {"a": facts("one"), "b": facts("two", "intel_xe_tgl"), "c": WorkerFacts("h", "m", (), "no driver", {})}
-    found = match_devices(["lavapipe", "vulkan://intel"], there)
-    assert {uri: list(having) for uri, having in found.items()} == {"lavapipe": ["a"], "vulkan://intel": ["b"]}
+    devices = match_devices(["lavapipe", "vulkan://intel"], there)
+    assert {uri: list(having) for uri, having in devices.items()} == {"lavapipe": ["a"], "vulkan://intel": ["b"]}
     assert len(distinct_devices(there)) == 2
     with pytest.raises(InvalidArgumentError, match="not the same on all workers"):
         match_devices(["vulkan"], there)

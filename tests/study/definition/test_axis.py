@@ -70,7 +70,7 @@ def test_what_is_no_axis_is_refused(name: str, values: tuple[object, ...], messa
 def test_files_give_lists_and_tables(value: object, values: tuple[object, ...]) -> None:
     axis = read_axis("n", value)
     assert axis.values == values
-    assert [type(each) for each in axis.values] == [type(each) for each in values]
+    assert [type(value) for value in axis.values] == [type(value) for value in values]
 
 
 @pytest.mark.parametrize(
@@ -220,13 +220,13 @@ def test_a_study_of_names_that_change_together() -> None:
     """
     study = parse_study(text)
     points = expand(study, ("vulkan",))
-    assert [dict(one.axes) for one in points] == [
+    assert [dict(point.axes) for point in points] == [
         {"n": n, "tx": tx, "ty": ty} for n in (1, 2) for tx, ty in ((8, 8), (16, 4))
     ]
-    assert [one.settings["groups"] for one in points] == [[n, ty] for n in (1, 2) for ty in (8, 4)]
+    assert [point.settings["groups"] for point in points] == [[n, ty] for n in (1, 2) for ty in (8, 4)]
     assert study_from_dict(json.loads(json.dumps(study_as_dict(study)))) == dataclasses.replace(study, text=None)
     other = study.with_axes(parse_axis("tx,ty=16:2,4:16"))
-    assert [dict(one.axes) for one in expand(other, ("vulkan",))][:2] == [
+    assert [dict(point.axes) for point in expand(other, ("vulkan",))][:2] == [
         {"n": 1, "tx": 16, "ty": 2},
         {"n": 1, "tx": 4, "ty": 16},
     ]

@@ -360,8 +360,8 @@ def test_the_reference_page_has_every_setting() -> None:
         rows = re.findall(r"^\| `(\w+)` \|", described[kind.name].partition("## Sampling")[0], re.MULTILINE)
         assert tuple(rows) == kind.names
     text = PAGE.read_text(encoding="utf-8")
-    for each in dataclasses.fields(Sampling):
-        assert f"| `{each.name}` |" in text and each.metadata["doc"] in text
+    for setting in dataclasses.fields(Sampling):
+        assert f"| `{setting.name}` |" in text and setting.metadata["doc"] in text
 
 
 def test_the_reference_pages_example_is_a_study() -> None:

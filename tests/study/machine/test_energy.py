@@ -39,7 +39,7 @@ def only(profile: DeviceProfile) -> tuple[Driver, int]:
 
 def test_packages_are_read_and_their_parts_are_not(profile: DeviceProfile) -> None:
     meters, lacking = energy_meters(profile)
-    assert [(one.name, one.read(), one.wraps) for one in meters] == [
+    assert [(meter.name, meter.read(), meter.wraps) for meter in meters] == [
         ("package-0 (RAPL)", 4.0, 5.0),
         ("package-1 (RAPL)", 4.0, 5.0),
     ]
@@ -71,7 +71,7 @@ def test_a_counter_for_root_alone_is_told_with_what_to_do(
     observer.check(*only(nvidia))
     observer.check(*only(nvidia))
     assert len(observer.notes) == 1 and "root alone" in observer.notes[0]
-    assert [(one.name, one.read()) for one in energy_meters(nvidia)[0]] == [("device (NVML)", 2.5)]
+    assert [(meter.name, meter.read()) for meter in energy_meters(nvidia)[0]] == [("device (NVML)", 2.5)]
 
 
 def test_a_machine_without_counters_is_told(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -97,15 +97,15 @@ def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monk
     monkeypatch.setattr(energy, "energy_meters", lambda profile: (meters, []))
     observer = EnergyObserver()
     observer.check(*only(profile))
-    found = observer.observe(cast(Workload, workload))
-    assert [(one.subject, one.name, one.unit) for one in found] == [
+    observations = observer.observe(cast(Workload, workload))
+    assert [(one.subject, one.name, one.unit) for one in observations] == [
         ("one", "energy of a sample", "J"),
         ("one", "energy of a dispatch", "J"),
         ("one", "mean power", "W"),
     ]
-    assert [one.value for one in found] == pytest.approx([0.1, 0.05, 100])
-    assert found[0].details["samples"] == 1000 and found[0].details["step_joules"] == pytest.approx(1.0)
-    assert "± 0.001 J" in str(found[0].details["description"])
+    assert [one.value for one in observations] == pytest.approx([0.1, 0.05, 100])
+    assert observations[0].details["samples"] == 1000 and observations[0].details["step_joules"] == pytest.approx(1.0)
+    assert "± 0.001 J" in str(observations[0].details["description"])
     # A counter that stands still measures nothing.
     monkeypatch.setattr(energy, "energy_meters", lambda profile: ([Meter("none", itertools.repeat(3.0).__next__)], []))
     observer.check(*only(profile))

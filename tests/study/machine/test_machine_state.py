@@ -39,8 +39,8 @@ def test_what_is_not_told_is_absent(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     monkeypatch.setattr(thread_delays, "_PROC", tmp_path / "none")
     with MachineState() as state:
         time.sleep(0.12)
-        found = state.read()
-    assert found["pressure"] is None and found["run_delay"] is None and found["others"] is not None
+        reading = state.read()
+    assert reading["pressure"] is None and reading["run_delay"] is None and reading["others"] is not None
 
 
 @LINUX
@@ -101,13 +101,13 @@ def test_the_time_of_other_processes_is_that_which_they_have_used() -> None:
         try:
             time.sleep(0.8)
             used = sum(psutil.Process(child.pid).cpu_times()[:2])
-            found = state.read()
+            reading = state.read()
         finally:
             child.kill()
             child.wait()
     # The counter's unit is 10 ms; the machine's other processes add to it.
-    share = (used - 0.05) / ((found["span_ns"] or 0) / 1e9 * psutil.cpu_count())
-    assert (found["others"] or 0) >= share
+    share = (used - 0.05) / ((reading["span_ns"] or 0) / 1e9 * psutil.cpu_count())
+    assert (reading["others"] or 0) >= share
 
 
 @LINUX

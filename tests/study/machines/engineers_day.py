@@ -102,13 +102,13 @@ def day(folder: Path, *, times: int, ways: Sequence[str], device: str, seconds: 
                 old = ("study", "run", files[1.0], "--device", device)
                 new = ("study", "run", files[ratio], "--device", device)
                 if way == "interleaved":
-                    found = _pumice(*new, "--against", files[1.0], "--out", out, "--json")
+                    data = _pumice(*new, "--against", files[1.0], "--out", out, "--json")
                 else:
                     repeated = ("--runs", str(RUNS)) if way == "runs" else ()
                     _pumice(*old, *repeated, "--out", out / "old")
                     _pumice(*new, *repeated, "--out", out / "new")
-                    found = _pumice("study", "compare", out / "old", out / "new", "--json")
-                for kernel, verdict, explanation in _verdicts(json.loads(found)):
+                    data = _pumice("study", "compare", out / "old", out / "new", "--json")
+                for kernel, verdict, explanation in _verdicts(json.loads(data)):
                     yield Judged(kernel, way, ratio, verdict, explanation)
 
 
@@ -122,16 +122,16 @@ def _pumice(*arguments: str | Path) -> str:
     return done.stdout
 
 
-def _verdicts(found: dict) -> Iterator[tuple[str, str, str]]:
-    for point in found["points"]:
+def _verdicts(data: dict) -> Iterator[tuple[str, str, str]]:
+    for point in data["points"]:
         yield point["target"], point["verdict"] or "UNCLEAR", point["explanation"] or point["why_not"]
 
 
 def table(judged: Sequence[Judged]) -> str:
     """Returns the counts of right, UNCLEAR and wrong verdicts as a Markdown table."""
     rows = ["| way | kernel | new version | right | UNCLEAR | wrong |", "| -- | -- | -- | --: | --: | --: |"]
-    cells = Counter((each.way, each.kernel, each.ratio, each.outcome) for each in judged)
-    for way, kernel, ratio in dict.fromkeys((each.way, each.kernel, each.ratio) for each in judged):
+    cells = Counter((judgement.way, judgement.kernel, judgement.ratio, judgement.outcome) for judgement in judged)
+    for way, kernel, ratio in dict.fromkeys((judgement.way, judgement.kernel, judgement.ratio) for judgement in judged):
         counts = " | ".join(str(cells[way, kernel, ratio, what]) for what in ("right", "UNCLEAR", "wrong"))
         rows.append(f"| {way} | {kernel} | {'equal' if ratio == 1 else f'{ratio - 1:+.0%}'} | {counts} |")
     return "\n".join(rows)
@@ -150,13 +150,13 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, bursts(0 if arguments.idle else os.cpu_count() or 1):
         options = vars(arguments) | {"folder": Path(folder)}
         del options["idle"]
-        for each in day(**options):
-            judged.append(each)
+        for judgement in day(**options):
+            judged.append(judgement)
             passed = time.monotonic() - began
-            print(f"{passed:6.0f} s  {each.outcome:8}{each.way:12}{each.kernel:11} x{each.ratio:g} {each.explanation}")
-            sys.stdout.flush()
+            by = f"{judgement.way:12}{judgement.kernel:11} x{judgement.ratio:g}"
+            print(f"{passed:6.0f} s  {judgement.outcome:8}{by} {judgement.explanation}", flush=True)
     print(f"\n{table(judged)}")
-    return int(any(each.outcome == "wrong" for each in judged))
+    return int(any(judgement.outcome == "wrong" for judgement in judged))
 
 
 if __name__ == "__main__":

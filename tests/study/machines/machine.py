@@ -36,7 +36,7 @@ class Machine:
             effect.begin(np.random.default_rng(stream), self.now)
 
         def having(name: str) -> list[Effect]:
-            return [each for each in effects if getattr(type(each), name) is not getattr(Effect, name)]
+            return [effect for effect in effects if getattr(type(effect), name) is not getattr(Effect, name)]
 
         self._factors, self._noises, self._wakes = having("factor"), having("noise"), having("wake")
         self._waits, self._instances, self._seen = having("waiting"), having("instance"), having("see")
@@ -44,7 +44,7 @@ class Machine:
     def opened(self) -> float:
         """Opens a workload, which takes 20 ms; returns the factor of its duration."""
         self.now += 0.02 * SECOND
-        return math.prod(each.instance() for each in self._instances)
+        return math.prod(effect.instance() for effect in self._instances)
 
     def run(self, work: float, load: str = "work", instance: float = 1.0) -> Taken:
         """Does work whose least duration is ``work`` nanoseconds."""

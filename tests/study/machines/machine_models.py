@@ -71,4 +71,4 @@ MODELS: tuple[Model, ...] = (
 
 def model(name: str) -> Model:
     """Returns the model with a name."""
-    return next(each for each in MODELS if each.name == name)
+    return next(model for model in MODELS if model.name == name)

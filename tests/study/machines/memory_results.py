@@ -44,8 +44,8 @@ class MemoryResults(Sink):
     def add_samples(
         self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
     ) -> None:
-        for place, sample in enumerate(samples):
-            flag = 0 if flags is None else int(flags[place])
+        for index, sample in enumerate(samples):
+            flag = 0 if flags is None else int(flags[index])
             number = len(self._samples)
             self._samples.append((point, number, self._run, block, phase, flag, *sample_row(sample)))
 
@@ -60,7 +60,7 @@ class MemoryResults(Sink):
         database = sqlite3.connect(":memory:", check_same_thread=False)
         database.deserialize(_empty())
         _insert(database, "study", ("id", "created", "format", "name", "study"), [(1, _WHEN, 1, "day", self._study)])
-        _insert(database, "points", POINT_COLUMNS, [point_row(each) for each in self._points])
+        _insert(database, "points", POINT_COLUMNS, [point_row(point) for point in self._points])
         _insert(database, "samples", _SAMPLES, [row for row in self._samples if run in (None, row[2])])
         for (table, names), rows in self._rows.items():
             place = names.index("run")

@@ -62,8 +62,8 @@ class Rates:
 
     def interval(self, count: int) -> tuple[float, float]:
         """Returns the exact binomial interval of a count's rate, at 95 %."""
-        found = stats.binomtest(count, self.pairs).proportion_ci(0.95, method="exact")
-        return float(found.low), float(found.high)
+        interval = stats.binomtest(count, self.pairs).proportion_ci(0.95, method="exact")
+        return float(interval.low), float(interval.high)
 
     def row(self) -> str:
         """Returns the rates as a row of a Markdown table."""
@@ -102,11 +102,11 @@ def rates(
     """Returns the rates of a model over trials with these seeds, one for each way of comparing that the trial has."""
     parts = [seeds[at : at + _CHUNK] for at in range(0, len(seeds), _CHUNK)]
     run = map if pool is None else pool.map
-    found: dict[str, Rates] = {}
+    by_way: dict[str, Rates] = {}
     for counts in run(partial(_chunk, name, trial, slower), parts):
         for (way, target, verdict), count in counts.items():
-            found.setdefault(way, Rates(name, way)).verdicts[target, verdict] += count
-    return list(found.values())
+            by_way.setdefault(way, Rates(name, way)).verdicts[target, verdict] += count
+    return list(by_way.values())
 
 
 def table(models: Sequence[str], trials: Sequence[str], pairs: int, slower: float, processes: int) -> Iterator[Rates]:
@@ -119,7 +119,7 @@ def table(models: Sequence[str], trials: Sequence[str], pairs: int, slower: floa
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    known = [each.name for each in MODELS]
+    known = [model.name for model in MODELS]
     parser.add_argument("--models", nargs="+", choices=known, default=known, metavar="MODEL")
     parser.add_argument("--trials", nargs="+", choices=list(TRIALS), default=list(TRIALS))
     parser.add_argument("--pairs", type=int, default=1000, help="of equal versions, and as many with a slow-down")
@@ -128,8 +128,8 @@ def main() -> int:
     arguments = parser.parse_args()
     began = time.monotonic()
     print(header(arguments.slower))
-    for each in table(**vars(arguments)):
-        print(each.row(), flush=True)
+    for rates in table(**vars(arguments)):
+        print(rates.row(), flush=True)
     print(f"\n{time.monotonic() - began:.0f} s", file=sys.stderr)
     return 0
 

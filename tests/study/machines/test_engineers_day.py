@@ -27,7 +27,7 @@ def test_no_verdict_of_a_day_is_wrong(
     with capsys.disabled():
         print(f"\n{table(judged)}")
     assert len(judged) == TIMES[way] * 2 * len(KERNELS)
-    assert not [each for each in judged if each.outcome == "wrong"]
+    assert not [judgement for judgement in judged if judgement.outcome == "wrong"]
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,9 @@ def test_machines_of_one_seed_have_one_history(model: Model) -> None:
 
 
 def test_states_last_minutes_and_differ_by_up_to_two() -> None:
-    found = levels(States(), 40_000, 1.0)
-    assert 1 <= found.min() < 1.1 and 1.9 < found.max() <= 2
-    assert 55 <= lengths(found, 1.0).min() < 100 and 500 < lengths(found, 1.0).max() <= 605
+    factors = levels(States(), 40_000, 1.0)
+    assert 1 <= factors.min() < 1.1 and 1.9 < factors.max() <= 2
+    assert 55 <= lengths(factors, 1.0).min() < 100 and 500 < lengths(factors, 1.0).max() <= 605
 
 
 def test_a_state_has_another_factor_for_another_load() -> None:
@@ -63,16 +63,16 @@ def test_a_state_has_another_factor_for_another_load() -> None:
 
 
 def test_bursts_last_from_ten_milliseconds_to_seconds() -> None:
-    found = levels(Bursts(), 300, 0.002)
-    assert set(np.round(found[found < 1.5], 9)) == {1.0} and 2.9 < found.max() <= 3
-    busy = np.array([len(list(same)) * 0.002 for level, same in itertools.groupby(found) if level > 1])
+    factors = levels(Bursts(), 300, 0.002)
+    assert set(np.round(factors[factors < 1.5], 9)) == {1.0} and 2.9 < factors.max() <= 3
+    busy = np.array([len(list(same)) * 0.002 for level, same in itertools.groupby(factors) if level > 1])
     assert busy.min() < 0.02 and 1.2 < busy.max() <= 2.01
-    assert 0.1 < np.mean(found > 1) < 0.6
+    assert 0.1 < np.mean(factors > 1) < 0.6
 
 
 def test_frequencies_move_in_steps() -> None:
-    found = levels(Frequencies(), 2000, 0.1)
-    assert set(found) == {1.0, 1.1, 1.25, 1.5}
+    factors = levels(Frequencies(), 2000, 0.1)
+    assert set(factors) == {1.0, 1.1, 1.25, 1.5}
 
 
 def test_drifts_are_slow_and_bounded() -> None:
@@ -88,8 +88,8 @@ def test_drifts_are_slow_and_bounded() -> None:
 def test_starved_workers_wait_without_processor_time() -> None:
     machine = Machine([Starved()], 1)
     taken = [machine.run(WORK) for _ in range(5000)]
-    assert {each.cpu for each in taken} == {WORK}
-    waits = np.array([each.execute - each.cpu for each in taken])
+    assert {sample.cpu for sample in taken} == {WORK}
+    waits = np.array([sample.execute - sample.cpu for sample in taken])
     assert waits.max() > 5e6 and 0.0 < np.mean(waits > 0) < 0.5
     assert machine.waited == pytest.approx(waits.sum()) and machine.ran == pytest.approx(5000 * WORK)
 
@@ -97,8 +97,8 @@ def test_starved_workers_wait_without_processor_time() -> None:
 def test_wake_ups_take_one_time_or_the_other() -> None:
     machine = Machine([Wakes()], 1)
     taken = [machine.run(WORK) for _ in range(5000)]
-    assert {round(each.total - each.execute) for each in taken} == {5_000, 250_000}
-    assert {each.execute for each in taken} == {WORK}
+    assert {round(sample.total - sample.execute) for sample in taken} == {5_000, 250_000}
+    assert {sample.execute for sample in taken} == {WORK}
 
 
 def test_an_opening_keeps_its_factor() -> None:
@@ -149,7 +149,7 @@ def test_medians_of_separate_runs_mislead_on_states() -> None:
     """The reason for the models: a test of samples finds a difference between equal work if the machine's state is
     unknown.
     """
-    model = next(each for each in MODELS if each.name == "states")
+    model = next(model for model in MODELS if model.name == "states")
     different = 0
     for seed in range(50):
         machine = model.machine(seed)

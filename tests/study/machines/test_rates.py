@@ -25,22 +25,22 @@ GROUPS = [(model.name,) for model in MODELS] if SOAK else [HARDEST]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(rounds(180, 1800))]
 
 
-def check(found: Rates) -> None:
+def check(counts: Rates) -> None:
     """Checks that at most 1 % of equal versions count as different, no slow-down as a gain, and that 5 % is found."""
-    print(found)
-    pairs = found.pairs
+    print(counts)
+    pairs = counts.pairs
 
     def at_most(rate: float) -> int:
         # A few trials leave no room for a rare event: inspect one that occurs.
         return int(stats.binom.ppf(0.999, pairs, rate)) if SOAK else 0
 
-    assert found.different <= at_most(0.01), found
-    assert found.missed <= at_most(0.01), found
-    if found.way == "interleaved":
-        assert found.wrong == 0 and pairs - found.found <= at_most(0.05), found
+    assert counts.different <= at_most(0.01), counts
+    assert counts.missed <= at_most(0.01), counts
+    if counts.way == "interleaved":
+        assert counts.wrong == 0 and pairs - counts.found <= at_most(0.05), counts
     else:
         # UNCLEAR is a right answer for runs on a machine that has changed.
-        assert found.wrong <= at_most(0.001), found
+        assert counts.wrong <= at_most(0.001), counts
 
 
 @pytest.mark.parametrize("trial", TRIALS)
@@ -48,14 +48,14 @@ def check(found: Rates) -> None:
 def test_verdicts_are_right(names: Sequence[str], trial: str) -> None:
     together: dict[str, Rates] = {}
     for name in names:
-        for found in rates(name, trial, range(COUNTS[trial])):
-            together.setdefault(found.way, Rates(" and ".join(names), found.way)).verdicts.update(found.verdicts)
-    for found in together.values():
-        check(found)
+        for counts in rates(name, trial, range(COUNTS[trial])):
+            together.setdefault(counts.way, Rates(" and ".join(names), counts.way)).verdicts.update(counts.verdicts)
+    for counts in together.values():
+        check(counts)
 
 
 def test_rates_are_of_equal_pairs_and_slowed_ones() -> None:
     counts = Counter({("equal", "SAME"): 96, ("equal", "FASTER"): 4, ("slower", "SLOWER"): 90, ("slower", "SAME"): 10})
-    found = Rates("any", "runs", counts)
-    assert (found.pairs, found.different, found.found, found.missed, found.wrong) == (100, 4, 90, 10, 0)
-    assert found.interval(4) == pytest.approx(stats.beta.ppf([0.025, 0.975], [4, 5], [97, 96]))
+    rates = Rates("any", "runs", counts)
+    assert (rates.pairs, rates.different, rates.found, rates.missed, rates.wrong) == (100, 4, 90, 10, 0)
+    assert rates.interval(4) == pytest.approx(stats.beta.ppf([0.025, 0.975], [4, 5], [97, 96]))

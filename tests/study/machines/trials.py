@@ -63,9 +63,9 @@ def _run(model: Model, seed: int, purpose: int, slower: float) -> VirtualRun:
 
 
 def _verdicts(way: str, compared: ResultsComparison) -> Verdicts:
-    found = {}
+    verdicts = {}
     for point in compared.points:
         verdict = "UNCLEAR" if point.comparison is None else str(point.comparison.verdict)
-        found[way, point.a.point.target] = verdict
-    assert {target for _, target in found} == {EQUAL, SLOWER}
-    return found
+        verdicts[way, point.a.point.target] = verdict
+    assert {target for _, target in verdicts} == {EQUAL, SLOWER}
+    return verdicts

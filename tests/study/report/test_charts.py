@@ -42,9 +42,9 @@ def test_a_heat_map_has_the_median_of_each_point_and_its_figures(plane: Results)
     (chart,) = heat_map_charts(StudyAnalysis(plane))
     (trace,) = chart.figure.data
     medians = {
-        (one.point.axes["batch"], one.point.axes["in_flight"]): float(np.median(one.values())) / 1e3
-        for one in plane.points
-        if not one.point.is_baseline
+        (point.point.axes["batch"], point.point.axes["in_flight"]): float(np.median(point.values())) / 1e3
+        for point in plane.points
+        if not point.point.is_baseline
     }
     # Values span more than a decade: colours show logarithms, texts show values.
     np.testing.assert_allclose(trace.z, [[np.log10(medians[batch, depth]) for batch in BATCHES] for depth in DEPTHS])
@@ -75,7 +75,7 @@ def test_names_that_change_together_are_one_axis(tmp_path: Path) -> None:
     with made(tmp_path, text.replace("baseline = true", ""), fill_all) as results:
         analysis = StudyAnalysis(results)
         values = ["1:1", "2:2", "4:1", "4:2"]
-        assert [one.axes["in_flight,queues"] for one in analysis.points][:4] == values
+        assert [point.axes["in_flight,queues"] for point in analysis.points][:4] == values
         (chart,) = headline_charts(analysis)
         named = [trace.name for trace in chart.figure.data if trace.marker.symbol]
         assert named == [f"in_flight,queues {value}" for value in values]
@@ -85,7 +85,7 @@ def test_names_that_change_together_are_one_axis(tmp_path: Path) -> None:
 
 
 def test_lines_of_a_legend_all_look_different() -> None:
-    assert len({line_style(place) for place in range(64)}) == 64
+    assert len({line_style(index) for index in range(64)}) == 64
 
 
 @pytest.mark.parametrize(
@@ -107,32 +107,38 @@ def test_plot_table_and_export_have_the_side_of_the_ridge(plane: Results) -> Non
     analysis = StudyAnalysis(plane)
     (chart,) = roofline_charts(analysis)
     assert "Memory limits 12 of 12 points" in chart.caption
-    assert {"memory-bound", "compute-bound"} <= {one.text.strip("&nbsp;") for one in chart.figure.layout.annotations}
+    assert {"memory-bound", "compute-bound"} <= {
+        annotation.text.strip("&nbsp;") for annotation in chart.figure.layout.annotations
+    }
     table = point_table(analysis)
-    column = [one.name for one in table.columns].index("limited by")
+    column = [column.name for column in table.columns].index("limited by")
     assert {row[column].text for row in table.rows} == {"memory, by a factor of 10", "—"}  # baselines have no figures
     rows = [row for row in points_table(plane).to_pylist() if not row["is_baseline"]]
-    for row, one in zip(rows, analysis.measured, strict=True):
+    for row, point in zip(rows, analysis.measured, strict=True):
         assert row["limited_by"] == "memory" and row["ridge_ratio"] == pytest.approx(0.1)
-        assert row["roof_share"] == pytest.approx(one.figures["GFLOP/s"] / (20.0 * 0.25))
+        assert row["roof_share"] == pytest.approx(point.figures["GFLOP/s"] / (20.0 * 0.25))
 
 
 def test_the_best_point_is_marked(plane: Results) -> None:
     analysis = StudyAnalysis(plane)
     # Work per time if it is known, else the time of a dispatch.
-    times = {one.point.index: float(np.median(one.per_dispatch())) for one in plane.points if not one.point.is_baseline}
+    times = {
+        point.point.index: float(np.median(point.per_dispatch()))
+        for point in plane.points
+        if not point.point.is_baseline
+    }
     fastest = min(times, key=lambda index: times[index])
     (best,) = plane.best()
     assert (best.point.point.index, best.why) == (fastest, "highest GFLOP/s of 12 points")
     marked = [row[0].text for row in point_table(analysis).rows]
-    assert [place for place, text in enumerate(marked) if "★" in text] == [fastest]
+    assert [index for index, text in enumerate(marked) if "★" in text] == [fastest]
 
 
 def test_without_rates_the_best_point_has_the_lowest_median(tmp_path: Path) -> None:
     text = STUDY.replace('bytes = "4096"\nflops = "1024"\n', "")
     with made(tmp_path, text) as results:
         (best,) = results.best()
-        times = [float(np.median(one.per_dispatch())) for one in results.points if not one.point.is_baseline]
+        times = [float(np.median(result.per_dispatch())) for result in results.points if not result.point.is_baseline]
     assert best.point.point.index == int(np.argmin(times))
     assert best.why == "lowest median of a dispatch of 8 points"
 
@@ -150,7 +156,8 @@ def test_each_run_of_several_has_its_median(tmp_path: Path) -> None:
         (chart,) = repeat_charts(StudyAnalysis(results))
         for repeat, trace in enumerate(chart.figure.data, 1):
             expected = [
-                np.median(one.values()[one.repeat == repeat]) / np.median(one.values()) for one in results.points[:2]
+                np.median(point.values()[point.repeat == repeat]) / np.median(point.values())
+                for point in results.points[:2]
             ]
             assert trace.name == f"run {repeat}"
             np.testing.assert_allclose(trace.x, expected)
@@ -166,18 +173,18 @@ def test_a_flame_view_has_the_time_of_host_and_device(tmp_path: Path) -> None:
             for _ in range(5):
                 session.call("module.mul", four, four)
     host, on_device = flame_figure(profile).data
-    whole = np.mean([one.total_ns for one in profile.calls])
-    busy = np.mean([one.device_ns for one in profile.calls])
+    whole = np.mean([call.total_ns for call in profile.calls])
+    busy = np.mean([call.device_ns for call in profile.calls])
     assert np.sum(host.values) == pytest.approx(whole, rel=1e-6) and min(host.values) >= 0
     assert np.sum(on_device.values) == pytest.approx(whole, rel=1e-6)
     assert on_device.values[0] == pytest.approx(whole - busy, rel=1e-6)
     assert on_device.text[0].startswith(time_text(busy, 3))  # without idle time
-    assert list(on_device.labels) == ["device", *(one.name for one in profile.exports)]
+    assert list(on_device.labels) == ["device", *(export.name for export in profile.exports)]
     parts = dict(zip(host.ids, host.values, strict=True))
     root = host.ids[0]
-    waits = np.mean([one.waits_ns for one in profile.calls])
+    waits = np.mean([call.waits_ns for call in profile.calls])
     assert host.labels[0] == "module.mul" and parts[f"{root}/waits"] == pytest.approx(waits)
-    assert any("/HAL/hal." in one for one in host.ids)
+    assert any("/HAL/hal." in name for name in host.ids)
     chart = flame_chart(profile, "mul")
     with made(tmp_path, STUDY) as results:
         page = render_report(results, profiles={0: profile})

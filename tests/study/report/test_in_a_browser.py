@@ -70,14 +70,14 @@ def history_page(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Creates a history of sixteen commits, 6 % slower from the seventh on, with long subjects."""
     folder = tmp_path_factory.mktemp("history")
     levels = [1.0] * 6 + [1.06] * 10
-    for place, level in enumerate(levels):
-        before = max(place - 1, 0)
+    for index, level in enumerate(levels):
+        before = max(index - 1, 0)
         revision = {
-            "commit": f"{place:02x}" * 20,
-            "time": f"2026-01-{place + 1:02}T00:00:00Z",
-            "subject": f"Commit {place}, which has a long subject " * 4,
+            "commit": f"{index:02x}" * 20,
+            "time": f"2026-01-{index + 1:02}T00:00:00Z",
+            "subject": f"Commit {index}, which has a long subject " * 4,
         }
-        made_version(folder / f"{place}", place, level, (f"v{before}", levels[before]), revision)
+        made_version(folder / f"{index}", index, level, (f"v{before}", levels[before]), revision)
     return write_history(read_history([folder]), folder / "history.html")
 
 

@@ -110,15 +110,19 @@ def test_the_page_loads_nothing(page: str) -> None:
 def test_every_point_is_in_the_table_with_the_numbers_of_summarize(results: Results, page: str) -> None:
     rows = _Page(page).rows
     assert len(rows) == len(results.points) == 16
-    unit = time_unit(sorted(one.medians()["execute"] for one in results.points)[8:9])
-    for row, one in zip(rows, results.points, strict=True):
-        summary = summarize(one.values(), blocks=one.blocks)
-        assert row[0] == one.point.label and row[1] == "done" if one.point.is_baseline else row[0] in ("mul", "mul ★")
+    unit = time_unit(sorted(result.medians()["execute"] for result in results.points)[8:9])
+    for row, result in zip(rows, results.points, strict=True):
+        summary = summarize(result.values(), blocks=result.blocks)
+        assert (
+            row[0] == result.point.label and row[1] == "done"
+            if result.point.is_baseline
+            else row[0] in ("mul", "mul ★")
+        )
         for number in (summary.median, summary.iqr, summary.minimum, summary.mean, summary.maximum):
             assert unit.text(number) in row
         low, high = summary.median_interval
         assert f"[{unit.text(low)}, {unit.text(high)}]" in row
-        assert f"{one.count} / {one.count}" in row
+        assert f"{result.count} / {result.count}" in row
 
 
 def test_the_page_has_all_sections_and_every_figure_is_json(page: str) -> None:
@@ -138,10 +142,10 @@ def test_the_fitted_line_and_the_comparison_are_of_what_was_planted(results: Res
     analysis = StudyAnalysis(results)
     lines = fitted_lines(analysis)
     assert len(lines) == 2
-    for one in lines:
-        assert one.line.slope == pytest.approx(2000, rel=0.02)
-        assert one.line.slope_interval.low < 2000 < one.line.slope_interval.high
-        assert "marginal cost per batch" in one.text
+    for line in lines:
+        assert line.line.slope == pytest.approx(2000, rel=0.02)
+        assert line.line.slope_interval.low < 2000 < line.line.slope_interval.high
+        assert "marginal cost per batch" in line.text
     rows = compare_across(analysis)
     assert [row.name for row in rows] == [f"mul batch={batch}: barrier none" for batch in (1, 4, 16, 64)]
     assert {row.reference for row in rows} == {"barrier between"}
@@ -252,7 +256,7 @@ ONE_POINT = 'version = 1\nname = "one"\n[[targets]]\nname = "mul"\nkind = "kerne
 @pytest.mark.parametrize("time", [0.0, 0.25, 1.0, 5e10])
 def test_a_study_of_one_point_and_few_equal_samples_has_a_report(tmp_path: Path, count: int, time: float) -> None:
     def few(store: Store, points: tuple[Point, ...]) -> None:
-        store.add_samples(0, 0, "sample", [one._replace(execute=time) for one in taken(points[0], count)])
+        store.add_samples(0, 0, "sample", [sample._replace(execute=time) for sample in taken(points[0], count)])
         store.set_status(0, "done")
 
     with made(tmp_path, ONE_POINT, few) as results:
@@ -263,14 +267,14 @@ def test_a_study_of_one_point_and_few_equal_samples_has_a_report(tmp_path: Path,
 
 def test_device_times_without_a_clock_in_common_are_said_to_be_bounds(tmp_path: Path) -> None:
     def bounds(store: Store, points: tuple[Point, ...]) -> None:
-        rows = [one._replace(queue=math.nan, wake=math.nan) for one in taken(points[0])]
+        rows = [sample._replace(queue=math.nan, wake=math.nan) for sample in taken(points[0])]
         store.add_samples(0, 0, "sample", rows)
         store.set_status(0, "done")
-        for place in range(4):
+        for index in range(4):
             store.add_clock(
                 "lavapipe",
-                host_ns=1000 * place,
-                device_ticks=1000 * place,
+                host_ns=1000 * index,
+                device_ticks=1000 * index,
                 deviation_ns=5000,
                 ns_per_tick=1,
                 calibrated=False,
@@ -283,7 +287,7 @@ def test_device_times_without_a_clock_in_common_are_said_to_be_bounds(tmp_path: 
 
 def test_a_device_without_timestamps_has_a_report(tmp_path: Path) -> None:
     def host_only(store: Store, points: tuple[Point, ...]) -> None:
-        rows = [one._replace(queue=math.nan, wake=math.nan, execute=math.nan) for one in taken(points[0])]
+        rows = [sample._replace(queue=math.nan, wake=math.nan, execute=math.nan) for sample in taken(points[0])]
         store.add_samples(0, 0, "sample", rows)
         store.set_status(0, "done")
 
@@ -299,7 +303,7 @@ def test_disturbed_samples_are_left_out_while_half_remain(tmp_path: Path) -> Non
     def disturbed(share: int) -> Fill:
         def fill(store: Store, points: tuple[Point, ...]) -> None:
             rows = taken(points[0], 100)
-            late = [one._replace(execute=10 * one.execute) for one in rows[:share]]
+            late = [sample._replace(execute=10 * sample.execute) for sample in rows[:share]]
             store.add_samples(0, 0, "sample", late, [SampleFlag.PREEMPTED] * share)
             store.add_samples(0, 1, "sample", rows[share:])
             store.set_status(0, "done")
@@ -353,7 +357,7 @@ def test_many_lines_go_to_panels(tmp_path: Path) -> None:
 
     with made(tmp_path, text, quick) as results:
         chart = headline_charts(StudyAnalysis(results))[0]
-    titles = [one.text for one in chart.figure.layout.annotations]
+    titles = [annotation.text for annotation in chart.figure.layout.annotations]
     assert titles == [f"in_flight {count}" for count in (1, 2, 3, 4, 5)]
 
 
@@ -443,14 +447,14 @@ def test_bars_are_as_long_as_their_figures_say(tmp_path: Path) -> None:
     def fill(store: Store, points: tuple[Point, ...]) -> None:
         for point in points:
             total = 400_000.0 if point.index % 2 else 100_000.0
-            samples = [one._replace(total=total) for one in taken(point, scale=1.0 + point.index)]
+            samples = [sample._replace(total=total) for sample in taken(point, scale=1.0 + point.index)]
             store.add_samples(point.index, 0, "sample", samples)
             store.set_status(point.index, "done", "error reached")
 
     with made(tmp_path, fill=fill) as opened:
         text = on_terminal(terminal_report(opened))
-    found = re.findall("([░▒▓█]+) +([0-9.]+) µs", text.partition("Where the time goes")[2])
-    assert {(len(bar), time) for bar, time in found} == {(48, "400.0"), (12, "100.0")}
+    matches = re.findall("([░▒▓█]+) +([0-9.]+) µs", text.partition("Where the time goes")[2])
+    assert {(len(bar), time) for bar, time in matches} == {(48, "400.0"), (12, "100.0")}
 
 
 def test_the_summary_of_points_has_segments_baseline_and_first_call(results: Results) -> None:
@@ -494,8 +498,8 @@ def test_the_machine_and_what_it_did_to_samples_are_said_in_words(tmp_path: Path
         flags = [int(SampleFlag.STARVED)] * 3 + [0] * 57
         store.add_samples(points[0].index, 6, "sample", taken(points[0]), flags)
         store.add_state(host_ns=0, wake_ns=9e3, wake_p90_ns=2e4)  # at the start
-        for place, others in enumerate((0.1, 0.3, 0.2)):
-            store.add_state(host_ns=place, wake_ns=8e3, wake_p90_ns=2e4, others=others, steal=0.0, run_delay=0.05)
+        for index, others in enumerate((0.1, 0.3, 0.2)):
+            store.add_state(host_ns=index, wake_ns=8e3, wake_p90_ns=2e4, others=others, steal=0.0, run_delay=0.05)
         # References on other scales: of a load with less arithmetic, and of a load like the point's.
         store.add_reference("lavapipe", started_ns=0, duration_ns=500.0, load="1x64, no arithmetic")
         store.add_reference("lavapipe", started_ns=0, duration_ns=9e6, kind="own", point=0, load="8x64")

@@ -23,7 +23,9 @@ def read(data: bytes) -> tuple[list[Slice], dict[int, Slice], dict[int, Slice]]:
     """Returns all slices, and by flow the slices at which it starts and ends."""
     trace = Trace.FromString(data)
     names = {
-        one.track_descriptor.uuid: one.track_descriptor.name for one in trace.packet if one.HasField("track_descriptor")
+        packet.track_descriptor.uuid: packet.track_descriptor.name
+        for packet in trace.packet
+        if packet.HasField("track_descriptor")
     }
     slices, begun, starts, ends = [], {}, {}, {}
     for packet in trace.packet:
@@ -46,17 +48,26 @@ def read(data: bytes) -> tuple[list[Slice], dict[int, Slice], dict[int, Slice]]:
 
 def check(results: Results, data: bytes) -> None:
     slices, starts, ends = read(data)
-    samples = [each for one in results.points for phase in ("first", "warmup", "sample") for each in one.samples(phase)]
-    whole = [one for one in slices if one[2] in ("first", "warmup", "sample")]
-    assert sorted(one[3] for one in whole) == sorted(each.started for each in samples)
+    samples = [
+        sample
+        for result in results.points
+        for phase in ("first", "warmup", "sample")
+        for sample in result.samples(phase)
+    ]
+    whole = [slice_ for slice_ in slices if slice_[2] in ("first", "warmup", "sample")]
+    assert sorted(slice_[3] for slice_ in whole) == sorted(sample.started for sample in samples)
     # Every arrow starts at a submission and ends at the device's execution of the same sample.
-    timed = {each.started: each for each in samples if each.execute == each.execute and each.submit == each.submit}
+    timed = {
+        sample.started: sample
+        for sample in samples
+        if sample.execute == sample.execute and sample.submit == sample.submit
+    }
     assert starts.keys() == ends.keys() and len(starts) == len(timed)
-    found = sorted(whole, key=lambda one: one[3])
+    by_start = sorted(whole, key=lambda one: one[3])
     for flow, (_, name, _, begin, _) in starts.items():
         assert name == "submit"
         _, label, category, device_begin, device_end = ends[flow]
-        mine = next(one for one in reversed(found) if one[3] <= begin)
+        mine = next(one for one in reversed(by_start) if one[3] <= begin)
         sample = timed[mine[3]]
         assert (category, label) == ("execute", mine[1])
         assert device_end - device_begin == pytest.approx(sample.execute, abs=1)
@@ -66,7 +77,7 @@ def check(results: Results, data: bytes) -> None:
         expected = parts + sample.submit + sample.queue - overlap
         assert device_begin - sample.started == pytest.approx(expected, abs=2)
     # Parts of a sample end within it.
-    ends_at = {one[3]: one[4] for one in whole}
+    ends_at = {slice_[3]: slice_[4] for slice_ in whole}
     for _, _, category, begin, end in slices:
         if category == "segment":
             mine = max(started for started in ends_at if started <= begin)
@@ -77,7 +88,7 @@ def test_samples_and_arrows(tmp_path: Path) -> None:
     def few(store: Store, points: tuple[Point, ...]) -> None:
         for point in points[:3]:
             store.add_samples(point.index, 0, "first", taken(point, 1, seed=7))
-            later = [one._replace(started=one.started + 10**9) for one in taken(point, 20)]
+            later = [sample._replace(started=sample.started + 10**9) for sample in taken(point, 20)]
             store.add_samples(point.index, 1, "sample", later)
 
     with made(tmp_path, fill=few) as results:

@@ -35,7 +35,9 @@ def test_points_that_are_not_told_apart_from_the_best_are_said(tmp_path: Path) -
         (best,) = results.best()
     lowest = int(np.argmin(medians))
     assert best.point.point.index == lowest
-    assert {one.point.index for one in best.ties} == {place for place, one in enumerate(medians) if 1e4 < one < 1.01e4}
+    assert {tied.point.index for tied in best.ties} == {
+        index for index, median in enumerate(medians) if 1e4 < median < 1.01e4
+    }
     assert best.value == pytest.approx(1e4, rel=5e-3) and best.count == 5
 
 
@@ -45,32 +47,32 @@ def test_points_that_were_measured_apart_are_no_ties_if_no_state_explains_it(tmp
     placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(3)]
     with Store.create(tmp_path, described, placed) as store:
         store.begin_run({})
-        for place, (point, median) in enumerate(zip(placed, (1e4, 3e4, 1e6), strict=True)):
-            at = place * 10**12
-            add_run(store, {place: (point, median)}, np.random.default_rng(place), at=at, load=f"of {place}")
+        for index, (point, median) in enumerate(zip(placed, (1e4, 3e4, 1e6), strict=True)):
+            at = index * 10**12
+            add_run(store, {index: (point, median)}, np.random.default_rng(index), at=at, load=f"of {index}")
         store.end_run()
     with Results.open(tmp_path) as results:
         (best,) = results.best("headline")
-    assert best.point.point.index == 0 and [one.point.index for one in best.ties] == [1]
+    assert best.point.point.index == 0 and [tied.point.index for tied in best.ties] == [1]
 
 
 def test_a_figure_that_falls_as_times_grow_has_its_best_at_the_top(rated: Results) -> None:
     frame = rated.to_pandas()
     frame = frame[~frame["is_baseline"]]
-    for name, place in (("GB/s", frame["GB/s"].idxmax()), ("ns per element", frame["ns per element"].idxmin())):
+    for name, index in (("GB/s", frame["GB/s"].idxmax()), ("ns per element", frame["ns per element"].idxmin())):
         (best,) = rated.best(name)
-        assert best.point.point.index == frame["point"][place]
-        assert best.value == pytest.approx(frame[name][place])
+        assert best.point.point.index == frame["point"][index]
+        assert best.value == pytest.approx(frame[name][index])
         assert best.is_highest is (name == "GB/s")
 
 
 def test_each_group_has_a_best_point(rated: Results) -> None:
-    found = rated.best("headline", per=("target", "batch"))
+    best = rated.best("headline", per=("target", "batch"))
     frame = rated.to_pandas()
     frame = frame[~frame["is_baseline"]]
     expected = frame.loc[frame.groupby("batch")["per_dispatch_median_ns"].idxmin()]
-    assert [one.group for one in found] == [{"target": "mul", "batch": batch} for batch in expected["batch"]]
-    assert [one.point.point.index for one in found] == expected["point"].tolist()
+    assert [one.group for one in best] == [{"target": "mul", "batch": batch} for batch in expected["batch"]]
+    assert [one.point.point.index for one in best] == expected["point"].tolist()
     assert rated.best("headline", per="batch") == rated.best("headline", per=["batch"])
 
 
@@ -87,7 +89,7 @@ def test_data_frames_are_what_pandas_reads_of_exports(rated: Results, tmp_path: 
     for raw in (False, True):
         export_results(rated, "parquet", tmp_path / "x.parquet", raw=raw)
         pandas.testing.assert_frame_equal(rated.to_pandas(raw=raw), pandas.read_parquet(tmp_path / "x.parquet"))
-    assert len(rated.to_pandas(raw=True)) == sum(len(one.read_rows()) for one in rated.points)
+    assert len(rated.to_pandas(raw=True)) == sum(len(point.read_rows()) for point in rated.points)
 
 
 def test_without_pandas_it_says_what_to_install(rated: Results, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,8 +106,8 @@ def _report(folder: Path, *options: str) -> list[str]:
 
 def _rows(lines: list[str]) -> list[tuple[int, str, bool]]:
     """Returns the batch, barrier and mark of each row of the table."""
-    found = [re.match(r" mul (★?) +done +(\d+) +(between|none)", line) for line in lines]
-    return [(int(one[2]), one[3], bool(one[1])) for one in found if one]
+    matches = [re.match(r" mul (★?) +done +(\d+) +(between|none)", line) for line in lines]
+    return [(int(one[2]), one[3], bool(one[1])) for one in matches if one]
 
 
 def test_the_console_sorts_and_shows_the_best(rated: Results) -> None:
@@ -114,7 +116,7 @@ def test_the_console_sorts_and_shows_the_best(rated: Results) -> None:
     frame = frame[~frame["is_baseline"]].sort_values("ns per element")
     lines = _report(folder, "--sort", "ns per element")
     expected = [
-        (int(batch), way, place == 0) for place, (batch, way) in enumerate(zip(frame.batch, frame.way, strict=True))
+        (int(batch), way, index == 0) for index, (batch, way) in enumerate(zip(frame.batch, frame.way, strict=True))
     ]
     assert _rows(lines) == expected and any("ns per element" in line for line in lines)
     assert sum(line.startswith("  best ★ mul") for line in lines) == 1

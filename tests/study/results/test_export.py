@@ -61,7 +61,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Results:
                 for place, time in enumerate(TIMES[index].tolist())
             ]
             store.add_samples(index, 0, "first", [Sample(started=0, total=9.0, execute=1e6)])
-            flags = [SampleFlag.PREEMPTED if place < 3 else 0 for place in range(100)]
+            flags = [SampleFlag.PREEMPTED if index < 3 else 0 for index in range(100)]
             store.add_samples(index, 0, "sample", rows[:100], flags)
             store.add_samples(index, 1, "sample", rows[100:])
             store.set_status(index, "done")
@@ -205,7 +205,7 @@ def test_an_export_replaces_a_file_whole_or_leaves_it(results: Results, tmp_path
         for raw in (False, True):
             with pytest.raises(Exception, match="were closed"):
                 export_results(closed, kind, path, raw=raw)
-    assert path.read_text() == "before" and [one.name for one in tmp_path.iterdir()] == ["points.csv"]
+    assert path.read_text() == "before" and [path.name for path in tmp_path.iterdir()] == ["points.csv"]
 
 
 def _umask() -> int:
@@ -222,7 +222,7 @@ def test_wrong_kinds_and_paths_are_refused(results: Results, tmp_path: Path) -> 
     (tmp_path / "folder").mkdir()
     with pytest.raises(PermissionDeniedError, match="cannot be written"):
         export_results(results, "csv", tmp_path / "folder")
-    assert [one.name for one in tmp_path.iterdir()] == ["folder"]
+    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
 
 
 @pytest.mark.slow

@@ -120,8 +120,8 @@ def test_blocks_of_different_runs_are_different_blocks(results: Results) -> None
 
 
 def test_samples_come_back_as_objects(results: Results) -> None:
-    assert [one.started for one in results.points[0].first] == [100]
-    assert [one.started for one in results.points[0].samples("warmup")] == [200, 201]
+    assert [point.started for point in results.points[0].first] == [100]
+    assert [point.started for point in results.points[0].samples("warmup")] == [200, 201]
     assert results.points[0].samples(keep=SampleFlag(0))[1].execute == 402.0
     assert results.points[1].samples() == ()
 
@@ -152,7 +152,7 @@ def test_what_is_kept_besides_samples(results: Results) -> None:
     related, rate = results.clocks
     assert (related.device_ticks, related.deviation_ns, related.calibrated) == ((1 << 64) - 1, 30.0, True)
     assert (rate.device_ticks, rate.frequency_mhz, rate.temperature_c, rate.throttle) == (None, 1980.0, None, "")
-    assert [(one.started_ns, one.duration_ns) for one in results.references] == [(7, 1.5)]
+    assert [(reading.started_ns, reading.duration_ns) for reading in results.references] == [(7, 1.5)]
     assert {peak.name: (peak.value, peak.details["kernel"]) for peak in results.peaks} == {
         "GB/s": (8.0, "copy"),
         "GFLOP/s": (30.0, "copy"),
@@ -174,7 +174,7 @@ def test_final_statuses_are_those_that_a_resumed_study_leaves() -> None:
 @pytest.mark.timing
 def test_many_samples_are_read_quickly(tmp_path: Path) -> None:
     points = [Point(index, "saxpy", "lavapipe", {"n": index}) for index in range(20)]
-    block = [sample(place) for place in range(1000)]
+    block = [sample(index) for index in range(1000)]
     with Store.create(tmp_path, {"name": "many"}, points) as store:
         store.begin_run({})
         for point in range(20):

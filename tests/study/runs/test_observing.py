@@ -39,10 +39,12 @@ def test_statistics_are_stored_and_shown(monkeypatch: pytest.MonkeyPatch, driver
     with Results.open(tmp_path / "r") as results:
         taken = results.observations
         # The kernel with timestamps and without, but not the empty one; in a run without samples.
-        assert {one.point for one in taken} == {one.point.index for one in results.points if not one.point.is_baseline}
-        assert {one.run for one in taken} == {2}
-        assert all(2 not in one.runs for one in results.points)
-        first = [one for one in taken if one.point == taken[0].point]
+        assert {sample.point for sample in taken} == {
+            result.point.index for result in results.points if not result.point.is_baseline
+        }
+        assert {sample.run for sample in taken} == {2}
+        assert all(2 not in result.runs for result in results.points)
+        first = [sample for sample in taken if sample.point == taken[0].point]
         assert [(one.kind, one.name, one.value) for one in first] == [
             ("pipeline", "VGPRs", 24),
             ("pipeline", "Spilled VGPRs", 0),
@@ -56,9 +58,9 @@ def test_json_has_them_of_both_sides(monkeypatch: pytest.MonkeyPatch, driver: Dr
     offer_statistics(monkeypatch, driver, MADE)
     result = bench("--statistics", "--against", MUL, "--json", "--fail-on", "never")
     assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)["observations"]
-    assert {one["point"] for one in found} == {0, 1}
-    assert found[0]["details"] == {"description": "the VGPRs"}
+    data = json.loads(result.stdout)["observations"]
+    assert {one["point"] for one in data} == {0, 1}
+    assert data[0]["details"] == {"description": "the VGPRs"}
 
 
 def test_a_later_run_replaces_them(monkeypatch: pytest.MonkeyPatch, driver: Driver, tmp_path: Path) -> None:
@@ -67,7 +69,7 @@ def test_a_later_run_replaces_them(monkeypatch: pytest.MonkeyPatch, driver: Driv
             offer_statistics(patch, driver, {"CS": [("VGPRs", "u64", registers)]})
             assert bench("--statistics", "--out", tmp_path / "r").exit_code == 0
     with Results.open(tmp_path / "r") as results:
-        assert {one.value for one in results.observations} == {32}
+        assert {observation.value for observation in results.observations} == {32}
 
 
 def test_a_driver_without_them_is_told_before_measuring(driver: Driver, tmp_path: Path) -> None:
@@ -87,7 +89,7 @@ def test_energy_is_stored_and_shown(monkeypatch: pytest.MonkeyPatch, driver: Dri
     assert result.exit_code == 0, result.stderr
     assert "energy of a sample" in result.stdout and "mean power" in result.stdout
     with Results.open(tmp_path / "r") as results:
-        assert {(one.kind, one.subject, one.unit) for one in results.observations} == {
+        assert {(observation.kind, observation.subject, observation.unit) for observation in results.observations} == {
             ("energy", "made", "J"),
             ("energy", "made", "W"),
         }

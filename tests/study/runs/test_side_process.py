@@ -64,13 +64,13 @@ def make(sleep: float = 0.002, *, against: float = 0.002, count: int = 1, **proc
 
 def children() -> list[psutil.Process]:
     mine = psutil.Process().children(recursive=True)
-    return [each for each in mine if "pumice.study.runs.child" in " ".join(each.cmdline())]
+    return [point for point in mine if "pumice.study.runs.child" in " ".join(point.cmdline())]
 
 
 @pytest.fixture(autouse=True)
 def no_process_stays() -> Iterator[None]:
     yield
-    assert not [each for each in children() if each.status() != psutil.STATUS_ZOMBIE or each.is_running()]
+    assert not [child for child in children() if child.status() != psutil.STATUS_ZOMBIE or child.is_running()]
 
 
 def until(found: Callable[[], object]) -> None:
@@ -115,7 +115,7 @@ def test_both_sides_take_turns_in_processes_of_their_own(tmp_path: Path, monkeyp
         for block in np.unique(new.integers("block")):
             spans = [
                 (starts.min(), starts.max())
-                for starts in (one.integers("started_ns")[one.integers("block") == block] for one in (new, old))
+                for starts in (side.integers("started_ns")[side.integers("block") == block] for side in (new, old))
             ]
             first, second = sorted(spans)
             assert first[1] < second[0]
@@ -129,9 +129,9 @@ def test_both_sides_take_turns_in_processes_of_their_own(tmp_path: Path, monkeyp
         assert old.integers("block", "first").size == rounds >= 2
         for name in ("the new side", "the old side"):
             assert len({pid for of, pid in started if of == name}) == 1 + rounds
-        (found,) = compare_sides(results).points
-        assert found.comparison is not None and math.isnan(found.comparison.interval.low)
-        assert "processes of each side tell too little" in found.comparison.explanation
+        (comparison,) = compare_sides(results).points
+        assert comparison.comparison is not None and math.isnan(comparison.comparison.interval.low)
+        assert "processes of each side tell too little" in comparison.comparison.explanation
 
 
 @pytest.mark.sample(2, "pairs")
@@ -186,9 +186,9 @@ def test_a_process_that_dies_fails_its_pair_and_no_other(tmp_path: Path) -> None
     assert killing.killed and len(outcome.failed) == 2, outcome
     assert all("side has ended: signal 9" in reason for reason in outcome.failed.values()), outcome.failed
     with Results.open(tmp_path) as results:
-        states = [one.status for one in results.points]
+        states = [result.status for result in results.points]
         assert states.count(PointStatus.FAILED) == 2 and states.count(PointStatus.DONE) == 2
-        failed = {one.point.index for one in results.points if one.status is PointStatus.FAILED}
+        failed = {result.point.index for result in results.points if result.status is PointStatus.FAILED}
         # The two points of one pair.
         assert {results.points[min(failed)].point.against} == {max(failed)}
 
@@ -249,7 +249,7 @@ def _count(folder: Path) -> int:
     """Returns the number of samples of the other side so far."""
     try:
         with Results.open(folder) as results:
-            return sum(one.count for one in results.points if one.point.is_against)
+            return sum(result.count for result in results.points if result.point.is_against)
     except PumiceError:  # not created yet
         return 0
 
@@ -359,7 +359,9 @@ def test_options(tmp_path: Path) -> None:
         study = results.as_study()
         assert study.processes == (Process(), Process("", {"PUMICE_CACHE": ""}))
         assert len(results.points) == 2  # without the second target that has no timestamps
-        assert all(one.count and (one.point.against is not None or one.point.is_against) for one in results.points)
+        assert all(
+            result.count and (result.point.against is not None or result.point.is_against) for result in results.points
+        )
     refused = CliRunner().invoke(main, [*words, "--against-env", "X"])
     assert refused.exit_code == 2 and "expected NAME=VALUE" in refused.stderr
     gone = CliRunner().invoke(main, [*words[:-1], str(tmp_path / "s"), "--against-python", str(tmp_path / "python")])

@@ -113,7 +113,7 @@ def test_a_point_whose_file_is_gone_fails_alone(tmp_path: Path, kernel: Path) ->
     outcome = run_study(Study("s", targets, sampling=SAMPLING, folder=kernel.parent), tmp_path / "r")
     assert sorted(outcome.done) == [1, 2] and outcome.failed[0].startswith("NOT_FOUND: no such file")
     with Results.open(tmp_path / "r") as results:
-        assert [(one.role, one.name) for one in results.files] == [
+        assert [(file.role, file.name) for file in results.files] == [
             ("kernel", str(shaders.path("mul"))),
             ("kernel", "k.comp --target-env=vulkan1.3"),
         ]

@@ -38,7 +38,7 @@ class Machine:
         self.log: list[tuple[int, str, int, int]] = []
 
     def of(self, what: str) -> list[tuple[int, str, int, int]]:
-        return [one for one in self.log if one[1] == what]
+        return [step for step in self.log if step[1] == what]
 
 
 class PlannedSide:
@@ -120,7 +120,7 @@ def test_a_lap_is_a_block_of_either_side_of_one_number_in_random_order(monkeypat
         run_out(run)
         laps = laps_of(machine)
         assert len(laps) >= 80 and [len({side for side, *_ in lap}) for lap in laps] == [2] * len(laps)
-        assert all(one[2] == other[2] and one[3] == other[3] for one, other in laps)
+        assert all(steps[2] == other[2] and steps[3] == other[3] for steps, other in laps)
         assert len({lap[0][2] for lap in laps}) == len(laps)
         # No other pair comes between the two.
         log = [what for _, what, *_ in machine.log]
@@ -142,10 +142,10 @@ def test_both_sides_are_opened_afresh_in_each_round_in_random_order(monkeypatch:
         openings = machine.of("open") + machine.of("again")
         assert [what for _, what, *_ in openings] == ["open"] * 2 + ["again"] * (len(openings) - 2)
         rounds = list(zip(openings[::2], openings[1::2], strict=True))
-        assert len(rounds) >= 8 and all(one[0] != other[0] and one[2] == other[2] for one, other in rounds)
+        assert len(rounds) >= 8 and all(steps[0] != other[0] and steps[2] == other[2] for steps, other in rounds)
         # First calls and warm-ups have no block number.
         blocks = {block for _, _, block, _ in machine.of("block")}
-        assert not blocks & {block + place for _, _, block, _ in openings for place in (0, 1)}
+        assert not blocks & {block + index for _, _, block, _ in openings for index in (0, 1)}
         firsts[rounds[0][0][0]] += 1
         # In each of two rounds another side is first.
         assert all(rounds[i][0][0] != rounds[i + 1][0][0] for i in range(0, len(rounds) - 1, 2))
@@ -237,9 +237,9 @@ def test_a_pair_ends_when_its_ratio_is_known_whatever_it_is(monkeypatch: pytest.
         )
         decision = run_out(run)
         ends[ratio] = len(laps_of(machine))
-        found = compare_pairs(*map(np.array, (run._old, run._new)), run._rounds)
+        comparison = compare_pairs(*map(np.array, (run._old, run._new)), run._rounds)
         assert decision.reason is StopReason.PRECISION_REACHED and not decision.noisy
-        assert found.interval.low <= ratio <= found.interval.high and decision.relative_error <= 0.02
+        assert comparison.interval.low <= ratio <= comparison.interval.high and decision.relative_error <= 0.02
     assert max(ends.values()) <= 1.5 * min(ends.values())
 
 

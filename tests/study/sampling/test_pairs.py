@@ -63,8 +63,8 @@ class Planted:
         self._fault(self.point, block)
         self._is_open = True
         Planted.open_now += 1
-        for place, phase in enumerate(("first", "warmup")):
-            self._sink.add_samples(self.point.index, block + place, phase, [Sample(0, 1.0)])
+        for index, phase in enumerate(("first", "warmup")):
+            self._sink.add_samples(self.point.index, block + index, phase, [Sample(0, 1.0)])
 
     def take_block(self, block: int, samples: int, *, most_ns: int) -> Block:
         self._fault(self.point, block)
@@ -139,8 +139,8 @@ def test_pairs_and_points_are_measured_and_stored(pool: DevicePool, tmp_path: Pa
             assert mine.keys() == its.keys()
             # In each lap, the samples of one side follow immediately on those of the other.
             for block, values in mine.items():
-                assert sorted([*values, *its[block]]) == [min(*values, *its[block]) + place for place in range(4)]
-            firsts = [one.integers("block", "first").tolist() for one in (new, old)]
+                assert sorted([*values, *its[block]]) == [min(*values, *its[block]) + index for index in range(4)]
+            firsts = [side.integers("block", "first").tolist() for side in (new, old)]
             assert firsts[0] == firsts[1] and len(firsts[0]) == 8
         assert results.points[2].against is None and "pairs" not in results.points[2].reason
 
@@ -183,7 +183,7 @@ def test_a_side_that_fails_fails_its_pair_and_no_other(
         again = sample(pool, store, left.points, priors=prior_samples(tmp_path, left))
     assert sorted(again.done) == [0, 3]
     with Results.open(tmp_path) as results:
-        assert {one.status for one in results.points} == {PointStatus.DONE}
+        assert {result.status for result in results.points} == {PointStatus.DONE}
 
 
 @pytest.mark.parametrize("lacking", [{4}, {1, 4}])
@@ -263,7 +263,7 @@ def test_a_kill_at_any_moment_pairs_nothing_wrongly(pool: DevicePool, tmp_path: 
             store.begin_run({})
             sample(pool, store, left.points, priors=priors)
         with Results.open(folder) as results:
-            assert {one.status for one in results.points} == {PointStatus.DONE}
+            assert {result.status for result in results.points} == {PointStatus.DONE}
         for new, old in ((0, 3), (1, 4)):
             mine, its = blocks_of(folder, new), blocks_of(folder, old)
             # At most the block during the kill belongs to one side alone.

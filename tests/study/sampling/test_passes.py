@@ -29,7 +29,7 @@ def planned(*statuses: list[PointStatus], study: Study = STUDY, **how: object) -
 
 
 def indices(passes: list[Pass]) -> list[tuple[int, bool, list[int]]]:
-    return [(one.repeat, one.continued, [point.index for point in one.points]) for one in passes]
+    return [(pass_.repeat, pass_.continued, [point.index for point in pass_.points]) for pass_ in passes]
 
 
 def test_each_repeat_lacks_its_own_points() -> None:
@@ -45,7 +45,7 @@ def test_each_repeat_lacks_its_own_points() -> None:
 def test_noisy_points_are_sampled_on_as_if_they_had_just_begun() -> None:
     passes = planned([DONE, NOISY, NOISY, FAILED], [NOISY, DONE, DONE, DONE], continue_noisy=True)
     assert indices(passes) == [(1, False, [3]), (1, True, [1, 2]), (2, True, [0])]
-    assert {one.study.sampling for one in passes} == {STUDY.sampling}
+    assert {pass_.study.sampling for pass_ in passes} == {STUDY.sampling}
 
 
 def test_more_time() -> None:

@@ -235,7 +235,8 @@ def test_preempted_samples_are_counted_and_marked(pool: DevicePool, monkeypatch:
     marked = [flag for flag in recorder.flags[0] if flag & SampleFlag.PREEMPTED]
     assert result.preempted == len(marked) == pytest.approx(result.samples / 12, abs=1)
     assert all(
-        (one.preemptions > 0) == bool(flag) for one, flag in zip(recorder.samples[0], recorder.flags[0], strict=True)
+        (sample.preemptions > 0) == bool(flag)
+        for sample, flag in zip(recorder.samples[0], recorder.flags[0], strict=True)
     )
     assert f"{len(marked)} samples with a thread preempted" in recorder.statuses[0][-1][1]
 
@@ -247,12 +248,12 @@ def test_preemptions_in_many_samples_are_no_disturbance(
     """The threads of a software driver preempt one another."""
     counts = itertools.count()
     recorder, result = sample(pool, monkeypatch, 1, preemptions=lambda: int((next(counts) + 1) // every))
-    assert result.preempted == 0 and {one.preemptions for one in recorder.samples[0]} == {0, 1}
+    assert result.preempted == 0 and {sample.preemptions for sample in recorder.samples[0]} == {0, 1}
 
 
 def test_a_platform_that_tells_of_no_preemption(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:
     recorder, result = sample(pool, monkeypatch, 1, preemptions=lambda: -1)
-    assert result.preempted == 0 and {one.preemptions for one in recorder.samples[0]} == {-1}
+    assert result.preempted == 0 and {sample.preemptions for sample in recorder.samples[0]} == {-1}
 
 
 def test_disturbed_samples_are_left_out_of_the_decision(pool: DevicePool, monkeypatch: pytest.MonkeyPatch) -> None:

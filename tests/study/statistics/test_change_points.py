@@ -31,13 +31,13 @@ def history(
     ``runs`` in addition.
     """
     levels = np.zeros(count)
-    for place, factor in steps.items():
-        levels[place:] += np.log(factor)
+    for index, factor in steps.items():
+        levels[index:] += np.log(factor)
     true = np.diff(levels, prepend=0.0) if chain else levels
     logs = true[:, None] + _INSTANCES * random.standard_normal((count, _ROUNDS))
     logs += runs * random.standard_normal((count, 1))
     reach = stats.t.isf((1 - place_confidence(count)) / 4, _ROUNDS - 1) * stats.sem(logs, axis=1)
-    versions = [(place - 1 if chain else "main", place) for place in range(count)]
+    versions = [(index - 1 if chain else "main", index) for index in range(count)]
     return changes_in_ratios(versions, np.exp(logs.mean(axis=1)), reach)
 
 
@@ -61,10 +61,13 @@ def test_a_step_of_five_percent_is_found(chain: bool, capsys: pytest.CaptureFixt
     for _ in range(count):
         place = int(random.integers(1, _COMMITS))
         changes = history(random, {place: _STEP}, chain=chain)
-        found += any(one.place == place and one.ratio > 1 for one in changes)
+        found += any(change.place == place and change.ratio > 1 for change in changes)
         more += len(changes) > 1
-        for one in changes:
-            assert one.interval.low < one.ratio < one.interval.high and not one.interval.low < 1 < one.interval.high
+        for change in changes:
+            assert (
+                change.interval.low < change.ratio < change.interval.high
+                and not change.interval.low < 1 < change.interval.high
+            )
     with capsys.disabled():
         print(f"\n5 % in {_COMMITS} commits, {chain=}: found {found} of {count}, another mark in {more}")
     assert found >= 0.9 * count and more <= stats.binom.isf(0.005, count, 0.01)
@@ -82,11 +85,11 @@ def test_a_step_by_real_comparisons() -> None:
         shape = (2, pairs, 10)
         times = 1000 * np.exp(0.01 * random.standard_normal(shape) + 0.6 * (random.random((*shape[:2], 1)) < 0.2))
         times *= np.exp(0.01 * random.standard_normal((2, 12))[:, names, None])
-        found = compare_pairs(times[0], truth * times[1], names, confidence=place_confidence(count))
-        ratios.append(found.ratio)
-        halves.append(np.log(found.interval.high / found.interval.low) / 2)
+        comparison = compare_pairs(times[0], truth * times[1], names, confidence=place_confidence(count))
+        ratios.append(comparison.ratio)
+        halves.append(np.log(comparison.interval.high / comparison.interval.low) / 2)
     changes = changes_in_ratios([(at - 1, at) for at in range(count)], ratios, halves)
-    assert [one.place for one in changes] == [place] and changes[0].ratio == pytest.approx(_STEP, abs=0.02)
+    assert [change.place for change in changes] == [place] and changes[0].ratio == pytest.approx(_STEP, abs=0.02)
 
 
 def test_two_steps_and_a_new_baseline() -> None:
@@ -96,24 +99,24 @@ def test_two_steps_and_a_new_baseline() -> None:
     logs = levels + 0.002 * random.standard_normal(20)
     halves = np.full(20, 0.01)
     for old, kept in ((8, True), ("unknown", False)):
-        versions = [("main" if place < 10 else old, place) for place in range(20)]
+        versions = [("main" if index < 10 else old, index) for index in range(20)]
         against = np.where(np.arange(20) < 10, 0.0, levels[8])
-        found = changes_in_ratios(versions, np.exp(logs - against), halves)
-        assert [one.place for one in found] == [6, 15]
-        assert [one.ratio for one in found] == pytest.approx([1.1, 0.95 / 1.1], rel=0.01)
+        changes = changes_in_ratios(versions, np.exp(logs - against), halves)
+        assert [one.place for one in changes] == [6, 15]
+        assert [one.ratio for one in changes] == pytest.approx([1.1, 0.95 / 1.1], rel=0.01)
         if not kept:
             # A step at a change of the baseline is not known.
             logs[10:] += 0.2
-            assert [one.place for one in changes_in_ratios(versions, np.exp(logs - against), halves)] == [6, 15]
+            assert [change.place for change in changes_in_ratios(versions, np.exp(logs - against), halves)] == [6, 15]
 
 
 def test_a_step_at_the_first_entry_is_from_its_old_version() -> None:
     (change,) = changes_in_ratios([("main", 0)], [1.5], [0.01])
     assert change.place == 0 and change.ratio == pytest.approx(1.5) and change.interval.low == pytest.approx(1.5, 0.02)
     for chain in (True, False):
-        found = history(np.random.default_rng(26), {0: 1.06, 14: 0.9}, chain=chain)
-        assert [one.place for one in found] == [0, 14]
-        assert [one.ratio for one in found] == pytest.approx([1.06, 0.9], abs=0.03)
+        changes = history(np.random.default_rng(26), {0: 1.06, 14: 0.9}, chain=chain)
+        assert [one.place for one in changes] == [0, 14]
+        assert [one.ratio for one in changes] == pytest.approx([1.06, 0.9], abs=0.03)
 
 
 def test_a_version_that_is_measured_again_has_one_step() -> None:
@@ -125,13 +128,13 @@ def test_a_version_that_is_measured_again_has_one_step() -> None:
     random = np.random.default_rng(27)
     times = np.exp(0.01 * random.standard_normal(20)) * np.repeat([1.0, 1.2], [10, 10])
     known = np.exp(0.001 * random.standard_normal(20))
-    assert [one.place for one in changes_in_times(times, known)] == [10]
-    assert [one.place for one in changes_in_times(times, known, again=[10])] in ([9], [11])
+    assert [change.place for change in changes_in_times(times, known)] == [10]
+    assert [change.place for change in changes_in_times(times, known, again=[10])] in ([9], [11])
     assert changes_in_times(times, known, again=range(20)) == []
 
 
 def test_what_says_nothing() -> None:
-    versions = [(place - 1, place) for place in range(4)]
+    versions = [(index - 1, index) for index in range(4)]
     assert changes_in_ratios(versions, [1.0, 1.5, 1.0, 1.0], [np.inf] * 4) == []
     assert changes_in_ratios(versions, [1.0, 1.5, 1.0, 1.0], [0.01, np.inf, 0.01, 0.01]) == []
     assert changes_in_ratios([], [], []) == [] == changes_in_times([], [])
@@ -192,5 +195,7 @@ def test_a_step_in_times_of_a_quiet_machine() -> None:
         times = np.exp(0.01 * random.standard_normal(_COMMITS))
         times[place:] *= _STEP
         changes = changes_in_times(times, np.exp(0.005 * random.standard_normal(_COMMITS)))
-        found += any(abs(one.place - place) <= 1 and one.ratio == pytest.approx(_STEP, abs=0.03) for one in changes)
+        found += any(
+            abs(change.place - place) <= 1 and change.ratio == pytest.approx(_STEP, abs=0.03) for change in changes
+        )
     assert found >= 0.9 * count

@@ -97,9 +97,9 @@ def _report(capsys: pytest.CaptureFixture[str], what: str, same: float, found: f
 def test_equal_runs_are_the_same_and_slow_downs_are_found(
     draw: Draw, count: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    same, found = _rates(draw, lambda rng, draw: draw(rng, count))
-    _report(capsys, f"{draw.__name__[1:]}, {count} samples", same, found)
-    assert same >= 0.95 and found >= 0.9
+    same, shares = _rates(draw, lambda rng, draw: draw(rng, count))
+    _report(capsys, f"{draw.__name__[1:]}, {count} samples", same, shares)
+    assert same >= 0.95 and shares >= 0.9
 
 
 def _until_done(rng: np.random.Generator, draw: Draw) -> Samples:
@@ -114,9 +114,9 @@ def _until_done(rng: np.random.Generator, draw: Draw) -> Samples:
 
 @pytest.mark.slow
 def test_runs_as_long_as_the_stop_rule_makes_them_are_told_apart(capsys: pytest.CaptureFixture[str]) -> None:
-    same, found = _rates(_drifting, _until_done)
-    _report(capsys, "drifting, as many samples as the stop rule takes", same, found)
-    assert same >= 0.95 and found >= 0.9
+    same, shares = _rates(_drifting, _until_done)
+    _report(capsys, "drifting, as many samples as the stop rule takes", same, shares)
+    assert same >= 0.95 and shares >= 0.9
 
 
 # -- single comparisons --------------------------------------------------------------------------------
@@ -125,12 +125,12 @@ def test_runs_as_long_as_the_stop_rule_makes_them_are_told_apart(capsys: pytest.
 @pytest.mark.parametrize(("by", "verdict"), [(1.2, "SLOWER"), (0.8, "FASTER"), (1.0, "SAME"), (1.004, "SAME")])
 def test_plain_changes_have_plain_verdicts(by: float, verdict: str) -> None:
     rng = np.random.default_rng(1)
-    found = compare(_lognormal(rng, 200), by * _lognormal(rng, 200))
-    assert found.verdict == verdict
-    assert found.interval.low <= found.ratio <= found.interval.high
-    assert found.ratio == pytest.approx(by, rel=0.02)
-    assert found.explanation.startswith(f"{verdict}: median {100 * (found.ratio - 1):+.1f} % (")
-    assert (found.count_a, found.count_b) == (200, 200)
+    comparison = compare(_lognormal(rng, 200), by * _lognormal(rng, 200))
+    assert comparison.verdict == verdict
+    assert comparison.interval.low <= comparison.ratio <= comparison.interval.high
+    assert comparison.ratio == pytest.approx(by, rel=0.02)
+    assert comparison.explanation.startswith(f"{verdict}: median {100 * (comparison.ratio - 1):+.1f} % (")
+    assert (comparison.count_a, comparison.count_b) == (200, 200)
 
 
 def test_a_certain_change_below_the_threshold_is_none() -> None:
@@ -190,8 +190,8 @@ def test_equal_samples_are_the_same() -> None:
 
 
 def test_medians_without_a_ratio_are_unclear() -> None:
-    found = compare([0.0] * 30, [100.0] * 30)
-    assert found.verdict is Verdict.UNCLEAR and np.isnan(found.ratio) and "no ratio" in found.explanation
+    comparison = compare([0.0] * 30, [100.0] * 30)
+    assert comparison.verdict is Verdict.UNCLEAR and np.isnan(comparison.ratio) and "no ratio" in comparison.explanation
     assert compare([100.0] * 30, [-1.0] * 30).verdict is Verdict.UNCLEAR
     # A median near 0, which resampling can reach.
     barely = compare([0.0] * 14 + [100.0] * 16, [100.0] * 30)
@@ -201,15 +201,15 @@ def test_medians_without_a_ratio_are_unclear() -> None:
 def test_effect_and_p_value_are_those_of_scipy() -> None:
     rng = np.random.default_rng(6)
     a, b = _preempted(rng, 80), 1.01 * _preempted(rng, 90)
-    found = compare(a, b)
+    comparison = compare(a, b)
     oracle = stats.mannwhitneyu(a, b)
     longer, shorter = (b[:, None] > a).mean(), (b[:, None] < a).mean()
-    assert found.effect == pytest.approx(longer - shorter) and 0 < found.effect < 1
-    assert found.p_value == pytest.approx(oracle.pvalue)
+    assert comparison.effect == pytest.approx(longer - shorter) and 0 < comparison.effect < 1
+    assert comparison.p_value == pytest.approx(oracle.pvalue)
     assert compare(a, a + 1e9).effect == 1 and compare(a + 1e9, a).effect == -1
     swapped = compare(b, a)
-    assert swapped.effect == pytest.approx(-found.effect)
-    assert swapped.ratio == pytest.approx(1 / found.ratio)
+    assert swapped.effect == pytest.approx(-comparison.effect)
+    assert swapped.ratio == pytest.approx(1 / comparison.ratio)
 
 
 def test_the_p_value_of_many_blocks_is_of_their_medians() -> None:
@@ -226,8 +226,8 @@ def test_the_interval_holds_the_ratio_as_often_as_it_says() -> None:
     # With a probability of 95 %, sixty repetitions detect intervals that contain the ratio in less than 71 % of cases.
     times = rounds(60, 400)
     for seed in range(times):
-        found = compare(_preempted(rng, 80), 1.03 * _preempted(rng, 80), confidence=0.9, seed=seed)
-        held += found.interval.low <= 1.03 <= found.interval.high
+        comparison = compare(_preempted(rng, 80), 1.03 * _preempted(rng, 80), confidence=0.9, seed=seed)
+        held += comparison.interval.low <= 1.03 <= comparison.interval.high
     # Three standard deviations of a binomial around 90 %.
     slack = 3 * math.sqrt(0.09 / times)
     assert (0.9 - slack) * times <= held <= min(0.9 + slack, 1) * times

@@ -56,7 +56,7 @@ def test_small_depths_decide_on_the_fixed_cost() -> None:
     for seed in range(12):
         times = _times(np.random.default_rng([2, seed]), 500, 120)
         errors.append(fit_line(DEPTHS, times).intercept - 500)
-        unweighted.append(stats.linregress(DEPTHS, [np.median(one) for one in times]).intercept - 500)
+        unweighted.append(stats.linregress(DEPTHS, [np.median(time) for time in times]).intercept - 500)
     assert np.std(errors) < np.std(unweighted) / 2
 
 
@@ -76,7 +76,7 @@ def test_two_points_are_on_a_line() -> None:
 def test_what_is_not_a_line_says_so_and_widens_intervals() -> None:
     rng = np.random.default_rng(3)
     straight = [(1000 + 100 * depth) * rng.lognormal(0, 0.01, 40) for depth in DEPTHS]
-    bent = [one * (1.5 if depth >= 64 else 1) for depth, one in zip(DEPTHS, straight, strict=True)]
+    bent = [change * (1.5 if depth >= 64 else 1) for depth, change in zip(DEPTHS, straight, strict=True)]
     good, bad = fit_line(DEPTHS, straight), fit_line(DEPTHS, bent)
     assert good.misfit < 3 < 10 < bad.misfit
     assert bad.slope_interval.high - bad.slope_interval.low > 5 * (good.slope_interval.high - good.slope_interval.low)
@@ -104,7 +104,7 @@ def test_blocks_and_missing_samples_are_honoured() -> None:
     blind = fit_line(DEPTHS, drifting)
     aware = fit_line(DEPTHS, drifting, blocks=[label] * len(DEPTHS))
     assert aware.misfit < blind.misfit
-    holed = [np.append(one, np.nan) for one in drifting]
+    holed = [np.append(change, np.nan) for change in drifting]
     assert fit_line(DEPTHS, holed, blocks=[np.append(label, 99)] * len(DEPTHS)) == aware
     assert fit_line(DEPTHS, holed) == blind
 

@@ -16,11 +16,11 @@ def test_planted_outliers_of_every_class_are_found() -> None:
     body = np.arange(100.0, 201.0)  # quartiles 125 and 175: fences at -25, 50, 250 and 325
     values = np.concatenate([body, [-26.0, 49.0, 251.0, 252.0, 326.0]])
     q1, q3 = np.quantile(values, [0.25, 0.75])
-    found = classify(values)
-    assert found.fences == pytest.approx(
+    outliers = classify(values)
+    assert outliers.fences == pytest.approx(
         (q1 - 3 * (q3 - q1), q1 - 1.5 * (q3 - q1), q3 + 1.5 * (q3 - q1), q3 + 3 * (q3 - q1))
     )
-    assert found.classes[-5:].tolist() == [-1, 0, 0, 0, 1]  # planted outliers shift the quartiles slightly
+    assert outliers.classes[-5:].tolist() == [-1, 0, 0, 0, 1]  # planted outliers shift the quartiles slightly
     severe = classify(np.concatenate([body, [-1e4, 1e4, 1e5]]))
     assert (severe.counts.low_severe, severe.counts.high_severe, severe.counts.outliers) == (1, 2, 3)
     assert (np.abs(severe.classes) == 2).tolist() == [False] * 101 + [True] * 3
@@ -38,16 +38,16 @@ def test_a_sample_on_a_fence_is_inside() -> None:
 
 
 def test_no_number_is_no_outlier_and_not_counted() -> None:
-    found = classify([1.0, 2.0, np.nan, 3.0, 1000.0, np.nan, 2.0, 2.5, 1.5])
-    assert found.counts.total == 7 and found.counts.high_severe == 1 and found.counts.normal == 6
-    assert (found.classes != 0).tolist() == [False, False, False, False, True, False, False, False, False]
+    outliers = classify([1.0, 2.0, np.nan, 3.0, 1000.0, np.nan, 2.0, 2.5, 1.5])
+    assert outliers.counts.total == 7 and outliers.counts.high_severe == 1 and outliers.counts.normal == 6
+    assert (outliers.classes != 0).tolist() == [False, False, False, False, True, False, False, False, False]
 
 
 def test_neighbours_of_the_commonest_tick_are_no_outliers() -> None:
     ticks = [52.0] * 70 + [104.0] * 20 + [52.0 * 9]
     assert stats.iqr(ticks) == 0
-    found = classify(ticks)
-    assert found.counts.high_severe == 1 and found.counts.outliers == 1
+    outliers = classify(ticks)
+    assert outliers.counts.high_severe == 1 and outliers.counts.outliers == 1
 
 
 def test_equal_samples_are_normal() -> None:
@@ -57,10 +57,10 @@ def test_equal_samples_are_normal() -> None:
 
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=60))
 def test_counts_and_mask_agree(values: list[float]) -> None:
-    found = classify(values)
-    assert found.counts.total == len(values)
-    assert found.counts.outliers == np.count_nonzero(found.classes)
-    assert found.counts.low_severe + found.counts.high_severe == np.count_nonzero(np.abs(found.classes) == 2)
+    outliers = classify(values)
+    assert outliers.counts.total == len(values)
+    assert outliers.counts.outliers == np.count_nonzero(outliers.classes)
+    assert outliers.counts.low_severe + outliers.counts.high_severe == np.count_nonzero(np.abs(outliers.classes) == 2)
 
 
 @pytest.mark.parametrize("values", [[], [np.nan, np.nan]])

@@ -135,29 +135,29 @@ def test_the_interval_is_the_hull_of_scipys_intervals_of_pairs_and_of_rounds() -
     rng = np.random.default_rng(32)
     for draw in (_normal, _instances, _heavy_tails):
         old, new = _in_turns(draw(rng), rng)
-        found = compare_pairs(old, new, LABELS, confidence=0.95)
+        comparison = compare_pairs(old, new, LABELS, confidence=0.95)
         logs = np.log(new / old)
-        medians = [np.median(logs[each == LABELS]) for each in range(ROUNDS)]
+        medians = [np.median(logs[index == LABELS]) for index in range(ROUNDS)]
         # Fewer logs than this are below the median with a probability of at most 2.5 %, by the binomial distribution.
         place = int(stats.binom.ppf(0.025, logs.size, 0.5)) - 1
         ordered = np.sort(logs)
         of_rounds = stats.ttest_1samp(medians, 0).confidence_interval(0.975)
-        assert math.log(found.interval.low) == pytest.approx(min(ordered[place], of_rounds.low))
-        assert math.log(found.interval.high) == pytest.approx(max(ordered[-1 - place], of_rounds.high))
-        assert found.ratio == pytest.approx(np.exp(np.mean(medians)))
+        assert math.log(comparison.interval.low) == pytest.approx(min(ordered[place], of_rounds.low))
+        assert math.log(comparison.interval.high) == pytest.approx(max(ordered[-1 - place], of_rounds.high))
+        assert comparison.ratio == pytest.approx(np.exp(np.mean(medians)))
         oracle = max(stats.ttest_1samp(medians, 0).pvalue, stats.binomtest(int((logs > 0).sum()), logs.size).pvalue)
-        assert found.p_value == pytest.approx(oracle)
-        assert found.how == "paired" and found.count_a == found.count_b == LABELS.size
+        assert comparison.p_value == pytest.approx(oracle)
+        assert comparison.how == "paired" and comparison.count_a == comparison.count_b == LABELS.size
 
 
 def test_a_pairs_figure_is_of_samples_of_equal_rank() -> None:
     rng = np.random.default_rng(37)
     old, new = rng.lognormal(0, 0.1, (2, LABELS.size, 9))
     logs = np.median(np.log(np.sort(new, axis=1) / np.sort(old, axis=1)), axis=1)
-    found, oracle = compare_pairs(old, new, LABELS), compare_pairs(np.ones(LABELS.size), np.exp(logs), LABELS)
+    comparison, oracle = compare_pairs(old, new, LABELS), compare_pairs(np.ones(LABELS.size), np.exp(logs), LABELS)
     # Times move within a tick, the smallest difference of two times.
-    assert found.ratio == pytest.approx(oracle.ratio, rel=1e-5)
-    assert found.interval == pytest.approx(oracle.interval, rel=1e-5)
+    assert comparison.ratio == pytest.approx(oracle.ratio, rel=1e-5)
+    assert comparison.interval == pytest.approx(oracle.interval, rel=1e-5)
     # A block with missing samples is compared at the ranks it has.
     new[::3, 5:] = np.nan
     assert compare_pairs(old, new, LABELS).ratio == pytest.approx(1, abs=0.05)
@@ -168,17 +168,17 @@ def test_a_pairs_figure_is_of_samples_of_equal_rank() -> None:
 def test_a_change_of_two_modes_shares_is_one_of_the_median() -> None:
     rng = np.random.default_rng(38)
     old, new = (np.exp(rng.normal(0, 0.01, (180, 10)) + 0.26 * (rng.random((180, 10)) < slow)) for slow in (0.2, 0.8))
-    found = compare_pairs(old, new, LABELS)
-    assert found.verdict is Verdict.SLOWER and found.ratio == pytest.approx(math.exp(0.26), rel=0.03)
-    assert "the shares of two modes changed" in found.notes[0]
+    comparison = compare_pairs(old, new, LABELS)
+    assert comparison.verdict is Verdict.SLOWER and comparison.ratio == pytest.approx(math.exp(0.26), rel=0.03)
+    assert "the shares of two modes changed" in comparison.notes[0]
 
 
 def test_a_clock_of_few_ticks_is_seen_through() -> None:
     # 1000 ns on a clock with a tick of 52 ns, and 3 % more: medians of blocks are whole or half ticks.
     rng = np.random.default_rng(39)
     old, new = (52 * np.round(1000 * by * rng.lognormal(0, 0.03, (180, 10)) / 52) for by in (1, 1.03))
-    found = compare_pairs(old, new, LABELS)
-    assert found.verdict is Verdict.SLOWER and found.ratio == pytest.approx(1.03, abs=0.01)
+    comparison = compare_pairs(old, new, LABELS)
+    assert comparison.verdict is Verdict.SLOWER and comparison.ratio == pytest.approx(1.03, abs=0.01)
 
 
 def test_other_statistics_are_of_neighbouring_pairs() -> None:
@@ -190,8 +190,10 @@ def test_other_statistics_are_of_neighbouring_pairs() -> None:
         parts = np.split(np.arange(LABELS.size), -(-LABELS.size * np.arange(1, count) // count))
         figures = [[np.quantile(side[part], level) for part in parts] for side in (old, new)]
         labels = LABELS[[part[0] for part in parts]]
-        oracle, found = compare_pairs(*figures, labels), compare_pairs(old, new, LABELS, statistic=name)
-        assert found.interval == oracle.interval and found.explanation.startswith(f"{found.verdict}: {name} ")
+        oracle, comparison = compare_pairs(*figures, labels), compare_pairs(old, new, LABELS, statistic=name)
+        assert comparison.interval == oracle.interval and comparison.explanation.startswith(
+            f"{comparison.verdict}: {name} "
+        )
     # A slow-down of the slowest twentieth affects p99 and not the median.
     tail = np.where(rng.random((720, 20)) < 0.05, 2.0, 1.0)
     old, new = rng.lognormal(0, 0.05, (2, 720, 20))

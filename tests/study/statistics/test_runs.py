@@ -76,15 +76,17 @@ def test_the_interval_is_welchs_of_what_runs_differ_by() -> None:
     one = _run(rng)
     levels = [rng.lognormal(0, 0.02, 5), 1.04 * rng.lognormal(0, 0.01, 4)]
     old, new = ([one._replace(values=one.values * level) for level in side] for side in levels)
-    found = compare_runs(old, new, confidence=0.95)
+    comparison = compare_runs(old, new, confidence=0.95)
     oracle = stats.ttest_ind(np.log(levels[1]), np.log(levels[0]), equal_var=False)
     interval = oracle.confidence_interval(0.95)
     # Times move within a tick, the smallest difference of two times.
-    assert np.log(found.interval) == pytest.approx([interval.low, interval.high], abs=1e-5)
-    assert found.p_value == pytest.approx(oracle.pvalue, rel=1e-2)
-    assert math.log(found.ratio) == pytest.approx(np.mean(np.log(levels[1])) - np.mean(np.log(levels[0])), abs=1e-5)
-    assert found.how == "runs" and "5 and 4 runs measured apart" in found.explanation
-    assert (found.count_a, found.count_b) == (5 * one.values.size, 4 * one.values.size)
+    assert np.log(comparison.interval) == pytest.approx([interval.low, interval.high], abs=1e-5)
+    assert comparison.p_value == pytest.approx(oracle.pvalue, rel=1e-2)
+    assert math.log(comparison.ratio) == pytest.approx(
+        np.mean(np.log(levels[1])) - np.mean(np.log(levels[0])), abs=1e-5
+    )
+    assert comparison.how == "runs" and "5 and 4 runs measured apart" in comparison.explanation
+    assert (comparison.count_a, comparison.count_b) == (5 * one.values.size, 4 * one.values.size)
     # A single run varies like the others.
     alone = compare_runs(old, new[:1], confidence=0.95)
     reach = stats.t.ppf(0.975, 4) * np.std(np.log(levels[0]), ddof=1) * math.sqrt(1 / 5 + 1)
@@ -129,13 +131,13 @@ def test_other_statistics_are_those_of_units() -> None:
     old, new = [_run(rng, rounds=12)], [_run(rng, rounds=12)]
     for name, level in (("minimum", 1 - 0.5 ** (1 / 40)), ("p90", 0.9)):
         sides = [
-            [np.quantile(run.values[run.rounds == one], level, method="median_unbiased") for one in range(12)]
+            [np.quantile(run.values[run.rounds == index], level, method="median_unbiased") for index in range(12)]
             for run in (*old, *new)
         ]
         oracle = stats.ttest_ind(np.log(sides[1]), np.log(sides[0]), equal_var=False).confidence_interval(0.99)
-        found = compare_runs(old, new, statistic=name)
-        assert np.log(found.interval) == pytest.approx([oracle.low, oracle.high])
-        assert found.explanation.startswith(f"{found.verdict}: {name} ")
+        comparison = compare_runs(old, new, statistic=name)
+        assert np.log(comparison.interval) == pytest.approx([oracle.low, oracle.high])
+        assert comparison.explanation.startswith(f"{comparison.verdict}: {name} ")
 
 
 def test_minima_of_more_samples_are_no_lower() -> None:
@@ -145,12 +147,12 @@ def test_minima_of_more_samples_are_no_lower() -> None:
         return [_run(rng, rng.lognormal(0, 0.003), rounds=1, blocks=blocks) for _ in range(5)]
 
     for few, many in ((25, 400), (400, 25)):
-        found = [compare_runs(side(few), side(many), statistic="minimum").verdict for _ in range(40)]
-        assert sum(verdict in (Verdict.FASTER, Verdict.SLOWER) for verdict in found) <= 3
+        comparison = [compare_runs(side(few), side(many), statistic="minimum").verdict for _ in range(40)]
+        assert sum(verdict in (Verdict.FASTER, Verdict.SLOWER) for verdict in comparison) <= 3
 
 
 def test_minima_within_a_tick_are_known_to_half_a_tick() -> None:
     rng = np.random.default_rng(47)
     ticks = [run._replace(values=np.floor(run.values / 500) * 500) for run in (_run(rng) for _ in range(5))]
-    found = compare_runs(ticks, ticks, statistic="minimum")
-    assert found.interval.low == pytest.approx(1 / found.interval.high) and found.half_width > 0.05
+    comparison = compare_runs(ticks, ticks, statistic="minimum")
+    assert comparison.interval.low == pytest.approx(1 / comparison.interval.high) and comparison.half_width > 0.05

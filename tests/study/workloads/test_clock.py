@@ -106,18 +106,18 @@ def planted_readings(clock: PlantedClock, host_times: Sequence[int], noise: floa
 def test_a_fit_recovers_a_planted_drift(bits: int, period: float, drift: float, start: float) -> None:
     """Over a minute in steps of half a second: 32 bits of nanoseconds wrap fourteen times."""
     clock = PlantedClock(bits, period, drift, int(start * 2**bits))
-    found = relate(*planted_readings(clock, range(HOST, HOST + 60_000_000_000, 500_000_000), noise=100))
-    assert len(found.readings) == 120 and found.calibrated and found.deviation_ns == 300
-    assert found.drift_ppm == pytest.approx(drift, abs=0.01)
-    assert found.residual_ns is not None and found.residual_ns < 600 + period
+    relation = relate(*planted_readings(clock, range(HOST, HOST + 60_000_000_000, 500_000_000), noise=100))
+    assert len(relation.readings) == 120 and relation.calibrated and relation.deviation_ns == 300
+    assert relation.drift_ppm == pytest.approx(drift, abs=0.01)
+    assert relation.residual_ns is not None and relation.residual_ns < 600 + period
 
 
 def test_a_fit_over_gaps_of_many_wraps() -> None:
     """A point may run for longer than the counter takes to wrap; the host's clock determines the number of wraps."""
     clock = PlantedClock(32, 1.0, 50.0, 7)
-    found = relate(*planted_readings(clock, [HOST + 10**9 * s for s in (0, 3, 40, 41, 300)]))
-    assert found.drift_ppm == pytest.approx(50, abs=0.001)
-    assert found.residual_ns is not None and found.residual_ns < 2
+    relation = relate(*planted_readings(clock, [HOST + 10**9 * s for s in (0, 3, 40, 41, 300)]))
+    assert relation.drift_ppm == pytest.approx(50, abs=0.001)
+    assert relation.residual_ns is not None and relation.residual_ns < 2
 
 
 def test_a_fit_of_few_readings() -> None:
@@ -133,8 +133,8 @@ def test_a_fit_shows_a_clock_that_jumped() -> None:
     clock = PlantedClock(64, 1.0, 0.0, 0)
     readings = planted_readings(clock, range(HOST, HOST + 10**10, 10**9))
     readings[5] = clock.read(HOST + 5 * 10**9, off=40_000)
-    found = relate(*readings)
-    assert found.residual_ns is not None and found.residual_ns > 30_000
+    relation = relate(*readings)
+    assert relation.residual_ns is not None and relation.residual_ns > 30_000
 
 
 # ---- resolve --------------------------------------------------------------------------------------------------------

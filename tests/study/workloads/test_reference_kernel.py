@@ -45,7 +45,7 @@ def test_runs_whose_times_differ_by_less_than_a_factor_of_two_have_a_load_in_com
         for speed in random.uniform(1, 1.95, 2):  # of the machine: the point follows it, with noise
             with ReferenceKernel(device, Load(), wanted * speed * float(random.uniform(1, 1.9))) as reference:
                 loads.append({reference.read().load for _ in range(6)})
-        assert all(len(each) == 3 for each in loads) and len(loads[0] & loads[1]) >= 2
+        assert all(len(load) == 3 for load in loads) and len(loads[0] & loads[1]) >= 2
 
 
 def test_what_is_mostly_overhead_gets_no_arithmetic_to_make_up_for_noise(
@@ -75,7 +75,7 @@ def test_a_lasting_change_is_told_and_a_reading_by_itself_is_not(
             reference.read()
             told.append(reference.changed(0.1))
     # The third of the last five readings decides.
-    assert [place for place, one in enumerate(told) if one] == [*range(43, 48), *range(53, 56)]
+    assert [index for index, reading in enumerate(told) if reading] == [*range(43, 48), *range(53, 56)]
 
 
 @pytest.mark.parametrize("noise", [0.01, 0.05, 0.3])

@@ -183,7 +183,7 @@ def test_both_sides_have_files_of_their_own(tmp_path: Path) -> None:
     other = files.take(Point(1, "m", "d", settings=settings, is_against=True), 3)
     assert files.contents[str(new.settings["source"])] == b"new"
     assert files.contents[str(other.settings["source"])] == b"old"
-    assert [one.name for at in (0, 1) for one in files.used_by(at)] == ["m.vmfb", "against: m.vmfb"]
+    assert [file.name for at in (0, 1) for file in files.used_by(at)] == ["m.vmfb", "against: m.vmfb"]
 
 
 def test_a_program_is_measured_as_the_module_that_it_was_compiled_to(tmp_path: Path) -> None:

@@ -64,13 +64,13 @@ def measured(*arguments: object) -> dict[str, Any]:
     """Runs a command that succeeds; returns its JSON."""
     result = run(*arguments, "--json", *ALONE)
     assert result.exit_code == 0, result.stderr
-    found: dict[str, Any] = json.loads(result.stdout)
-    return found
+    data: dict[str, Any] = json.loads(result.stdout)
+    return data
 
 
-def settings(found: dict[str, Any], place: int = 0) -> dict[str, Any]:
+def settings(data: dict[str, Any], place: int = 0) -> dict[str, Any]:
     """Returns the settings of a point."""
-    given: dict[str, Any] = found["points"][place]["settings"]
+    given: dict[str, Any] = data["points"][place]["settings"]
     return given
 
 
@@ -97,10 +97,10 @@ def test_a_kernel_with_and_without_timestamps_and_the_empty_kernel_beside(tmp_pa
     result = run(MUL, "--size", 64, "--out", tmp_path / "r", "--json", *FAST)
     assert result.exit_code == 0, result.stderr
     with Results.open(tmp_path / "r") as results:
-        points = [one.point for one in results.points]
+        points = [result.point for result in results.points]
         assert [point.target for point in points] == ["mul", "mul without timestamps", "empty kernel", "empty kernel"]
         assert [point.measure for point in points] == ["execute", "device", "execute", "device"]
-        assert [one.count for one in results.points] == [4, 4, 4, 4]
+        assert [result.count for result in results.points] == [4, 4, 4, 4]
         bindings = points[0].settings["bindings"]
     assert bindings == [{"shape": [64], "dtype": "f32", "init": init} for init in ("random", "random", "zeros")]
     assert re.search(r"4 points done, 0 too noisy, 0 failed, 0 skipped; 16 samples", result.stderr)
@@ -121,10 +121,10 @@ def test_glsl_with_a_macro(tmp_path: Path, compiler: None) -> None:
         "void main() { x[gl_GlobalInvocationID.x] = ADDED; }\n",
         encoding="utf-8",
     )
-    found = measured(path, "--size", 32, "-D", "SIZE=8", "--define", "ADDED=1.0", "--groups", "4,1")
-    assert settings(found)["defines"] == {"SIZE": "8", "ADDED": "1.0"}
-    assert settings(found)["groups"] == [4, 1]
-    assert found["study"]["title"] == "my kernel.comp"
+    data = measured(path, "--size", 32, "-D", "SIZE=8", "--define", "ADDED=1.0", "--groups", "4,1")
+    assert settings(data)["defines"] == {"SIZE": "8", "ADDED": "1.0"}
+    assert settings(data)["groups"] == [4, 1]
+    assert data["study"]["title"] == "my kernel.comp"
 
 
 SWEPT = """#version 450
@@ -144,15 +144,15 @@ def test_macros_over_the_axes(tmp_path: Path, compiler: None) -> None:
     path.write_text(SWEPT, encoding="utf-8")
     words = ["-D", "TX=$tx", "-D", "TY=$ty", "-D", "TYPE=$type", "-D", "FACTOR=$flag + 0.5", "-D", "FLAG=$flag"]
     axes = ["--axis", "tx,ty=8:8,16:4", "--axis", "type=int,uint", "--axis", "flag=true"]
-    found = measured(path, *words, *axes, "-b", '0=$"%dxf32" % (64 * ty)', "--size", 32, "--timestamps", "span")
-    points = [settings(found, place) for place in range(4)]
+    data = measured(path, *words, *axes, "-b", '0=$"%dxf32" % (64 * ty)', "--size", 32, "--timestamps", "span")
+    points = [settings(data, index) for index in range(4)]
     assert [point["defines"] for point in points] == [
         {"TX": tx, "TY": ty, "TYPE": kind, "FACTOR": 1.5, "FLAG": True}
         for tx, ty in ((8, 8), (16, 4))
         for kind in ("int", "uint")
     ]
     assert [point["bindings"][0] for point in points] == ["512xf32", "512xf32", "256xf32", "256xf32"]
-    assert [point["status"] for point in found["points"][:4]] == ["done"] * 4
+    assert [point["status"] for point in data["points"][:4]] == ["done"] * 4
 
     assert "--define: 'twice': nothing is named 'twice'; known are tx" in wrong(path, "-D", "TX=$twice", *axes[:2])
     message = wrong(
@@ -162,37 +162,37 @@ def test_macros_over_the_axes(tmp_path: Path, compiler: None) -> None:
 
 
 def test_entry_points_and_inputs_over_the_axes() -> None:
-    found = measured(MUL, "--entry", "$entry", "--axis", "entry=main", "--size", 4)
-    assert settings(found)["entry_point"] == "main"
-    found = measured(MODULE, "--function", "classify", "--input", '$"@" + image', "--axis", f"image={SEVEN[1:]}")
-    assert settings(found)["inputs"] == [SEVEN]
+    data = measured(MUL, "--entry", "$entry", "--axis", "entry=main", "--size", 4)
+    assert settings(data)["entry_point"] == "main"
+    data = measured(MODULE, "--function", "classify", "--input", '$"@" + image', "--axis", f"image={SEVEN[1:]}")
+    assert settings(data)["inputs"] == [SEVEN]
 
 
 def test_bindings_by_number_and_name(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.ones(8, np.float32))
-    found = measured(MUL, "-b", "0=8xf32=3", "--binding", f"B=@{tmp_path}/b.npy", "--size", 8)
-    given = settings(found)["bindings"]
+    data = measured(MUL, "-b", "0=8xf32=3", "--binding", f"B=@{tmp_path}/b.npy", "--size", 8)
+    given = settings(data)["bindings"]
     assert given[:2] == ["8xf32=3", f"@{tmp_path}/b.npy"]
     assert given[2] == {"shape": [8], "dtype": "f32", "init": "zeros"}
 
 
 def test_sizes_and_batches_are_swept() -> None:
-    found = measured(MUL, "--axis", "size=pow2:4:16", "--axis", "batch=1,3")
-    points = [point for point in found["points"] if point["target"] == "mul"]
+    data = measured(MUL, "--axis", "size=pow2:4:16", "--axis", "batch=1,3")
+    points = [point for point in data["points"] if point["target"] == "mul"]
     assert [(point["size"], point["batch"]) for point in points] == [(n, b) for n in (4, 8, 16) for b in (1, 3)]
     assert [point["settings"]["bindings"][0]["shape"] for point in points] == [[n] for n in (4, 4, 8, 8, 16, 16)]
 
 
 def test_expressions_over_the_axes() -> None:
     arguments = ("--axis", "n=8,16", "--spec", "0=$n", "--groups", "$64 // n", "--size", 64)
-    found = measured(COPY, *arguments)
-    assert [settings(found, place)["specialization"] for place in (0, 1)] == [{"0": 8}, {"0": 16}]
-    assert [settings(found, place)["groups"] for place in (0, 1)] == [8, 4]
-    found = measured(COPY, *arguments[:4], "--groups", "1, $cdiv(64, n),$n", "--size", 64)
-    assert [settings(found, place)["groups"] for place in (0, 1)] == [[1, 8, 8], [1, 4, 16]]
+    data = measured(COPY, *arguments)
+    assert [settings(data, index)["specialization"] for index in (0, 1)] == [{"0": 8}, {"0": 16}]
+    assert [settings(data, index)["groups"] for index in (0, 1)] == [8, 4]
+    data = measured(COPY, *arguments[:4], "--groups", "1, $cdiv(64, n),$n", "--size", 64)
+    assert [settings(data, index)["groups"] for index in (0, 1)] == [[1, 8, 8], [1, 4, 16]]
     assert '["$n", "$n"]' in wrong(COPY, *arguments[:4], "--groups", "$[n, n]", "--size", 64)
-    found = measured(SAXPY, "--push", "a=$batch / 2", "--axis", "batch=1,2", "--size", 4)
-    assert [settings(found, place)["push"] for place in (0, 1)] == [{"a": 0.5}, {"a": 1}]
+    data = measured(SAXPY, "--push", "a=$batch / 2", "--axis", "batch=1,2", "--size", 4)
+    assert [settings(data, index)["push"] for index in (0, 1)] == [{"a": 0.5}, {"a": 1}]
 
 
 def test_specialization_by_name_and_entry_point() -> None:
@@ -209,8 +209,8 @@ def test_push_constants_of_every_shape(tmp_path: Path, compiler: None) -> None:
     path = tmp_path / "pushes.comp"
     path.write_text(PUSHES, encoding="utf-8")
     pushes = ["n=7", "scale=0.1", "v=1,2,3,4", "m=[1 2][3 4][5 6]", "r=[1 2 3][4 5 6]", "list=-1,2", "flag=1"]
-    found = measured(path, *(word for push in pushes for word in ("--push", push)), "--size", 1, "--groups", 1)
-    push = settings(found)["push"]
+    data = measured(path, *(word for push in pushes for word in ("--push", push)), "--size", 1, "--groups", 1)
+    push = settings(data)["push"]
     assert push == {
         "n": 7,
         "scale": float(np.float32(0.1)),
@@ -254,10 +254,10 @@ def test_settings(words: list[str], expected: dict[str, object]) -> None:
     if "is not installed" in result.stderr:
         pytest.skip(result.stderr)
     assert result.exit_code == 0, result.stderr
-    found = json.loads(result.stdout)
-    assert expected.items() <= settings(found).items()
+    data = json.loads(result.stdout)
+    assert expected.items() <= settings(data).items()
     if "--measure" in words:
-        assert [point["measure"] for point in found["points"]] == ["submit"]
+        assert [point["measure"] for point in data["points"]] == ["submit"]
 
 
 def test_dispatches_that_may_overlap_are_flagged(tmp_path: Path) -> None:
@@ -271,9 +271,9 @@ def test_dispatches_that_may_overlap_are_flagged(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("words", [["--timestamps", "none"], ["--calls", "kernel"], ["--axis", "timestamps=span,none"]])
 def test_without_timestamps_the_headline_is_the_certain_bound(words: list[str]) -> None:
-    found = measured(MUL, "--size", 16, *words)
-    assert {point["measure"] for point in found["points"]} == {"device"}
-    assert all(point["status"] == "done" and point["median_ns"] > 0 for point in found["points"])
+    data = measured(MUL, "--size", 16, *words)
+    assert {point["measure"] for point in data["points"]} == {"device"}
+    assert all(point["status"] == "done" and point["median_ns"] > 0 for point in data["points"])
 
 
 def test_buffers_by_address() -> None:
@@ -295,8 +295,8 @@ def test_buffers_by_address() -> None:
 
 
 def test_a_function() -> None:
-    found = measured(MODULE, "--input", SEVEN, "--function", "classify")
-    (point,) = found["points"]
+    data = measured(MODULE, "--input", SEVEN, "--function", "classify")
+    (point,) = data["points"]
     assert (point["target"], point["measure"], point["status"]) == ("digits", "total", "done")
     assert point["median_ns"] > 0
     for path in ("direct", "async"):
@@ -304,8 +304,8 @@ def test_a_function() -> None:
 
 
 def test_calls_in_flight_are_asynchronous() -> None:
-    found = measured(MODULE, "--input", SEVEN, "--in-flight", 2)
-    assert (settings(found)["in_flight"], settings(found)["path"]) == (2, "async")
+    data = measured(MODULE, "--input", SEVEN, "--in-flight", 2)
+    assert (settings(data)["in_flight"], settings(data)["path"]) == (2, "async")
     assert "--path async" in wrong(MODULE, "--input", SEVEN, "--in-flight", 2, "--path", "session")
 
 
@@ -536,10 +536,10 @@ def test_hostile_file_names(name: str, tmp_path: Path) -> None:
 
 
 def test_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = measured(
+    data = measured(
         MUL, "--size", 100, "--figure", "bytes=12*size", "--figure", "flops = size", "--figure", "us=time*1e6"
     )
-    point = found["points"][0]
+    point = data["points"][0]
     assert point["bytes"] == 1200 and point["flops"] == 100
     assert point["us"] == pytest.approx(point["median_ns"] / 1e3)
     assert point["GB/s"] == pytest.approx(1200 / point["median_ns"])

@@ -119,8 +119,11 @@ def test_spirv_against_a_source_has_no_macros(kernel: Path) -> None:
         content = results.files[0].content
     assert content is not None
     Path("built.spv").write_bytes(content)
-    found = differing(*shared, "--against", "built.spv")
-    assert found["defines"] == ({}, {"MORE": "1"}) and found["include_dirs"] == ([], [str(Path("inc").absolute())])
+    differences = differing(*shared, "--against", "built.spv")
+    assert differences["defines"] == ({}, {"MORE": "1"}) and differences["include_dirs"] == (
+        [],
+        [str(Path("inc").absolute())],
+    )
 
 
 def test_functions_of_modules(kernel: Path) -> None:
@@ -144,7 +147,7 @@ def test_a_program_is_compiled_for_either_side(tmp_path: Path) -> None:
     for _ in range(2):  # the second time it is resumed
         assert [*differing("new.mlir", "--against", "old.mlir", "--input", "@x.npy")] == ["source"]
     with Results.open("r") as results:
-        kept = {one.name: one for one in results.files}
+        kept = {file.name: file for file in results.files}
     old, new = kept[f"against: {tmp_path / 'old.mlir'}"], kept[str(tmp_path / "new.mlir")]
     assert old.content is not None and new.content is not None and old.sha256 != new.sha256
     assert (old.content[8:12], old.role) == (b"IREE", "module")
@@ -156,7 +159,7 @@ def test_a_kernel_against_a_module_is_compared_by_total() -> None:
     result = bench(MUL, *words)
     assert "the sides measure execute and total; they are compared by total" in result.stderr
     with Results.open("r") as results:
-        assert [one.point.measure for one in results.points] == ["total", "total"]
+        assert [result.point.measure for result in results.points] == ["total", "total"]
 
 
 def test_the_verdict_is_below_the_figures_of_both(kernel: Path) -> None:
@@ -165,16 +168,16 @@ def test_the_verdict_is_below_the_figures_of_both(kernel: Path) -> None:
     assert "the sides differ in targets: mul.batch 64 and -" in result.stderr
     figures, verdict = (result.stdout.index(text) for text in ("mul on vulkan (old: ", "verdict"))
     assert 0 < figures < verdict
-    found = json.loads(bench(MUL, "--size", 4, "--against", "--batch 64", *FAST, "--json").stdout)
-    assert [point["target"] for point in found["points"]] == ["mul", "mul"]
-    (compared,) = found["comparison"]["points"]
-    assert compared["point"] == "mul" and found["comparison"]["gate"]["exit"] in (0, 3)
+    data = json.loads(bench(MUL, "--size", 4, "--against", "--batch 64", *FAST, "--json").stdout)
+    assert [point["target"] for point in data["points"]] == ["mul", "mul"]
+    (compared,) = data["comparison"]["points"]
+    assert compared["point"] == "mul" and data["comparison"]["gate"]["exit"] in (0, 3)
 
 
 def test_a_statistic_of_a_segment_is_compared() -> None:
     result = bench(MUL, "--size", 4, "--against", "", "--measure", "wake:p99", *FAST, "--json", "--fail-on", "never")
-    found = json.loads(result.stdout)["comparison"]
-    assert (found["measure"], found["statistic"]) == ("headline", "p99")
+    data = json.loads(result.stdout)["comparison"]
+    assert (data["measure"], data["statistic"]) == ("headline", "p99")
     assert {point["measure"] for point in json.loads(result.stdout)["points"]} == {"wake"}
 
 
@@ -262,14 +265,14 @@ def test_a_baseline_is_measured_again_without_its_files(kernel: Path) -> None:
     assert result.exit_code in (0, 3, 4), result.stderr
     assert re.search(r"\(old: \S+, the results in \S*baselines/main", result.stdout)
     with Results.open("r") as results:
-        kept = {one.name: one.sha256 for one in results.files}
+        kept = {file.name: file.sha256 for file in results.files}
     new = kept.pop(was.name)
     assert kept == {f"against: {was.name}": was.sha256} and new != was.sha256
     # A baseline saved with both sides stands for the new one.
     if result.exit_code != 4:
         bench(kernel, *words, "--against", "next", "--out", "third")
         with Results.open("third") as results:
-            assert {one.sha256 for one in results.files} == {new}
+            assert {file.sha256 for file in results.files} == {new}
     listed = CliRunner().invoke(main, ["study", "list"])
     assert "baselines in .pumice/baselines" in listed.stdout and ".pumice/baselines/main" in listed.stdout
     as_json = CliRunner().invoke(main, ["study", "list", "--baselines", ".pumice/baselines", "--json"])
@@ -343,13 +346,13 @@ def test_a_revision_has_its_own_source_includes_and_inputs(kernel: Path) -> None
     np.save("x.npy", np.ones(4, np.float32))
     words = ("-I", "inc", "--push", "scale=2", "-b", "0=@x.npy")
     for _ in range(2):  # the second time it is resumed
-        found = differing(kernel, *words, "--against-rev", "HEAD", "--build", "touch built")
-    assert found == {"source": ("k.comp", str(kernel)), "include_dirs": (["inc"], [str(Path("inc").absolute())])}
+        differences = differing(kernel, *words, "--against-rev", "HEAD", "--build", "touch built")
+    assert differences == {"source": ("k.comp", str(kernel)), "include_dirs": (["inc"], [str(Path("inc").absolute())])}
     with Results.open("r") as results:
         said = compare_sides(results).notes
         assert re.fullmatch(r"commit: ([0-9a-f]{9}) and \1\+", said[0])
         assert len(said) == 1, "the place of the worktree is no difference"
-        kept = {one.name: one.content for one in results.files}
+        kept = {file.name: file.content for file in results.files}
         old, new = (results.runs[0].environment[name] for name in ("against_revision", "revision"))
     assert isinstance(old, dict) and isinstance(new, dict)
     assert old["commit"] == new["commit"] and (old["dirty"], new["dirty"]) == (False, True)

@@ -22,15 +22,15 @@ QUICK = " --set time_limit=0.05 --set warmup_time=0 --set noise_limit=9"
 def workflow() -> dict[object, object]:
     page = (ROOT / "docs" / "dispatch-timing.md").read_text(encoding="utf-8")
     (text,) = re.findall(r"^```yaml\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    found = yaml.safe_load(text)
-    assert isinstance(found, dict)
-    return found
+    jobs_file = yaml.safe_load(text)
+    assert isinstance(jobs_file, dict)
+    return jobs_file
 
 
 def test_the_workflow_is_one() -> None:
-    found = workflow()
-    assert found[True] == {"pull_request": None, "push": {"branches": ["main"]}}, "YAML 1.1 reads `on` as true"
-    jobs = found["jobs"]
+    jobs_file = workflow()
+    assert jobs_file[True] == {"pull_request": None, "push": {"branches": ["main"]}}, "YAML 1.1 reads `on` as true"
+    jobs = jobs_file["jobs"]
     assert isinstance(jobs, dict)
     for job in jobs.values():
         assert job["runs-on"]

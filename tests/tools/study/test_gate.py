@@ -105,14 +105,14 @@ def test_a_tolerated_slow_down(comparison: Comparison | None, tolerate: float, o
 )
 def test_a_point_that_fails_on_the_new_side_alone_passes_no_gate(a: str, b: str, status: int, tmp_path: Path) -> None:
     failed = point(None, statuses=(PointStatus(a), PointStatus(b)))
-    found = judged(point(SAME), failed, fail_on="slower")
-    assert found.status == status
+    gate = judged(point(SAME), failed, fail_on="slower")
+    assert gate.status == status
     assert judged(point(SAME), failed, fail_on="never").status == 0
     # Readers of files see the same verdict as the exit status.
-    write_junit(found, tmp_path / "x.xml")
+    write_junit(gate, tmp_path / "x.xml")
     (suite,) = ET.parse(tmp_path / "x.xml").getroot()
     assert suite.get("failures") == str(int(status > 0))
-    levels = [read_command(line)[0] for line in workflow_commands(found)]
+    levels = [read_command(line)[0] for line in workflow_commands(gate)]
     assert levels.count("error") == int(status > 0)
 
 
@@ -145,8 +145,8 @@ def test_what_is_slower_is_no_baseline_whatever_fails(
     comparison: Comparison, is_saved: bool, fail_on: str, tmp_path: Path
 ) -> None:
     folder = made_results(tmp_path / "a", [1000])
-    found = judged(point(SAME), point(comparison), fail_on=fail_on)
-    save_measured(folder, tmp_path / "kept", "main", found.status, found)
+    gate = judged(point(SAME), point(comparison), fail_on=fail_on)
+    save_measured(folder, tmp_path / "kept", "main", gate.status, gate)
     assert (tmp_path / "kept" / "main" / "results.sqlite").is_file() == is_saved
 
 
@@ -171,8 +171,8 @@ def test_a_baseline_replaces_results_whose_run_was_killed(tmp_path: Path) -> Non
 
 def test_points_that_were_skipped_on_both_sides_do_not_count() -> None:
     skipped = point(None, statuses=(PointStatus.SKIPPED, PointStatus.SKIPPED))
-    found = judged(skipped, point(SAME))
-    assert (found.status, found.verdict, found.points[0].outcome) == (0, "PASSED", Outcome.SKIPPED)
+    gate = judged(skipped, point(SAME))
+    assert (gate.status, gate.verdict, gate.points[0].outcome) == (0, "PASSED", Outcome.SKIPPED)
     one_side = point(None, statuses=(PointStatus.DONE, PointStatus.SKIPPED))
     assert judged(one_side, point(SAME)).status == 3 and judged(skipped).status == 3
 
@@ -225,9 +225,9 @@ def test_the_summary_is_markdown_whatever_the_names() -> None:
     """Parsed by a parser of GitHub's Markdown."""
     text = markdown(judged(*MANY))
     tokens = MarkdownIt("gfm-like", {"linkify": False, "html": False}).parse(text)
-    kinds = [one.type for one in tokens]
+    kinds = [token.type for token in tokens]
     assert kinds.count("table_open") == 1 and kinds.count("tr_open") == 1 + len(MANY)
-    inline = [one for one in tokens if one.type == "inline"]
+    inline = [token for token in tokens if token.type == "inline"]
     assert inline[0].content.startswith("SLOWER: 1 slower, 2 unclear, 1 passed, 1 skipped")
     assert all(child.type in ("text", "text_special") for one in inline for child in one.children or ())
     cells = ["".join(child.content for child in one.children or ()) for one in inline]
@@ -302,12 +302,12 @@ def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel.touch()
     monkeypatch.setenv("GITHUB_WORKSPACE", str(tmp_path))
     points = (*MANY, point(FASTER, "faster", settings={"source": str(kernel)}))
-    found = [read_command(line) for line in workflow_commands(judged(*points, fail_on="slower"))]
-    assert [level for level, _, _ in found] == ["error", "warning", "warning", "notice", "notice"]
+    commands = [read_command(line) for line in workflow_commands(judged(*points, fail_on="slower"))]
+    assert [level for level, _, _ in commands] == ["error", "warning", "warning", "notice", "notice"]
     hostile = HOSTILE.replace("\n", "\\n").replace("\x1b", "\\x1b")
-    assert found[0][1] == {"title": f"SLOWER: {hostile}"}
-    assert found[3][1] == {"file": "kernels/a,b:c.comp", "title": "FASTER: faster"}
-    assert found[4][2] == "SLOWER: 1 slower, 2 unclear, 2 passed, 1 skipped"
+    assert commands[0][1] == {"title": f"SLOWER: {hostile}"}
+    assert commands[3][1] == {"file": "kernels/a,b:c.comp", "title": "FASTER: faster"}
+    assert commands[4][2] == "SLOWER: 1 slower, 2 unclear, 2 passed, 1 skipped"
     # File names in a study are relative to its folder.
     of_study = point(FASTER, "faster", settings={"source": "a,b:c.comp"})
     named = next(workflow_commands(judged(of_study, folder=str(kernel.parent))))
@@ -319,9 +319,9 @@ def test_annotations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_more_annotations_than_github_shows() -> None:
-    found = [read_command(line) for line in workflow_commands(judged(*(point(SLOWER, f"p{n}") for n in range(30))))]
-    assert len(found) == 11
-    assert found[8][1]["title"] == "SLOWER: p8" and found[9][1]["title"] == "21 more" and "p29" in found[9][2]
+    commands = [read_command(line) for line in workflow_commands(judged(*(point(SLOWER, f"p{n}") for n in range(30))))]
+    assert len(commands) == 11
+    assert commands[8][1]["title"] == "SLOWER: p8" and commands[9][1]["title"] == "21 more" and "p29" in commands[9][2]
 
 
 def test_points_that_one_side_lacks_are_said_by_side(capsys: pytest.CaptureFixture[str]) -> None:
@@ -342,8 +342,8 @@ def test_points_that_one_side_lacks_are_said_by_side(capsys: pytest.CaptureFixtu
 
 def test_equal_reasons_are_said_once_and_notes_of_intervals_alone(capsys: pytest.CaptureFixture[str]) -> None:
     def unclear(n: int, why: str, interval: tuple[float, float] | None = None) -> PointComparison:
-        found = dataclasses.replace(compared("UNCLEAR", 1.02, interval), notes=[f"{n} disturbed"])
-        return point(dataclasses.replace(found, explanation=f"UNCLEAR: {why}"), f"n={n}")
+        comparison = dataclasses.replace(compared("UNCLEAR", 1.02, interval), notes=[f"{n} disturbed"])
+        return point(dataclasses.replace(comparison, explanation=f"UNCLEAR: {why}"), f"n={n}")
 
     waits = [unclear(n, f"wake-ups took {n} ms in the second runs") for n in (8, 16)] + [
         unclear(32, "wake-ups took 1.5e+02 µs in the second runs")
@@ -373,9 +373,9 @@ def test_outputs_of_compare(tmp_path: Path) -> None:
     assert [line[:7] for line in result.stderr.splitlines() if line.startswith("::")] == ["::error", "::notic"]
     assert "SLOWER" in files["markdown"].read_text(encoding="utf-8")
     assert len(ET.parse(files["junit"]).getroot().findall(".//failure")) == 1
-    found = json.loads(study("compare", a, b, "--json", "--tolerate", "20%").stdout)
-    assert [one["outcome"] for one in found["points"]] == ["passed", "passed", "skipped"]
-    assert found["gate"] == {"verdict": "PASSED", "fail_on": "unclear", "tolerate": 0.2, "exit": 0}
+    data = json.loads(study("compare", a, b, "--json", "--tolerate", "20%").stdout)
+    assert [one["outcome"] for one in data["points"]] == ["passed", "passed", "skipped"]
+    assert data["gate"] == {"verdict": "PASSED", "fail_on": "unclear", "tolerate": 0.2, "exit": 0}
     tolerated = study("compare", a, b, "--tolerate", "20%")
     assert tolerated.exit_code == 0 and "SLOWER, tolerated" in tolerated.stdout
     assert study("compare", a, b, "--fail-on", "never").exit_code == 0
@@ -386,10 +386,10 @@ def test_left_out_samples_and_a_noisy_status_are_said(tmp_path: Path) -> None:
     b = made_results(tmp_path / "b", [1000], disturbed=4, status="noisy")
     printed = study("compare", a, b).stdout
     assert "left out" in printed and "too noisy: second" in printed
-    (found,) = json.loads(study("compare", a, b, "--json").stdout)["points"]
-    assert found["left_out"] == [0, 80] and found["status"] == ["done", "noisy"]
-    assert found["samples"] == [400, 320] and found["how"] == "runs"
-    assert any("left out" in text for text in found["notes"])
+    (data,) = json.loads(study("compare", a, b, "--json").stdout)["points"]
+    assert data["left_out"] == [0, 80] and data["status"] == ["done", "noisy"]
+    assert data["samples"] == [400, 320] and data["how"] == "runs"
+    assert any("left out" in text for text in data["notes"])
 
 
 @pytest.mark.slow

@@ -29,15 +29,15 @@ def commits(folder: Path, subjects: Sequence[str]) -> list[dict[str, object]]:
     folder.mkdir()
     names = {f"GIT_{who}_{what}": "x" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
     environment = {**os.environ, **names, "GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1"}
-    found = []
-    for place, subject in enumerate([None, *subjects]):
+    facts = []
+    for index, subject in enumerate([None, *subjects]):
         words = ("commit", "--quiet", "--allow-empty", "--message", subject) if subject else ("init", "--quiet")
-        when = {"GIT_COMMITTER_DATE": f"2026-01-{28 - place:02}T12:00:00Z"}
+        when = {"GIT_COMMITTER_DATE": f"2026-01-{28 - index:02}T12:00:00Z"}
         subprocess.run(["git", *words], cwd=folder, env=environment | when, check=True, capture_output=True)
         revision = read_revision(folder)
         if revision is not None:
-            found.append(revision.facts())
-    return found
+            facts.append(revision.facts())
+    return facts
 
 
 LEVELS = [1.0] * 4 + [1.06] * 4
@@ -58,9 +58,9 @@ def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.slow
 def test_a_chain_of_ratios(chain: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(chain)
-    found = json.loads(history("out", "--json").stdout)
-    assert found["order"] == "commits" and found["unread"] == []
-    (point,) = found["points"]
+    data = json.loads(history("out", "--json").stdout)
+    assert data["order"] == "commits" and data["unread"] == []
+    (point,) = data["points"]
     assert (point["point"], point["device"], point["by"]) == ("mul", "llvmpipe", "ratios")
     subjects = [entry["revision"]["subject"] for entry in point["entries"]]
     assert subjects == [f"Commit {n}" for n in range(8)], "by parents, though their clock goes backwards"
@@ -87,27 +87,27 @@ def test_the_page(chain: Path, tmp_path: Path) -> None:
 
 def test_times_of_a_machine_with_states_have_no_marks(tmp_path: Path) -> None:
     """Medians differ by up to a factor of two, and so does the reference kernel."""
-    for place in range(8):
-        made_version(tmp_path / str(place), place, 1.0, None, None)
-    found = json.loads(history(tmp_path, "--json").stdout)
-    (point,) = found["points"]
-    assert found["order"] == "run times" and point["by"] == "times" and point["changes"] == []
+    for index in range(8):
+        made_version(tmp_path / str(index), index, 1.0, None, None)
+    data = json.loads(history(tmp_path, "--json").stdout)
+    (point,) = data["points"]
+    assert data["order"] == "run times" and point["by"] == "times" and point["changes"] == []
     medians = [entry["median_ns"] for entry in point["entries"]]
     assert max(medians) > 1.3 * min(medians) and [entry["level"] for entry in point["entries"]] == medians
     assert point["entries"][0]["revision"] is None and math.isfinite(medians[0])
 
 
 def test_another_baseline_is_said(tmp_path: Path) -> None:
-    for place, old in enumerate(("a", "a", "b")):
-        made_version(tmp_path / str(place), place, 1.0, (old, 1.0), None)
+    for index, old in enumerate(("a", "a", "b")):
+        made_version(tmp_path / str(index), index, 1.0, (old, 1.0), None)
     printed = history(tmp_path).stdout
     assert printed.count("another baseline begins at") == 1
 
 
 def test_pairs_too_few_for_a_change_have_a_level(tmp_path: Path) -> None:
     """Eight pairs give an interval at 99 %, but none at the confidence of a change."""
-    for place, rounds in enumerate((8, 8, 2)):
-        made_version(tmp_path / str(place), place, 1.0, (f"v{max(place - 1, 0)}", 1.0), rounds=rounds)
+    for index, rounds in enumerate((8, 8, 2)):
+        made_version(tmp_path / str(index), index, 1.0, (f"v{max(index - 1, 0)}", 1.0), rounds=rounds)
     (point,) = json.loads(history(tmp_path, "--json").stdout)["points"]
     assert point["changes"] == [] and [entry["ratio"] is None for entry in point["entries"]] == [False] * 3
 

@@ -30,8 +30,8 @@ NONE = {"apart": False, "against_python": None, "against_env": ()}
 def test_results_are_measured_in_the_process_that_they_had_which_is_said(
     capsys: pytest.CaptureFixture[str], options: dict[str, object], process: Process, is_said: bool
 ) -> None:
-    found = with_processes(replace(NEW, against=OLD), NONE | options, Gate())
-    assert found.processes == (Process(), process)
+    sides = with_processes(replace(NEW, against=OLD), NONE | options, Gate())
+    assert sides.processes == (Process(), process)
     said = "the old side is measured as the results in r were, in processes of its own, by /old/python, A=1\n"
     assert capsys.readouterr().err == (said if is_said else "")
 
@@ -46,5 +46,5 @@ def test_what_is_asked_for_is_not_said(capsys: pytest.CaptureFixture[str]) -> No
 def test_apart_takes_two_versions() -> None:
     with pytest.raises(click.UsageError, match="name the other with --against OLD"):
         with_processes(NEW, NONE | {"apart": True}, Gate())
-    found = with_processes(NEW, NONE | {"against_env": ("A=1",)}, Gate(resolution=0.5))
-    assert found.processes == (Process(), Process("", {"A": "1"})) and found.sampling.resolution == 0.5
+    sides = with_processes(NEW, NONE | {"against_env": ("A=1",)}, Gate(resolution=0.5))
+    assert sides.processes == (Process(), Process("", {"A": "1"})) and sides.sampling.resolution == 0.5

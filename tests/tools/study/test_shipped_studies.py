@@ -48,8 +48,8 @@ def test_it_says_what_it_answers_and_how_it_is_read(file: Path) -> None:
 @pytest.mark.usefixtures("driver")
 @pytest.mark.parametrize("file", FILES, ids=lambda file: file.stem)
 def test_it_can_be_measured(file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = Peaks({"GB/s": 10.0, "GFLOP/s": 10.0}, {})
-    monkeypatch.setattr(runner, "measure_peaks", lambda device: found)  # takes seconds, and has a test of its own
+    known_peaks = Peaks({"GB/s": 10.0, "GFLOP/s": 10.0}, {})
+    monkeypatch.setattr(runner, "measure_peaks", lambda device: known_peaks)  # takes seconds, and has a test of its own
     study = load_study(file)
     words = [word for setting in TINY.split() for word in ("--set", setting)]
     for axis in study.axes:
@@ -69,7 +69,9 @@ def test_it_can_be_measured(file: Path, tmp_path: Path, monkeypatch: pytest.Monk
             else:
                 assert one.status == "done" and one.count == 3, one.reason
                 assert one.values().min() >= 0
-        assert {one.point.target for one in results.points if one.count} == {target.name for target in study.targets}
+        assert {result.point.target for result in results.points if result.count} == {
+            target.name for target in study.targets
+        }
 
 
 @pytest.mark.vulkan

@@ -95,12 +95,12 @@ def test_results_are_the_same_as_themselves(tmp_path: Path) -> None:
     folder = make(tmp_path / "a", [1000, 2000])
     printed = good("compare", folder, folder)
     assert printed.count("SAME") == 2 and "mul n=4" in printed
-    found = json.loads(good("compare", folder, folder, "--json"))
-    assert [point["verdict"] for point in found["points"]] == ["SAME", "SAME"]
-    assert found["points"][0]["ratio"] == pytest.approx(1) and found["points"][0]["effect"] == 0
-    low, high = found["points"][0]["interval"]
+    data = json.loads(good("compare", folder, folder, "--json"))
+    assert [point["verdict"] for point in data["points"]] == ["SAME", "SAME"]
+    assert data["points"][0]["ratio"] == pytest.approx(1) and data["points"][0]["effect"] == 0
+    low, high = data["points"][0]["interval"]
     assert low < 1 < high
-    assert (found["only_in_first"], found["only_in_second"], found["differences"]) == ([], [], [])
+    assert (data["only_in_first"], data["only_in_second"], data["differences"]) == ([], [], [])
 
 
 @pytest.mark.parametrize(
@@ -117,9 +117,9 @@ def test_what_changed_shows_and_sets_the_status(
     a, b = make(tmp_path / "a", [1000, 2000]), make(tmp_path / "b", medians)
     result = study("compare", a, b, "--json")
     assert result.exit_code == status, result.stderr
-    found = json.loads(result.stdout)["points"]
-    assert [point["verdict"] for point in found] == verdicts
-    assert [point["ratio"] for point in found] == pytest.approx(
+    data = json.loads(result.stdout)["points"]
+    assert [point["verdict"] for point in data] == verdicts
+    assert [point["ratio"] for point in data] == pytest.approx(
         [new / old for new, old in zip(medians, (1000, 2000), strict=True)], rel=0.01
     )
     table = study("compare", a, b)
@@ -173,9 +173,9 @@ def test_another_measure_and_looser_thresholds(tmp_path: Path) -> None:
 
 def test_studies_are_listed_with_their_questions() -> None:
     printed = good("list")
-    found = json.loads(good("list", "--json"))
-    assert len(found) >= 10
-    for one in found:
+    data = json.loads(good("list", "--json"))
+    assert len(data) >= 10
+    for one in data:
         assert one["name"] in printed and one["question"].rstrip().endswith("?")
     assert max(map(len, printed.splitlines())) <= 100
 
@@ -185,10 +185,10 @@ def test_results_are_listed(tmp_path: Path) -> None:
     make(tmp_path / "deep" / "er", [1000])
     (tmp_path / "bad").mkdir()
     (tmp_path / "bad" / "results.sqlite").write_text("no database at all, but long enough to be one" * 9)
-    found = {Path(one["folder"]).name: one for one in json.loads(good("list", tmp_path, "--json"))}
-    assert found.keys() == {"a", "er", "bad"}
-    assert (found["a"]["done"], found["a"]["points"], found["a"]["samples"]) == (1, 2, 400)
-    assert found["a"]["devices"] == ["llvmpipe"] and "error" in found["bad"]
+    data = {Path(one["folder"]).name: one for one in json.loads(good("list", tmp_path, "--json"))}
+    assert data.keys() == {"a", "er", "bad"}
+    assert (data["a"]["done"], data["a"]["points"], data["a"]["samples"]) == (1, 2, 400)
+    assert data["a"]["devices"] == ["llvmpipe"] and "error" in data["bad"]
     printed = good("list", tmp_path)
     assert "1 of 2" in printed and "llvmpipe" in printed
     (tmp_path / "empty").mkdir()
@@ -380,11 +380,11 @@ def test_wrong_usage_of_run(words: list[str], message: str, toml: Path, tmp_path
 def samples_of(folder: Path) -> dict[int, list[tuple[int, int]]]:
     """Returns the run and start of every sample of each point."""
     database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
-    found: dict[int, list[tuple[int, int]]] = {}
+    samples: dict[int, list[tuple[int, int]]] = {}
     for point, run, started in database.execute("SELECT point, run, started_ns FROM samples ORDER BY point, number"):
-        found.setdefault(point, []).append((run, started))
+        samples.setdefault(point, []).append((run, started))
     database.close()
-    return found
+    return samples
 
 
 @pytest.mark.vulkan
@@ -400,7 +400,7 @@ class TestRun:
         assert len(re.findall(r"^\[[1-4]/4\] done    mul n=[48] batch=[12]: ", result.stderr, re.MULTILINE)) == 4
         assert "\x1b" not in result.stderr
         with Results.open("sizes.results") as results:
-            assert [(one.status, one.count) for one in results.points] == [(PointStatus.DONE, 4)] * 4
+            assert [(result.status, result.count) for result in results.points] == [(PointStatus.DONE, 4)] * 4
             assert [run.outcome for run in results.runs] == ["complete"]
             assert results.text == STUDY
         before = samples_of(Path("sizes.results"))
@@ -423,7 +423,7 @@ class TestRun:
         said = study("run", toml, "--out", tmp_path / "r", *words, "--quiet").stderr
         assert all("] noisy " in line for line in said.splitlines())  # which depends on the machine
         with Results.open(tmp_path / "r") as results:
-            assert [one.point.axes for one in results.points] == [{"n": 16, "batch": 1}]
+            assert [result.point.axes for result in results.points] == [{"n": 16, "batch": 1}]
             sampling = results.as_study().sampling
         assert (sampling.max_samples, sampling.time_limit, sampling.warmup_time) == (5, 0.02, 0.02)
 
@@ -436,7 +436,7 @@ class TestRun:
         assert "2 points done, 0 too noisy, 2 failed" in result.stderr
         assert "workgroup size (1048576, 1, 1) (1048576 invocations) is more than" in result.stderr
         with Results.open(tmp_path / "r") as results:
-            reasons = {one.point.axes["n"]: (str(one.status), one.reason) for one in results.points}
+            reasons = {result.point.axes["n"]: (str(result.status), result.reason) for result in results.points}
         assert reasons[4][0] == "done" and reasons[1048576][0] == "failed"
         assert "Specialise a smaller local size" in reasons[1048576][1]
         # Points that failed are tried again.
@@ -507,8 +507,8 @@ class TestRun:
 
     def test_peaks(self, monkeypatch: pytest.MonkeyPatch) -> None:
         # Measuring peaks takes seconds, and the study package's tests cover it.
-        found = Peaks({"GB/s": 8.5, "GFLOP/s": 30.0}, {"GB/s": {"by": "copying 64 MiB"}})
-        monkeypatch.setattr(peaks, "measure_peaks", lambda device: found)
+        known_peaks = Peaks({"GB/s": 8.5, "GFLOP/s": 30.0}, {"GB/s": {"by": "copying 64 MiB"}})
+        monkeypatch.setattr(peaks, "measure_peaks", lambda device: known_peaks)
         (shown,) = json.loads(good("peaks", "--json")).values()
         assert shown["peaks"] == {"GB/s": 8.5, "GFLOP/s": 30.0}
         printed = good("peaks", "--device", "vulkan")

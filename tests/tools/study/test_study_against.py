@@ -60,11 +60,11 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def recorded(folder: str) -> list[tuple[object, object]]:
     """Returns the setting ``record`` of both sides of each pair, the new one first; checks that all were measured."""
     with Results.open(folder) as results:
-        assert all(one.count for one in results.points)
+        assert all(result.count for result in results.points)
         return [
-            (one.point.settings["record"], one.against.point.settings["record"])
-            for one in results.points
-            if one.against is not None
+            (result.point.settings["record"], result.against.point.settings["record"])
+            for result in results.points
+            if result.against is not None
         ]
 
 
@@ -100,10 +100,10 @@ def test_pairs_are_measured_as_well_as_verdicts_take(folder: Path) -> None:
 def test_results_and_baselines_are_measured_again(folder: Path) -> None:
     assert study("run", "old.toml", "--out", "before", "--save", "main", "--baselines", "kept").exit_code in (0, 3)
     (folder / "old.toml").unlink()
-    for place, other in enumerate(("before", "before/results.sqlite", "main")):
-        result = study("run", "new.toml", "--against", other, "--baselines", "kept", "--out", f"r{place}")
+    for index, other in enumerate(("before", "before/results.sqlite", "main")):
+        result = study("run", "new.toml", "--against", other, "--baselines", "kept", "--out", f"r{index}")
         assert result.exit_code in (0, 3, 4), result.stderr
-        assert recorded(f"r{place}") == [("once", "each"), ("once", "each")]
+        assert recorded(f"r{index}") == [("once", "each"), ("once", "each")]
 
 
 def test_ab_has_the_old_side_first_and_takes_all_that_there_is(folder: Path) -> None:

@@ -62,11 +62,11 @@ def toml(tmp_path: Path) -> Path:
 def samples_of(folder: Path) -> dict[int, list[tuple[int, int]]]:
     """Returns the run and start of every sample of each point."""
     database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
-    found: dict[int, list[tuple[int, int]]] = {}
+    samples: dict[int, list[tuple[int, int]]] = {}
     for point, run, started in database.execute("SELECT point, run, started_ns FROM samples ORDER BY point, number"):
-        found.setdefault(point, []).append((run, started))
+        samples.setdefault(point, []).append((run, started))
     database.close()
-    return found
+    return samples
 
 
 def begin(toml: Path, folder: Path) -> subprocess.Popen[str]:
@@ -83,15 +83,15 @@ def reported(process: subprocess.Popen[str], count: int) -> list[str]:
     while len(labels) < count:
         line = process.stderr.readline()
         assert line, "it ended too soon"
-        if found := re.match(r"\[\d+/\d+\] done    (.*?): ", line):
-            labels.append(found[1])
+        if match := re.match(r"\[\d+/\d+\] done    (.*?): ", line):
+            labels.append(match[1])
     return labels
 
 
 def held(folder: Path, labels: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
     """Checks that the reported points are done, and returns all samples."""
     with Results.open(folder) as results:
-        states = {one.point.label: one.status for one in results.points}
+        states = {result.point.label: result.status for result in results.points}
     assert {states[label] for label in labels} <= {PointStatus.DONE}
     assert PointStatus.PENDING in states.values(), "it was interrupted in the middle"
     return samples_of(folder)

@@ -69,12 +69,12 @@ Taken = dict[tuple[int, int], list[tuple[int, int]]]
 def samples_of(folder: Path) -> Taken:
     """Returns the run and start of every sample, by repeat and point."""
     database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
-    found: Taken = {}
+    samples: Taken = {}
     query = "SELECT repeat, point, run, started_ns FROM samples JOIN runs USING (run) ORDER BY point, number"
     for repeat, point, number, started in database.execute(query):
-        found.setdefault((repeat, point), []).append((number, started))
+        samples.setdefault((repeat, point), []).append((number, started))
     database.close()
-    return found
+    return samples
 
 
 def interrupted(toml: Path, folder: Path, how: signal.Signals) -> tuple[int, str, Taken]:
@@ -107,7 +107,7 @@ def resumed(toml: Path, folder: Path, before: Taken) -> None:
         assert after[key][: len(samples)] == samples, "what was kept stays as it was"
     for point in (0, 1):
         assert after[1, point] == before[1, point], "a finished run takes no more samples"
-    everything = [each for samples in after.values() for each in samples]
+    everything = [sample for samples in after.values() for sample in samples]
     assert len(set(everything)) == len(everything)
     with Results.open(folder) as results:
         for one in results.points:
@@ -124,7 +124,7 @@ def test_killed_runs_go_on(toml: Path, tmp_path: Path) -> None:
     status, _, before = interrupted(toml, tmp_path / "r", signal.SIGKILL)
     assert status == -signal.SIGKILL
     with Results.open(tmp_path / "r") as results:
-        assert [one.repeat for one in results.runs] == [1, 2] and results.runs[1].outcome is None
+        assert [run.repeat for run in results.runs] == [1, 2] and results.runs[1].outcome is None
     resumed(toml, tmp_path / "r", before)
 
 
@@ -135,13 +135,13 @@ def test_ctrl_c_is_clean_and_more_runs_may_be_added(toml: Path, tmp_path: Path) 
     status, said, before = interrupted(toml, folder, signal.SIGINT)
     assert status == 130 and "the same command resumes from there" in said and "Traceback" not in said
     with Results.open(folder) as results:
-        assert [one.outcome for one in results.runs] == ["complete", "interrupted"]
+        assert [run.outcome for run in results.runs] == ["complete", "interrupted"]
     resumed(toml, folder, before)
     again = run(toml, folder, "--runs", "4")
     assert again.exit_code == 0 and "6 of 8 points are done already; the other 2 are measured" in again.stderr
     with Results.open(folder) as results:
-        assert {one.repeat for one in results.runs} == {1, 2, 3, 4}
-        assert all(len(one.repeats) == 4 for one in results.points)
+        assert {run.repeat for run in results.runs} == {1, 2, 3, 4}
+        assert all(len(result.repeats) == 4 for result in results.points)
     assert "nothing is left to measure; --continue" in run(toml, folder).stderr
 
 
@@ -156,7 +156,7 @@ def test_one_noisy_run_makes_the_folder_noisy_and_is_sampled_on(toml: Path, tmp_
     added = run(toml, folder, "--runs", "2")
     assert added.exit_code == 3 and "run 2 of 2: mul n=4" in added.stderr
     with Results.open(folder) as results:
-        statuses = [[status for status, _ in one.repeats] for one in results.points]
+        statuses = [[status for status, _ in result.repeats] for result in results.points]
         assert statuses == [[PointStatus.NOISY, PointStatus.DONE]] * 2
         assert results.points[0].reason.endswith("(run 1 of 2)")
     more = run(toml, folder, "--continue", "--set", "time_limit=0.2")
@@ -169,7 +169,7 @@ def test_one_noisy_run_makes_the_folder_noisy_and_is_sampled_on(toml: Path, tmp_
         assert taken > 0.15, "for another time limit, the new one"
     with Results.open(folder) as results:
         assert results.as_study().sampling.time_limit == 0.1
-        limits = [one.environment["sampling"]["time_limit"] for one in results.runs]  # type: ignore[index]
+        limits = [run.environment["sampling"]["time_limit"] for run in results.runs]  # type: ignore[index]
         assert limits == [0.1, 0.1, 0.2]
     # Other settings are another study.
     refused = run(toml, folder, "--continue", "--set", "block=7")

@@ -77,7 +77,7 @@ def test_sides_are_named_and_have_one_unit(tmp_path: Path) -> None:
     def fill_apart(store: Store, points: tuple[Point, ...]) -> None:
         for point in points:
             # 9 of 30 samples of the new side are disturbed.
-            samples = [one._replace(execute=2e6) for one in taken(point, 30)] if not point.is_against else []
+            samples = [sample._replace(execute=2e6) for sample in taken(point, 30)] if not point.is_against else []
             flags = [SampleFlag.STARVED] * 9 + [SampleFlag(0)] * 21
             if samples:
                 store.add_samples(point.index, 0, "sample", samples, flags)
@@ -105,19 +105,19 @@ def test_each_pair_is_drawn_with_its_round(results: Results) -> None:
     sides = compared_sides(StudyAnalysis(results))
     assert sides is not None
     charts, cut = pair_charts(sides)
-    assert [one.title for one in charts] == ["equal", "slower"] and not cut
+    assert [chart.title for chart in charts] == ["equal", "slower"] and not cut
     for chart, new in zip(charts, results.points, strict=False):
         old = new.against
         assert old is not None
-        medians = [np.median(one.values().reshape(ROUNDS * BLOCKS, SAMPLES), axis=1) for one in (new, old)]
+        medians = [np.median(side.values().reshape(ROUNDS * BLOCKS, SAMPLES), axis=1) for side in (new, old)]
         ratios = medians[0] / medians[1]
         drawn = {}
         bars, *traces, lines = chart.figure.data
         for trace in traces:
-            for place, (ratio, number) in zip(trace.x, trace.customdata, strict=True):
-                drawn[int(place)] = ratio
-                assert number == place // BLOCKS + 1
-        np.testing.assert_allclose([drawn[place] for place in range(ROUNDS * BLOCKS)], ratios)
+            for index, (ratio, number) in zip(trace.x, trace.customdata, strict=True):
+                drawn[int(index)] = ratio
+                assert number == index // BLOCKS + 1
+        np.testing.assert_allclose([drawn[index] for index in range(ROUNDS * BLOCKS)], ratios)
         assert sum(bars.x) == ROUNDS * BLOCKS
         middles = [float(np.median(ratios[start : start + BLOCKS])) for start in range(0, ratios.size, BLOCKS)]
         np.testing.assert_allclose(list(lines.y[::3]), middles)

@@ -39,7 +39,7 @@ def side(
         pace = speed * random.lognormal(0, between)
         own = {load: pace * 1e6 * float(load.split()[1]) * random.lognormal(0, noise, count) for load in loads}
         states = [
-            replace(state, wake_ns=(state.wake_ns or 0) * random.lognormal(0, 0.1), host_ns=place) for place in range(6)
+            replace(state, wake_ns=(state.wake_ns or 0) * random.lognormal(0, 0.1), host_ns=index) for index in range(6)
         ]
         found.append(RunState(own, {}, states, np.array([]), np.array([])))
     return Recorded("host", "device", "driver", software, measure, headline, found)
@@ -55,10 +55,10 @@ def test_another_pace_of_the_reference_is_said_with_its_interval(runs: int) -> N
     a, b = side(1, runs=runs), side(2, runs=runs, speed=1.38)
     text = why_not_comparable(a, b)
     assert text.startswith("the reference like this point's load took 1.3") and "times as long" in text
-    found = reference_ratio(a, b)
-    assert found is not None and found.own and found.interval.low < 1.38 < found.interval.high
+    ratio = reference_ratio(a, b)
+    assert ratio is not None and ratio.own and ratio.interval.low < 1.38 < ratio.interval.high
     back = reference_ratio(b, a)
-    assert back is not None and back.ratio == pytest.approx(1 / found.ratio)
+    assert back is not None and back.ratio == pytest.approx(1 / ratio.ratio)
 
 
 def test_the_interval_of_the_reference_holds_what_it_says() -> None:
@@ -68,9 +68,9 @@ def test_the_interval_of_the_reference_holds_what_it_says() -> None:
         for seed in range(200):
             one = side(2 * seed, runs=runs, between=between)
             other = side(2 * seed + 1, runs=runs, between=between, speed=1.2)
-            found = reference_ratio(one, other)
-            assert found is not None
-            missed += not found.interval.low <= 1.2 <= found.interval.high
+            ratio = reference_ratio(one, other)
+            assert ratio is not None
+            missed += not ratio.interval.low <= 1.2 <= ratio.interval.high
         assert missed <= 7, (runs, missed)
 
 
@@ -86,8 +86,8 @@ def test_without_a_load_in_common_nothing_is_known() -> None:
     assert "their loads differ" in why_no_reference(a, b) and not why_no_reference(a, a)
     # One of two is enough.
     c = side(3, loads=("load 8", "load 16"), speed=1.5)
-    found = reference_ratio(a, c)
-    assert found is not None and found.ratio == pytest.approx(1.5, rel=0.05)
+    ratio = reference_ratio(a, c)
+    assert ratio is not None and ratio.ratio == pytest.approx(1.5, rel=0.05)
 
 
 def test_few_readings_are_said_and_not_taken_for_other_loads() -> None:
@@ -159,7 +159,7 @@ def test_only_what_was_recorded_while_a_point_was_sampled_counts(tmp_path: Path)
         """Samples point 0 in the first second and the others in the tenth, when the machine's speed has changed."""
         for point in points:
             began = 0 if point.index == 0 else 10_000_000_000
-            samples = [one._replace(started=began + place * 10**7) for place, one in enumerate(taken(point))]
+            samples = [sample._replace(started=began + index * 10**7) for index, sample in enumerate(taken(point))]
             store.add_samples(point.index, 0, "sample", samples)
         for second in range(12):
             late = second >= 5
@@ -173,7 +173,7 @@ def test_only_what_was_recorded_while_a_point_was_sampled_counts(tmp_path: Path)
             store.add_reference("lavapipe", started_ns=when, duration_ns=7.0)  # as in tables of version 1
 
     with made(tmp_path, STUDY, fill) as results:
-        early, late = (recorded(results, results.points[place]) for place in (0, 1))
+        early, late = (recorded(results, results.points[index]) for index in (0, 1))
     assert early.software and early.host == late.host and early.device == "llvmpipe" and early.driver == "Mesa"
     assert math.isclose(early.headline_ns, float(np.median(results.points[0].values())))
     for found, others, taking, of in ((early, 0.1, 1e5, 0), (late, 0.9, 2e5, 1)):

@@ -20,8 +20,8 @@ from pumice.study.results.storage.store import Store
 from pumice.study.statistics.comparison import Verdict
 
 
-def verdicts(found: ResultsComparison) -> list[Verdict | None]:
-    return [one.comparison.verdict if one.comparison else None for one in found.points]
+def verdicts(comparison: ResultsComparison) -> list[Verdict | None]:
+    return [compared.comparison.verdict if compared.comparison else None for compared in comparison.points]
 
 
 # -- which points ----------------------------------------------------------------------------------------
@@ -32,32 +32,32 @@ def test_points_are_matched_by_target_and_axes_whatever_the_device(tmp_path: Pat
     b = made_runs(
         tmp_path / "b", {("d", 4): 36_000.0, ("d", 2): 20_000.0, ("d", 1): 11_000.0, ("d", 8): 1.0}, speeds=MANY
     )
-    found = compared(a, b)
-    assert verdicts(found) == [Verdict.SLOWER, Verdict.SAME, Verdict.FASTER]
-    assert not found.by_device and not found.only_a and list(found.only_b) == ["mul n=8"]
+    comparison = compared(a, b)
+    assert verdicts(comparison) == [Verdict.SLOWER, Verdict.SAME, Verdict.FASTER]
+    assert not comparison.by_device and not comparison.only_a and list(comparison.only_b) == ["mul n=8"]
     other = compared(a, made_runs(tmp_path / "c", {("new", 1): 10_000.0}))
-    assert [one.key for one in other.points] == [found.points[0].key]
+    assert [point.key for point in other.points] == [comparison.points[0].key]
 
 
 def test_of_several_devices_points_are_the_same_on_the_same_one_only(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("one", 1): 10_000.0, ("two", 1): 20_000.0}, speeds=MANY)
     b = made_runs(tmp_path / "b", {("two", 1): 20_000.0, ("one", 1): 11_000.0}, speeds=MANY)
-    found = compared(a, b)
-    assert found.by_device and verdicts(found) == [Verdict.SLOWER, Verdict.SAME]
+    comparison = compared(a, b)
+    assert comparison.by_device and verdicts(comparison) == [Verdict.SLOWER, Verdict.SAME]
 
 
 def test_another_segment_is_compared_where_both_have_it(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0}, speeds=MANY)
     b = made_runs(tmp_path / "b", {("d", 1): 10_000.0, ("d", 2): 20_000.0}, lacking=[2], speeds=MANY)
-    found = compared(a, b, measure="wake")
-    assert verdicts(found) == [Verdict.SAME, None] and found.measure == "wake"
-    assert found.points[1].why_not == "no wake in the second results"
+    comparison = compared(a, b, measure="wake")
+    assert verdicts(comparison) == [Verdict.SAME, None] and comparison.measure == "wake"
+    assert comparison.points[1].why_not == "no wake in the second results"
 
 
 def test_a_point_that_failed_after_samples_is_not_compared(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("d", 1): 10_000.0}, speeds=MANY)
     b = made_runs(tmp_path / "b", {("d", 1): 10_000.0}, speeds=MANY, status="failed")
-    why = [compared(*each).points[0].why_not for each in ((a, b), (b, a))]
+    why = [compared(*side).points[0].why_not for side in ((a, b), (b, a))]
     assert why[0].startswith("failed in the second results after") and "failed in the first results" in why[1]
     assert verdicts(compared(a, b)) == [None]
     (point,) = sides(two_sides(tmp_path / "c", 1.0, status="failed")).points
@@ -82,11 +82,11 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.0, "SAME"), (1.05, "SLOWER"), (0.95, "FASTER")])
 def test_sides_are_compared_by_pairs_whatever_the_machine_does(tmp_path: Path, ratio: float, verdict: str) -> None:
-    found = sides(two_sides(tmp_path / "a", ratio))
-    one = only(found)
+    comparison = sides(two_sides(tmp_path / "a", ratio))
+    one = only(comparison)
     assert (one.verdict, one.how) == (verdict, "paired") and one.ratio == pytest.approx(ratio, abs=0.01)
     assert "40 pairs in 8 rounds" in one.explanation and one.count_a == one.count_b == 400
-    assert found.points[0].a.point.is_against and list(found.only_b) == ["mul n=2"]
+    assert comparison.points[0].a.point.is_against and list(comparison.only_b) == ["mul n=2"]
 
 
 def test_points_of_either_side_alone_are_said(tmp_path: Path) -> None:
@@ -94,49 +94,53 @@ def test_points_of_either_side_alone_are_said(tmp_path: Path) -> None:
     text += '[against]\nversion = 1\nname = "b"\n[against.axes]\nn = [2, 4]\n'
     text += '[[against.targets]]\nname = "copy"\nkind = "copy"\nbytes = "$n"\n'
     with made(tmp_path, text, lambda store, points: None) as results:
-        found = compare_sides(results)
-    assert [one.b.point.label for one in found.points] == ["copy n=2"]
-    assert (list(found.only_a), list(found.only_b)) == (["copy n=4"], ["copy n=1"])
-    assert found.unpaired == ["only on the old side: copy n=4", "only on the new side: copy n=1"]
-    assert all(said in found._repr_html_() for said in found.unpaired)
+        comparison = compare_sides(results)
+    assert [compared.b.point.label for compared in comparison.points] == ["copy n=2"]
+    assert (list(comparison.only_a), list(comparison.only_b)) == (["copy n=4"], ["copy n=1"])
+    assert comparison.unpaired == ["only on the old side: copy n=4", "only on the new side: copy n=1"]
+    assert all(said in comparison._repr_html_() for said in comparison.unpaired)
 
 
 def test_the_interval_of_sides_is_that_of_their_rounds(tmp_path: Path) -> None:
     folder = two_sides(tmp_path / "a", 1.05)
-    found = only(sides(folder))
+    pair = only(sides(folder))
     with Results.open(folder) as results:
-        new, old = (one.values().reshape(ROUNDS, BLOCKS, BLOCK) for one in results.points[:2])
+        new, old = (point.values().reshape(ROUNDS, BLOCKS, BLOCK) for point in results.points[:2])
     logs = np.median(np.log(np.sort(new) / np.sort(old)), axis=2)
     oracle = stats.ttest_1samp(np.median(logs, axis=1), 0).confidence_interval(0.995)
-    assert np.log(found.interval.low) <= oracle.low + 1e-5 and oracle.high - 1e-5 <= np.log(found.interval.high)
-    assert np.log(found.ratio) == pytest.approx(np.median(logs, axis=1).mean(), abs=1e-5)
+    assert np.log(pair.interval.low) <= oracle.low + 1e-5 and oracle.high - 1e-5 <= np.log(pair.interval.high)
+    assert np.log(pair.ratio) == pytest.approx(np.median(logs, axis=1).mean(), abs=1e-5)
 
 
 def test_repeats_are_the_rounds_where_they_are_enough(tmp_path: Path) -> None:
-    found = only(sides(two_sides(tmp_path / "a", 1.05, runs=5, speeds=0.3)))
-    assert found.verdict is Verdict.SLOWER and "200 pairs in 5 rounds" in found.explanation
+    pair = only(sides(two_sides(tmp_path / "a", 1.05, runs=5, speeds=0.3)))
+    assert pair.verdict is Verdict.SLOWER and "200 pairs in 5 rounds" in pair.explanation
 
 
 def test_other_statistics_of_sides(tmp_path: Path) -> None:
-    found = sides(two_sides(tmp_path / "a", 1.05), measure="p90")
-    assert only(found).verdict is Verdict.SLOWER and found.statistic == "p90" and found.measure == "headline"
-    assert only(found).explanation.startswith("SLOWER: p90 +")
+    comparison = sides(two_sides(tmp_path / "a", 1.05), measure="p90")
+    assert (
+        only(comparison).verdict is Verdict.SLOWER
+        and comparison.statistic == "p90"
+        and comparison.measure == "headline"
+    )
+    assert only(comparison).explanation.startswith("SLOWER: p90 +")
     few = only(sides(two_sides(tmp_path / "b", 1.05), measure="wake:p99"))
     assert few.verdict is Verdict.UNCLEAR and "p99 takes at least 1600 of each" in few.explanation
     assert sides(two_sides(tmp_path / "c", 1.0), measure="wake:minimum").measure == "wake"
 
 
 def test_a_noisy_side_is_said_beside_the_verdict_of_pairs(tmp_path: Path) -> None:
-    found = only(sides(two_sides(tmp_path / "a", 1.05, status="noisy")))
-    assert found.verdict is Verdict.SLOWER
-    assert found.notes.count("too noisy, which the interval of pairs includes") == 1
+    pair = only(sides(two_sides(tmp_path / "a", 1.05, status="noisy")))
+    assert pair.verdict is Verdict.SLOWER
+    assert pair.notes.count("too noisy, which the interval of pairs includes") == 1
 
 
 def test_of_results_with_sides_the_new_one_counts(tmp_path: Path) -> None:
     a, b = two_sides(tmp_path / "a", 1.0), two_sides(tmp_path / "b", 1.1)
-    found = compared(a, b)
-    assert [one.b.point.is_against for one in found.points] == [False, False]
-    assert found.points[0].comparison is not None and found.points[0].comparison.verdict is Verdict.SLOWER
+    comparison = compared(a, b)
+    assert [compared.b.point.is_against for compared in comparison.points] == [False, False]
+    assert comparison.points[0].comparison is not None and comparison.points[0].comparison.verdict is Verdict.SLOWER
     # Results compared with themselves: the comparison is between their sides.
     assert only(compared(b, b)).how == "paired"
 

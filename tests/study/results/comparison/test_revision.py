@@ -55,9 +55,9 @@ def test_a_revision(repository: Repository, monkeypatch: pytest.MonkeyPatch, tmp
     file.write_text("1")
     repository.git("add", ".")
     commit = repository.commit('Subject: with "quotes" ⛔\n\nand a body')
-    found = read_revision(file.parent)
-    assert found == Revision(commit, "2026-01-01T12:00:00+01:00", 'Subject: with "quotes" ⛔', "main", False)
-    assert found.name == commit[:9] and revision_of(found.facts()) == found
+    revision = read_revision(file.parent)
+    assert revision == Revision(commit, "2026-01-01T12:00:00+01:00", 'Subject: with "quotes" ⛔', "main", False)
+    assert revision.name == commit[:9] and revision_of(revision.facts()) == revision
     file.write_text("2")
     repository.git("checkout", "--quiet", "--detach")
     changed = read_revision(file.parent)
@@ -104,8 +104,8 @@ def test_both_sides_of_a_study(repository: Repository, tmp_path: Path) -> None:
     assert revision_facts(study(tmp_path)) == {}
     facts = revision_facts(study(tmp_path, study(repository.folder)))
     assert set(facts) == {"against_revision"}
-    found = revision_of(facts["against_revision"])
-    assert found is not None and found.commit == commit
+    revision = revision_of(facts["against_revision"])
+    assert revision is not None and revision.commit == commit
     # Kept programs belong to the commit that the results recorded, wherever the files are now.
     old = study(tmp_path / "old")
     with Store.create(tmp_path / "r", study_as_dict(old), expand(old, ["d"])) as store:

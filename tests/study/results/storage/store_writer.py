@@ -30,7 +30,7 @@ def main(folder: str) -> None:
     tag, chance = run * 1_000_000, random.Random(run)
     while True:
         point, count = chance.randrange(len(POINTS)), chance.randrange(1, 40)
-        samples = [Sample(started=tag + place, total=float(tag + place)) for place in range(count)]
+        samples = [Sample(started=tag + index, total=float(tag + index)) for index in range(count)]
         before = sample_count(store.path.parent, point, "%")
         store.add_samples(point, next_block(store.path.parent, point), chance.choice(("warmup", "sample")), samples)
         print(point, before, count, tag, flush=True)

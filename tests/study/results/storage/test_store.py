@@ -58,7 +58,7 @@ root_only = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, 
 
 
 def samples(count: int, start: int = 0) -> list[Sample]:
-    return [Sample(started=start + place, total=100.0 + place, execute=50.0) for place in range(count)]
+    return [Sample(started=start + index, total=100.0 + index, execute=50.0) for index in range(count)]
 
 
 @pytest.fixture
@@ -239,8 +239,8 @@ def test_what_was_reported_survives_kills_and_nothing_is_there_twice(tmp_path: P
             assert len(set(started)) == len(started) == len(rows)
             for point, first, count, tag in reported:
                 if point == result.point.index:
-                    mine = [rows[first + place] for place in range(count)]
-                    assert [row[place_of_start] for row in mine] == [tag + place for place in range(count)]
+                    mine = [rows[first + index] for index in range(count)]
+                    assert [row[place_of_start] for row in mine] == [tag + index for index in range(count)]
         assert all(run.ended is None for run in results.runs)
         # Transactions are whole or absent: only the last one of each run may be unreported.
         kept = sum(len(result.read_rows()) for result in results.points)
@@ -586,7 +586,7 @@ def test_a_file_of_version_1_is_read_as_it_is(tmp_path: Path) -> None:
         assert (first.against, first.point.against, first.point.is_against) == (None, None, False)
         assert first.baseline is second
         assert [run.repeat for run in results.runs] == [1]
-        assert [(one.kind, one.point) for one in results.references] == [("compute", None)]
+        assert [(reading.kind, reading.point) for reading in results.references] == [("compute", None)]
         assert (results.states, results.files) == ((), ())
     assert path.read_bytes() == before
 
@@ -606,7 +606,7 @@ def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: St
     reader.close()
     with Results.open(old) as results:
         assert [run.repeat for run in results.runs] == [1, 2] and results.points[0].count == 5
-        assert [one.name for one in results.files] == ["saxpy.comp"]
+        assert [file.name for file in results.files] == ["saxpy.comp"]
     columns = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)'
     for table in TABLES:
         assert query(old, columns, table) == query(tmp_path, columns, table)
@@ -629,7 +629,7 @@ def test_a_file_of_this_version_from_before_its_latest_table(tmp_path: Path, sto
         upgraded.begin_run({})
         upgraded.add_observations(0, [Observation("energy", "device", "joules", 1.5, "J")])
     with Results.open(tmp_path) as results:
-        assert [one.value for one in results.observations] == [1.5]
+        assert [observation.value for observation in results.observations] == [1.5]
 
 
 @pytest.mark.parametrize(("measure", "column"), [("total", "call"), ("submit", "submit")])
@@ -650,7 +650,7 @@ def test_the_call_of_a_module_has_a_segment_of_its_own(tmp_path: Path, measure: 
         with Results.open(tmp_path) as results:
             result = results.points[0]
             assert result.values(column).tolist() == [7.0] * 3 and np.isnan(result.values(other)).all()
-            assert {getattr(one, column) for one in result.samples()} == {7.0}
+            assert {getattr(sample, column) for sample in result.samples()} == {7.0}
 
 
 def test_a_refused_study_leaves_a_file_of_version_1(tmp_path: Path) -> None:
