@@ -40,10 +40,13 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
     return value.astype(np.int64).astype(dtype)
 
 
+def _integer_bits(dtype: np.dtype[Any]) -> int:
+    return int("".join(char for char in dtype.name if char.isdigit()))
+
+
 def _integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    name = dtype.name
-    bits = int("".join(char for char in name if char.isdigit()))
-    return (0, 2**bits - 1) if name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    bits = _integer_bits(dtype)
+    return (0, 2**bits - 1) if dtype.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
 
 
 def by_doubles(function: Callable[[Array], Array]) -> Definition:
@@ -130,22 +133,20 @@ def _round_nearest_afz(value: Array) -> Array:
 
 
 def _divide(left: Array, right: Array) -> Array:
-    if left.dtype.kind not in "iu" and "int" not in left.dtype.name:
+    if "int" not in left.dtype.name:
         return left / right
     a, b = _unbounded(left), _unbounded(right)
-    zero = b == 0
-    quotient = np.abs(a) // np.where(zero, 1, np.abs(b))
+    quotient = np.abs(a) // np.where(b == 0, 1, np.abs(b))
     signed = np.where((a < 0) != (b < 0), -quotient, quotient)
-    return _wrapped(np.where(zero, -1, signed), left.dtype).reshape(left.shape)
+    return _wrapped(np.where(b == 0, -1, signed), left.dtype).reshape(left.shape)
 
 
 def _remainder(left: Array, right: Array) -> Array:
-    if left.dtype.kind not in "iu" and "int" not in left.dtype.name:
+    if "int" not in left.dtype.name:
         return np.fmod(left, right)
     a, b = _unbounded(left), _unbounded(right)
-    zero = b == 0
-    rest = np.abs(a) % np.where(zero, 1, np.abs(b))
-    return _wrapped(np.where(zero, a, np.where(a < 0, -rest, rest)), left.dtype).reshape(left.shape)
+    rest = np.abs(a) % np.where(b == 0, 1, np.abs(b))
+    return _wrapped(np.where(b == 0, a, np.where(a < 0, -rest, rest)), left.dtype).reshape(left.shape)
 
 
 def _unbounded(value: Array) -> Array:
@@ -156,7 +157,7 @@ def _unbounded(value: Array) -> Array:
 
 
 def _wrapped(values: Array, dtype: np.dtype[Any]) -> Array:
-    bits = int("".join(char for char in dtype.name if char.isdigit()))
+    bits = _integer_bits(dtype)
     raw = np.asarray(np.asarray(values, object) & ((1 << bits) - 1), np.uint64)
     if dtype.itemsize * 8 == bits:
         return raw.astype(f"u{dtype.itemsize}").view(dtype)
@@ -171,10 +172,9 @@ def _power(left: Array, right: Array) -> Array:
         return np.power(left.astype(np.complex128), right.astype(np.complex128))
     if is_float(left.dtype):
         return np.power(left.astype(np.float64), right.astype(np.float64))
-    modulus = 1 << 64
     shape = np.broadcast_shapes(left.shape, right.shape)
     pairs = zip(left.reshape(-1).tolist(), right.reshape(-1).tolist(), strict=True)
-    powers = [_integer_power(int(base), int(exponent), modulus) for base, exponent in pairs]
+    powers = [_integer_power(int(base), int(exponent)) for base, exponent in pairs]
     return _wrapped(np.array(powers, object).reshape(shape), left.dtype)
 
 
@@ -185,9 +185,9 @@ def _atan2(y: Array, x: Array) -> Array:
     return np.asarray(-1j * np.log((x + 1j * y) / np.sqrt(x * x + y * y)))
 
 
-def _integer_power(base: int, exponent: int, modulus: int) -> int:
+def _integer_power(base: int, exponent: int) -> int:
     if exponent >= 0:
-        return pow(base, exponent, modulus)
+        return pow(base, exponent, 1 << 64)
     if abs(base) == 1:
         return base if exponent % 2 else 1
     return 0 if base else -1
@@ -206,7 +206,7 @@ def _extreme(choose: Callable[[Array, Array], Array], compare: Callable[[Array, 
 
 def _shift(function: Callable[[Array, Array, int], Array]) -> Callable[..., Array]:
     def shifted(value: Array, amount: Array) -> Array:
-        bits = int("".join(char for char in value.dtype.name if char.isdigit()))
+        bits = _integer_bits(value.dtype)
         by = amount.astype(np.int64) if not amount.dtype.name.startswith("u") else amount.astype(np.uint64)
         outside = (by < 0) | (by >= bits)
         return function(value, np.where(outside, bits, by).astype(np.int64), bits)
@@ -250,10 +250,6 @@ def _arithmetic(
     return lambda left, right: (of_bools if left.dtype == np.bool_ else function)(left, right)
 
 
-def _subtract_bools(left: Array, right: Array) -> Array:
-    return left ^ right
-
-
 def _negate(value: Array) -> Array:
     return _wrapped(-value.astype(object), value.dtype) if value.dtype.name.startswith("uint") else -value
 
@@ -262,16 +258,15 @@ def _absolute(value: Array) -> Array:
     return np.abs(value) if value.dtype.kind in "fciu" else np.where(value < 0, -value, value)
 
 
-def _count_leading_zeros(value: Array) -> Array:
-    bits = int("".join(char for char in value.dtype.name if char.isdigit()))
-    raw = [int(item) & ((1 << bits) - 1) for item in value.reshape(-1).tolist()]
-    return np.array([bits - item.bit_length() for item in raw], np.int64).reshape(value.shape)
+def _counted(count: Callable[[int, int], int]) -> Definition:
+    """Defines an operation that counts bits, from an integer without its sign and its width."""
 
+    def function(value: Array) -> Array:
+        bits = _integer_bits(value.dtype)
+        raw = [int(item) & ((1 << bits) - 1) for item in value.reshape(-1).tolist()]
+        return np.array([count(item, bits) for item in raw], np.int64).reshape(value.shape)
 
-def _popcnt(value: Array) -> Array:
-    bits = int("".join(char for char in value.dtype.name if char.isdigit()))
-    raw = [int(item) & ((1 << bits) - 1) for item in value.reshape(-1).tolist()]
-    return np.array([item.bit_count() for item in raw], np.int64).reshape(value.shape)
+    return direct(function)
 
 
 _COMPARISONS: Final[Mapping[str, Callable[[Array, Array], Array]]] = {
@@ -382,7 +377,7 @@ ELEMENTWISE: Final[Mapping[str, Definition]] = {
     "complex": structural(_complex),
     "convert": structural(lambda node, operands: convert(operands[0], node.types[0].dtype)),
     "cosine": by_doubles(np.cos),
-    "count_leading_zeros": direct(_count_leading_zeros),
+    "count_leading_zeros": _counted(lambda value, bits: bits - value.bit_length()),
     "divide": direct(_divide),
     "exponential": by_doubles(_exponential),
     "exponential_minus_one": by_doubles(np.expm1),
@@ -398,7 +393,7 @@ ELEMENTWISE: Final[Mapping[str, Definition]] = {
     "negate": direct(_negate),
     "not": direct(_not),
     "or": direct(_bitwise(np.bitwise_or)),
-    "popcnt": direct(_popcnt),
+    "popcnt": _counted(lambda value, bits: value.bit_count()),
     "power": direct(_power),
     "real": direct(np.real),
     "reduce_precision": structural(_reduce_precision),
@@ -413,7 +408,7 @@ ELEMENTWISE: Final[Mapping[str, Definition]] = {
     "sign": direct(_sign),
     "sine": by_doubles(np.sin),
     "sqrt": by_doubles(np.sqrt),
-    "subtract": direct(_arithmetic(np.subtract, _subtract_bools)),
+    "subtract": direct(_arithmetic(np.subtract, np.logical_xor)),
     "tan": by_doubles(np.tan),
     "tanh": by_doubles(np.tanh),
     "xor": direct(_bitwise(np.bitwise_xor)),

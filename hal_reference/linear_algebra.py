@@ -101,11 +101,7 @@ def convolution(node: Node, operands: Sequence[Array]) -> Array:
         features = x.shape[1] // groups
         batches = x.shape[0] // batch_groups
         first, item = (group % groups) * features, (group % batch_groups) * batches
-        picked = (
-            windows[item : item + batches, first : first + features]
-            if batch_groups > 1
-            else windows[:, first : first + features]
-        )
+        picked = windows[item : item + batches, first : first + features]
         depth = picked.shape[1] * size
         taps = w[group * outputs : (group + 1) * outputs].reshape(outputs, depth)
         columns = picked.transpose(0, 2, 1, 3).reshape(picked.shape[0], math.prod(counts), depth)

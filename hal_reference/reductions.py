@@ -48,12 +48,8 @@ def shaped(node: Node, values: Sequence[Array]) -> list[Array]:
     return [np.broadcast_to(value, spec.shape) for value, spec in zip(values, node.types, strict=True)]
 
 
-def _windows(node: Node, value: Array, fill: Array) -> Array:
-    """Returns the elements of each window along a last axis, and ``fill`` outside of the operand."""
-    return _windows_at(node, value, fill)[0]
-
-
-def _windows_at(node: Node, value: Array, fill: Array) -> tuple[Array, Array]:
+def _windows(node: Node, value: Array, fill: Array) -> tuple[Array, Array]:
+    """Returns the elements of each window along a last axis, ``fill`` outside of the operand, and linear indices."""
     rank = value.ndim
     get = node.attributes.get
     sizes = node.attributes["window_dimensions"]
@@ -80,7 +76,7 @@ def _windows_at(node: Node, value: Array, fill: Array) -> tuple[Array, Array]:
 def _reduce_window(evaluator: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
     count = len(node.results)
     starts = operands[count:]
-    values = [_windows(node, value, start) for value, start in zip(operands[:count], starts, strict=True)]
+    values = [_windows(node, value, start)[0] for value, start in zip(operands[:count], starts, strict=True)]
     return shaped(node, _folded(evaluator, node.bodies[0], values, starts))
 
 
@@ -89,7 +85,7 @@ def _select_and_scatter(evaluator: Evaluator, node: Node, operands: Sequence[Arr
     rank = value.ndim
     sizes = node.attributes.get("window_dimensions") or [1] * rank
     attributes = {**node.attributes, "window_dimensions": sizes, "counts": source.shape}
-    windows, places = _windows_at(Node(node.name, (), (), node.types, attributes), value, start)
+    windows, places = _windows(Node(node.name, (), (), node.types, attributes), value, start)
     best, at = windows[..., 0], places[..., 0]
     for index in range(1, windows.shape[-1]):
         item, position = windows[..., index], places[..., index]

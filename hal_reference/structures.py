@@ -11,11 +11,6 @@ from .elementwise import convert, of_one_element, structural
 from .program import Array, Definition, Evaluator, Node
 
 
-def _constant(node: Node, operands: Sequence[Array]) -> Array:
-    value: Array = node.attributes["value"]
-    return value
-
-
 def _dimension_size(node: Node, operands: Sequence[Array]) -> Array:
     return np.asarray(operands[0].shape[node.attributes["dimension"]], node.types[0].dtype)
 
@@ -36,10 +31,6 @@ def _broadcast_in_dim(node: Node, operands: Sequence[Array]) -> Array:
         shape[target] = value.shape[source]
     order = sorted(range(value.ndim), key=node.attributes["broadcast_dimensions"].__getitem__)
     return np.broadcast_to(value.transpose(order).reshape(shape), node.types[0].shape)
-
-
-def _reshape(node: Node, operands: Sequence[Array]) -> Array:
-    return operands[0].reshape(node.types[0].shape)
 
 
 def _slice(node: Node, operands: Sequence[Array]) -> Array:
@@ -165,14 +156,14 @@ def rounds(targets: Array) -> Iterator[Array]:
 STRUCTURES: Final[Mapping[str, Definition]] = {
     "broadcast_in_dim": of_one_element(_broadcast_in_dim),
     "concatenate": structural(lambda node, operands: np.concatenate(operands, node.attributes["dimension"])),
-    "constant": structural(_constant),
+    "constant": structural(lambda node, operands: node.attributes["value"]),
     "dynamic_slice": structural(_dynamic_slice),
     "dynamic_update_slice": structural(_dynamic_update_slice),
     "gather": structural(_gather),
     "get_dimension_size": structural(_dimension_size),
     "iota": structural(_iota),
     "pad": structural(_pad),
-    "reshape": of_one_element(_reshape),
+    "reshape": of_one_element(lambda node, operands: operands[0].reshape(node.types[0].shape)),
     "reverse": structural(lambda node, operands: np.flip(operands[0], node.attributes["dimensions"])),
     "scatter": _scatter,
     "slice": structural(_slice),

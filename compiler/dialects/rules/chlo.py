@@ -9,7 +9,7 @@ from ...ir.attributes import StructAttr
 from ...ir.operation import Operation
 from ...ir.types import I1, TensorType, Type
 from .control import region_results
-from .elementwise import elementwise
+from .elementwise import elementwise, predicate
 from .reductions import contraction
 from .requirements import (
     ALL,
@@ -33,12 +33,6 @@ from .requirements import (
 from .shapes import constant
 
 _REAL_FLOATS: Final[Kinds] = frozenset({"float"})
-
-
-def _predicate(operation: Operation) -> Sequence[Type]:
-    (value,) = tensors(operation, 1)
-    expect_kind(value.scalar, _REAL_FLOATS)
-    return [value.of(I1)]
 
 
 def _constant_like(operation: Operation) -> Sequence[Type]:
@@ -173,7 +167,7 @@ CHLO_RULES: Final[Mapping[str, Rule]] = {
     ),
     **dict.fromkeys(("bessel_i1e", "digamma", "erf", "erf_inv", "erfc", "lgamma"), elementwise(1, _REAL_FLOATS)),
     **dict.fromkeys(("next_after", "polygamma", "zeta"), elementwise(2, _REAL_FLOATS)),
-    **dict.fromkeys(("is_inf", "is_neg_inf", "is_pos_inf"), _predicate),
+    **dict.fromkeys(("is_inf", "is_neg_inf", "is_pos_inf"), predicate),
     **dict.fromkeys(
         ("broadcast_add", "broadcast_maximum", "broadcast_minimum", "broadcast_multiply", "broadcast_subtract"),
         _broadcast(2, ALL),

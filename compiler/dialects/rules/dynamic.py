@@ -20,14 +20,12 @@ from .shapes import SHAPES
 def constant_numbers(value: Value) -> tuple[int, ...] | None:
     """Returns the elements of a constant vector of integers, or None."""
     owner = value.owner
-    value_attribute = owner.attributes.get("value") if isinstance(owner, Operation) else None
-    if not isinstance(value_attribute, DenseElements) or not str(getattr(owner, "name", "")).endswith(".constant"):
+    if not isinstance(owner, Operation) or not owner.name.endswith(".constant"):
         return None
-    return (
-        tuple(int(item) for item in value_attribute.array.reshape(-1))
-        if value_attribute.type.scalar.is_integer
-        else None
-    )
+    elements = owner.attributes.get("value")
+    if not isinstance(elements, DenseElements) or not elements.type.scalar.is_integer:
+        return None
+    return tuple(int(item) for item in elements.array.reshape(-1))
 
 
 def _vector(operation: Operation, index: int, length: int | None = None) -> tuple[int, ...] | None:
@@ -77,30 +75,29 @@ def _dynamic_iota(operation: Operation) -> Sequence[Type]:
     return SHAPES["iota"](Operation("stablehlo.iota", (), [result], dict(operation.attributes)))
 
 
-def _dynamic_pad(operation: Operation) -> Sequence[Type]:
-    value, _, *_ = tensors(operation, 5)
-    names = ("edge_padding_low", "edge_padding_high", "interior_padding")
-    lists = [_vector(operation, index, value.rank) for index in (2, 3, 4)]
-    if any(number < 0 for number in lists[2] or ()):
-        raise OperationError(f"interior padding of 0 or more, got {list(lists[2] or ())}", 4)
+def _static(operation: Operation, name: str, names: Sequence[str], first: int) -> Sequence[Type]:
+    """Returns the types of the static form, whose attributes are the operands from ``first`` on, if all are known."""
+    value = tensors(operation)[0]
+    lists = [_vector(operation, first + index, value.rank) for index in range(len(names))]
     attributes = {
-        name: DenseArray(I64, numbers) for name, numbers in zip(names, lists, strict=True) if numbers is not None
+        key: DenseArray(I64, numbers) for key, numbers in zip(names, lists, strict=True) if numbers is not None
     }
-    if len(attributes) < 3:
+    if len(attributes) < len(names):
         return [TensorType([None] * value.rank, value.element)]
-    return INDEXING["pad"](Operation("stablehlo.pad", operation.operands[:2], (), dict(attributes)))
+    return INDEXING[name](Operation(f"stablehlo.{name}", operation.operands[:first], (), dict(attributes)))
+
+
+def _dynamic_pad(operation: Operation) -> Sequence[Type]:
+    value, *_ = tensors(operation, 5)
+    interior = _vector(operation, 4, value.rank) or ()
+    if any(number < 0 for number in interior):
+        raise OperationError(f"interior padding of 0 or more, got {list(interior)}", 4)
+    return _static(operation, "pad", ("edge_padding_low", "edge_padding_high", "interior_padding"), 2)
 
 
 def _real_dynamic_slice(operation: Operation) -> Sequence[Type]:
-    value, *_ = tensors(operation, 4)
-    names = ("start_indices", "limit_indices", "strides")
-    lists = [_vector(operation, index, value.rank) for index in (1, 2, 3)]
-    attributes = {
-        name: DenseArray(I64, numbers) for name, numbers in zip(names, lists, strict=True) if numbers is not None
-    }
-    if len(attributes) < 3:
-        return [TensorType([None] * value.rank, value.element)]
-    return INDEXING["slice"](Operation("stablehlo.slice", operation.operands[:1], (), dict(attributes)))
+    operands(operation, 4)
+    return _static(operation, "slice", ("start_indices", "limit_indices", "strides"), 1)
 
 
 def _dynamic_gather(operation: Operation) -> Sequence[Type]:

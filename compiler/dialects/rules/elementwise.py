@@ -109,19 +109,17 @@ def _complex(operation: Operation) -> Sequence[Type]:
     return [TensorType(merged(real.shape, imaginary.shape, expected, 1), ScalarType(f"complex<{real.element}>"))]
 
 
-def _part(operation: Operation) -> Sequence[Type]:
-    (value,) = tensors(operation, 1)
-    expect_kind(value.scalar, FLOATS)
-    return [value.of(value.scalar.part)]
+def _part(kinds: Kinds) -> Rule:
+    def rule(operation: Operation) -> Sequence[Type]:
+        (value,) = tensors(operation, 1)
+        expect_kind(value.scalar, kinds)
+        return [value.of(value.scalar.part)]
+
+    return rule
 
 
-def _abs(operation: Operation) -> Sequence[Type]:
-    (value,) = tensors(operation, 1)
-    expect_kind(value.scalar, frozenset({"int", "float", "complex"}))
-    return [value.of(value.scalar.part)]
-
-
-def _is_finite(operation: Operation) -> Sequence[Type]:
+def predicate(operation: Operation) -> Sequence[Type]:
+    """Returns the type of a property of real floats."""
     (value,) = tensors(operation, 1)
     expect_kind(value.scalar, frozenset({"float"}))
     return [value.of(I1)]
@@ -136,12 +134,10 @@ def _reduce_precision(operation: Operation) -> Sequence[Type]:
 
 
 ELEMENTWISE: Final[Mapping[str, Rule]] = {
-    **dict.fromkeys(("add", "multiply"), elementwise(2, ALL)),
-    **dict.fromkeys(("subtract",), elementwise(2, ALL)),
+    **dict.fromkeys(("add", "maximum", "minimum", "multiply", "subtract"), elementwise(2, ALL)),
     **dict.fromkeys(("divide", "power"), elementwise(2, NUMBERS)),
     "remainder": elementwise(2, REALS),
     "atan2": elementwise(2, FLOATS),
-    **dict.fromkeys(("maximum", "minimum"), elementwise(2, ALL)),
     **dict.fromkeys(("and", "or", "xor"), elementwise(2, BITS)),
     **dict.fromkeys(("shift_left", "shift_right_arithmetic", "shift_right_logical"), elementwise(2, INTEGERS)),
     "not": elementwise(1, BITS),
@@ -155,15 +151,15 @@ ELEMENTWISE: Final[Mapping[str, Rule]] = {
         ),
         elementwise(1, FLOATS),
     ),
-    "abs": _abs,
+    "abs": _part(frozenset({"int", "float", "complex"})),
     "bitcast_convert": _bitcast,
     "clamp": _clamp,
     "compare": _compare,
     "complex": _complex,
     "convert": _convert,
-    "imag": _part,
-    "is_finite": _is_finite,
-    "real": _part,
+    "imag": _part(FLOATS),
+    "is_finite": predicate,
+    "real": _part(FLOATS),
     "reduce_precision": _reduce_precision,
     "select": _select,
 }

@@ -37,18 +37,12 @@ def _batch_norm(operation: Operation, count: int, vectors: Sequence[int]) -> tup
     return value, features
 
 
-def _batch_norm_inference(operation: Operation) -> Sequence[Type]:
-    return [_batch_norm(operation, 5, (1, 2, 3, 4))[0]]
+def _batch_norm_with_features(count: int, vectors: Sequence[int]) -> Rule:
+    def rule(operation: Operation) -> Sequence[Type]:
+        value, features = _batch_norm(operation, count, vectors)
+        return [value, features, features]
 
-
-def _batch_norm_training(operation: Operation) -> Sequence[Type]:
-    value, features = _batch_norm(operation, 3, (1, 2))
-    return [value, features, features]
-
-
-def _batch_norm_grad(operation: Operation) -> Sequence[Type]:
-    value, features = _batch_norm(operation, 5, (1, 2, 3))
-    return [value, features, features]
+    return rule
 
 
 def _rng(operation: Operation) -> Sequence[Type]:
@@ -92,9 +86,9 @@ def _get_tuple_element(operation: Operation) -> Sequence[Type]:
 
 
 STATISTICS: Final[Mapping[str, Rule]] = {
-    "batch_norm_grad": _batch_norm_grad,
-    "batch_norm_inference": _batch_norm_inference,
-    "batch_norm_training": _batch_norm_training,
+    "batch_norm_grad": _batch_norm_with_features(5, (1, 2, 3)),
+    "batch_norm_inference": lambda operation: [_batch_norm(operation, 5, (1, 2, 3, 4))[0]],
+    "batch_norm_training": _batch_norm_with_features(3, (1, 2)),
     "get_tuple_element": _get_tuple_element,
     "rng": _rng,
     "rng_bit_generator": _rng_bit_generator,
