@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import fields
@@ -32,12 +33,10 @@ class Strategy(ABC):
     order matters; the unit is the same for all strategies.
 
     Attributes:
-        NAME: the name in the attribute that fixes a strategy.
         SWITCHES: the parameters that are 0 or 1.
     """
 
     __slots__ = ()
-    NAME: ClassVar[str]
     SWITCHES: ClassVar[frozenset[str]] = frozenset()
 
     @classmethod
@@ -66,13 +65,18 @@ class Strategy(ABC):
         return self.copies(region) * sum(words_of(operation) for operation in region.block.operations)
 
     @classmethod
-    def names(cls) -> list[str]:
+    def name(cls) -> str:
+        """Returns the name in attributes and texts: that of the class in snake case."""
+        return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
+
+    @classmethod
+    def parameters(cls) -> list[str]:
         """Returns the names of the parameters."""
         return [field.name for field in fields(cls)]  # type: ignore[arg-type]
 
     def text(self) -> str:
         """Returns the parameters on a line, as in the tuning database: ``contraction_tile rows=4 columns=8``."""
-        return " ".join([self.NAME, *(f"{name}={getattr(self, name)}" for name in self.names())])
+        return " ".join([self.name(), *(f"{name}={getattr(self, name)}" for name in self.parameters())])
 
 
 def number_of(length: Dim) -> int:

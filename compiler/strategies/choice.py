@@ -120,13 +120,13 @@ def strategy_of(attribute: Attribute) -> Strategy | None:
 def wanted_of(attribute: Attribute) -> str:
     """Describes what was expected in place of an attribute that fixes no strategy."""
     name = attribute.get("name") if isinstance(attribute, Mapping) else None
-    named = next((strategy for strategy in STRATEGIES if name == strategy.NAME), None)
+    named = next((strategy for strategy in STRATEGIES if name == strategy.name()), None)
     if named is None:
-        return f"a strategy with one of the names {', '.join(strategy.NAME for strategy in STRATEGIES)}"
-    numbers = ", ".join(f"{name} (0 or 1)" if name in named.SWITCHES else name for name in named.names())
+        return f"a strategy with one of the names {', '.join(strategy.name() for strategy in STRATEGIES)}"
+    numbers = ", ".join(f"{name} (0 or 1)" if name in named.SWITCHES else name for name in named.parameters())
     if not numbers:
-        return f"the strategy {named.NAME} without numbers"
-    return f"the strategy {named.NAME} with all its numbers, each from 0 to {_NUMBERS - 1:,}: {numbers}"
+        return f"the strategy {named.name()} without numbers"
+    return f"the strategy {named.name()} with all its numbers, each from 0 to {_NUMBERS - 1:,}: {numbers}"
 
 
 def strategy_from(text: str) -> Strategy | None:
@@ -151,8 +151,8 @@ def tuned_strategy(region: KernelRegion) -> Strategy | None:
 
 
 def _made(name: str, numbers: Mapping[str, int]) -> Strategy | None:
-    named = {strategy.NAME: strategy for strategy in STRATEGIES}.get(name)
-    if named is None or set(numbers) != set(named.names()):
+    named = {strategy.name(): strategy for strategy in STRATEGIES}.get(name)
+    if named is None or set(numbers) != set(named.parameters()):
         return None
     limits = {key: 2 if key in named.SWITCHES else _NUMBERS for key in numbers}
     return named(**numbers) if all(0 <= number < limits[key] for key, number in numbers.items()) else None

@@ -81,7 +81,6 @@ class ContractionTile(Strategy):
     down: int
     depth: int
     shuffled: int
-    NAME: ClassVar[str] = "contraction_tile"
     SWITCHES: ClassVar[frozenset[str]] = frozenset({"shuffled"})
 
     @classmethod

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary import matrices
 from ....spirv.binary.declarations import F16, F32, S8, S32, U8, U32, Kind
@@ -72,7 +72,6 @@ class CooperativeTile(Strategy):
     down: int
     across: int
     depth: int
-    NAME: ClassVar[str] = "cooperative_tile"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, CooperativeTile]]:
@@ -111,7 +110,7 @@ class CooperativeTile(Strategy):
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the device multiplies such matrices of the operands' types, and tiles fit."""
         hero, target = contraction_in(region), region.target
-        if hero is None or not all(getattr(self, name) for name in self.names()):
+        if hero is None or not all(getattr(self, name) for name in self.parameters()):
             return False
         sides, invocations = self._sides(), self._invocations(target)
         element, grid = scalar_of(hero.operands[0]), self._grid(region, hero)

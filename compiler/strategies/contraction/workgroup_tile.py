@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ...ir.operation import Operation
@@ -53,7 +53,6 @@ class WorkgroupTile(Strategy):
     across: int
     down: int
     depth: int
-    NAME: ClassVar[str] = "workgroup_tile"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, WorkgroupTile]]:

@@ -11,7 +11,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar
 
 from ....spirv.binary.expression import Id
 from ...analysis.direct_scatters import IN_ORDER
@@ -32,8 +31,6 @@ from ...kernels.strategy import Strategy, elements_cost
 @dataclass(frozen=True, slots=True)
 class Elements(Strategy):
     """Element by element."""
-
-    NAME: ClassVar[str] = "elements"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Elements]]:

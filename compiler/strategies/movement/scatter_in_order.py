@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ...analysis.direct_scatters import IN_ORDER
@@ -34,7 +34,6 @@ class ScatterInOrder(Strategy):
     """
 
     workgroup: int
-    NAME: ClassVar[str] = "scatter_in_order"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ScatterInOrder]]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ....spirv.binary.shared_memory import SharedMemory
@@ -50,7 +50,6 @@ class SharedTranspose(Strategy):
     columns: int
     invocations: int
     width: int
-    NAME: ClassVar[str] = "shared_transpose"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SharedTranspose]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ...kernels.index import Index
 from ...kernels.kernel import Kernel
@@ -53,7 +53,6 @@ class TransposeTile(Strategy):
     columns: int
     down: int
     across: int
-    NAME: ClassVar[str] = "transpose_tile"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, TransposeTile]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ...analysis.short_transforms import MAX_RADIX, follows_element_by_element
@@ -37,7 +37,6 @@ class FourierRows(Strategy):
     """
 
     workgroup: int
-    NAME: ClassVar[str] = "fourier_rows"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, FourierRows]]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import neighbours
@@ -60,7 +60,6 @@ class Neighbours(Strategy):
     elements: int
     workgroup: int
     rows: int = 1
-    NAME: ClassVar[str] = "neighbours"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Neighbours]]:

@@ -22,7 +22,7 @@ from ...kernels.region import KernelRegion
 from ...kernels.strategy import MAX_WORDS as STRATEGY_WORDS
 from ...kernels.strategy import Strategy, elements_cost
 from .rows_region import is_small, joins_in_order, most_width_of, spaces_in, stored_bits, width_of
-from .rows_writer import STEPS, RowsWriter
+from .rows_writer import STEPS, RowShare, RowsWriter
 
 SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "amd": (16, 256)}
 """Target numbers of elements of an invocation and of invocations of a workgroup, by the family of devices."""
@@ -59,7 +59,6 @@ class Rows(Strategy):
     rows: int
     width: int
     unrolled: int
-    NAME: ClassVar[str] = "rows"
     SWITCHES: ClassVar[frozenset[str]] = frozenset({"unrolled"})
 
     @classmethod
@@ -139,7 +138,7 @@ class Rows(Strategy):
         return max(-(-length // self.invocations), self.width)
 
     def emit(self, region: KernelRegion) -> Kernel:
-        return RowsWriter(self, region).kernel()
+        return RowsWriter(RowShare(self.invocations, self.rows, self.width, self.unrolled), region).kernel()
 
 
 def _is_countable(rows: Dim) -> bool:

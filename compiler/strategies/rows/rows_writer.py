@@ -7,7 +7,7 @@ exchanging values, across subgroups through shared memory.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Protocol
+from typing import Final, NamedTuple
 
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import neighbours
@@ -29,17 +29,13 @@ STEPS: Final = 8
 """Steps of an iteration over long rows of dynamic length."""
 
 
-class RowShare(Protocol):
+class RowShare(NamedTuple):
     """How the invocations of a workgroup share rows; ``Rows`` documents the numbers."""
 
-    @property
-    def invocations(self) -> int: ...
-    @property
-    def rows(self) -> int: ...
-    @property
-    def width(self) -> int: ...
-    @property
-    def unrolled(self) -> int: ...
+    invocations: int
+    rows: int
+    width: int
+    unrolled: int
 
 
 class RowsWriter:
@@ -209,13 +205,14 @@ class RowsWriter:
                 words = words_of_values(scalars, values)
                 first = self._first(places * len(words))
                 self._put(memory, first, self._local, words)
+                builder.barrier()
                 others = self._got(memory, first, self._local ^ distance, values)
                 values = self._ordered(values, others, distance, join)
                 distance *= 2
             return values
         first = self._first(places * len(words))
         builder.when(
-            (self._local % distance).equals(0), lambda: self._put_only(memory, first, self._local // distance, words)
+            (self._local % distance).equals(0), lambda: self._put(memory, first, self._local // distance, words)
         )
         builder.barrier()
         begin = (self._local // count) * (count // distance) if self._share.rows > 1 else builder.word(0)
@@ -237,10 +234,6 @@ class RowsWriter:
         return words * (self._reductions % 2)
 
     def _put(self, memory: SharedMemory, first: int, index: Id, words: Sequence[Id]) -> None:
-        self._put_only(memory, first, index, words)
-        self._builder.barrier()
-
-    def _put_only(self, memory: SharedMemory, first: int, index: Id, words: Sequence[Id]) -> None:
         for position, word in enumerate(words):
             memory.store(index * len(words) + (first + position), [word])
 
@@ -269,11 +262,14 @@ class RowsWriter:
             count = (runs + (covered - 1) - self._place) // covered
             most = parts_at_most(length, covered * self._width)
 
+            def below(base: Id, values: Values) -> Values:
+                return self._shader.frame.conditional(base < runs, lambda: step(base, values), lambda: values)
+
             def some(number: Id, accumulated: Values) -> Values:
                 if steps == 1:
                     return step(self._base(number), accumulated)
                 for number_of_step in range(steps):
-                    accumulated = self._step_below(runs, self._base(number * steps + number_of_step), accumulated, step)
+                    accumulated = below(self._base(number * steps + number_of_step), accumulated)
                 return accumulated
 
             return self._shader.frame.counted(count, most, values, some)
@@ -295,10 +291,6 @@ class RowsWriter:
                 self._place < rest // share.width, lambda: step(last, values), lambda: values
             )
         return values
-
-    def _step_below(self, runs: Id, base: Id, accumulated: Values, step: Callable[[Id, Values], Values]) -> Values:
-        """Returns the values after a step that runs only within the row."""
-        return self._shader.frame.conditional(base < runs, lambda: step(base, accumulated), lambda: accumulated)
 
     def _base(self, number: Id) -> Id:
         """Returns which run of neighbours an invocation has at a position."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ...analysis.weights import words_of
@@ -21,9 +21,8 @@ from ...kernels.region import KernelRegion, group_count
 from ...kernels.scalars.scalars import Scalar, storage_bits
 from ...kernels.strategy import Strategy, elements_cost
 from ...kernels.subgroup_access import MAX_BINDINGS, WIDTH, SubgroupBuilder
-from .rows import Rows
 from .rows_region import joins_in_order, spaces_in
-from .rows_writer import RowsWriter
+from .rows_writer import RowShare, RowsWriter
 from .subgroup_vectors import MIN_ELEMENTS, keeps_places
 
 MAX_WORDS: Final = 1 << 9
@@ -47,7 +46,6 @@ class SubgroupRows(Strategy):
 
     subgroups: int
     run: int
-    NAME: ClassVar[str] = "subgroup_rows"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupRows]]:
@@ -105,7 +103,7 @@ class SubgroupRows(Strategy):
 class _Writer(RowsWriter):
     def __init__(self, parameters: SubgroupRows, region: KernelRegion) -> None:
         self._vectors = SubgroupBuilder(len(region.block.arguments) + len(region.results))
-        super().__init__(Rows(parameters.subgroups * WIDTH, 1, parameters.run, 1), region, self._vectors)
+        super().__init__(RowShare(parameters.subgroups * WIDTH, 1, parameters.run, 1), region, self._vectors)
         self._subgroups = parameters.subgroups
 
     def _unit(self, groups: tuple[int, int, int] | Workload) -> Id:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ...analysis.weights import HEAVY, MOVES, words_of
 from ...ir.operation import Operation
@@ -46,7 +46,6 @@ class SubgroupVectors(Strategy):
 
     vectors: int
     subgroups: int
-    NAME: ClassVar[str] = "subgroup_vectors"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupVectors]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import neighbours
@@ -39,7 +39,6 @@ class ColumnScans(Strategy):
 
     columns: int
     workgroup: int
-    NAME: ClassVar[str] = "column_scans"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ColumnScans]]:

@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ....spirv.binary.grammar import Op
@@ -52,7 +52,6 @@ class LookBackScans(Strategy):
 
     invocations: int
     run: int
-    NAME: ClassVar[str] = "look_back_scans"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, LookBackScans]]:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ...analysis.rows import MAX_LENGTH
@@ -52,7 +52,6 @@ class RowScans(Strategy):
     invocations: int
     rows: int
     run: int
-    NAME: ClassVar[str] = "row_scans"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, RowScans]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import neighbours
@@ -37,7 +37,6 @@ class DigitSort(Strategy):
     """
 
     workgroup: int
-    NAME: ClassVar[str] = "digit_sort"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, DigitSort]]:

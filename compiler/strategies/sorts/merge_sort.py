@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import ClassVar, Final
+from typing import Final
 
 from ....spirv.binary.expression import Id
 from ...analysis.digit_passes import GIVEN
@@ -41,7 +41,6 @@ class MergeSort(Strategy):
     """
 
     part: int
-    NAME: ClassVar[str] = "merge_sort"
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, MergeSort]]:

@@ -96,7 +96,7 @@ def test_rows_of_much_code_are_refused() -> None:
 
 def test_strategies_have_names_of_their_own() -> None:
     assert strategy_of({"name": "elements"}) == Elements()
-    assert len({strategy.NAME for strategy in STRATEGIES}) == len(STRATEGIES)
+    assert len({strategy.name() for strategy in STRATEGIES}) == len(STRATEGIES)
 
 
 def test_small_regions_are_left_to_the_element_generator() -> None:
