@@ -371,7 +371,7 @@ class Frame:
             raise NeedsSplitError(
                 operation,
                 f"an invocation would run {work.iterations} iterations of loops, at most "
-                f"{work.target.max_loop_iterations} are counted on; split it",
+                f"{work.target.max_loop_iterations} are allowed; split it",
             )
         for number in range(count - (count - start) % unrolled, count):
             results = list(step(self.word(number), results))

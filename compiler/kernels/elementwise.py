@@ -48,7 +48,7 @@ def _by_type(
             return scalars.wrapped(type, of_integer(Integers(scalars, type), *operands))
         if type.kind == "bool" and of_boolean is not None:
             return of_boolean(*operands)
-        raise compile_error(operation, f"there is none of {type}")
+        raise compile_error(operation, f"it is not defined for {type}")
 
     return define
 

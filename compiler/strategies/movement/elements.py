@@ -130,7 +130,7 @@ def _update(
     assert isinstance(value.owner, Operation)
     index = Index(frame.builder, shape, linear=invocation)
     if value.owner.flag(IN_ORDER):
-        raise compile_error(value.owner, "no strategy but scatter_in_order takes updates one after another")
+        raise compile_error(value.owner, "only the strategy scatter_in_order applies updates one after another")
     if value.owner.name == "stablehlo.scatter":
         scatters.write_update(frame, value.owner, index, buffer)
         return
