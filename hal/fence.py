@@ -7,23 +7,22 @@ thread; query, wait, notify, signal and fail from any.
 from __future__ import annotations
 
 import math
-import threading
 import time
-from collections.abc import Generator, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
-from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
-from ..waits.awaitable import await_source
+from ..status import InvalidArgumentError, PumiceError
+from ..waits.armed_wait import wait_several
 from ..waits.notification import Callback, JointNotification, Notification
+from ..waits.source import Source
 from ..waits.wait_mode import Look, WaitMode, give_way
 from .semaphore import Semaphore
 from .timeouts import deadline_after, timeout_nanoseconds
 
 
-class Fence:
-    """A set of timepoints; a wait source (waits/source.py)."""
+class Fence(Source):
+    """A set of timepoints."""
 
-    quick_query = True  # loops ask before they arm a callback (waits/deferred.py)
+    quick_query = True
     __slots__ = ("_points",)
 
     def __init__(self, points: Iterable[tuple[Semaphore, int]] = ()) -> None:
@@ -89,10 +88,6 @@ class Fence:
         for semaphore in self._points:
             semaphore.fail(error)
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
-        return await_source(self)
-
     def __len__(self) -> int:
         return len(self._points)
 
@@ -129,7 +124,7 @@ def _look_for_any(points: Sequence[tuple[Semaphore, int]], deadline: float) -> i
 def wait_any(points: Sequence[tuple[Semaphore, int]], timeout: float | None = None) -> int:
     """Blocks until one of the semaphores has reached its payload; returns its index in ``points``.
 
-    It looks for a while, and then waits through the notifier: vkWaitSemaphores with WAIT_ANY keeps a core busy in
+    It looks for a while, and then waits for callbacks: vkWaitSemaphores with WAIT_ANY keeps a core busy in
     drivers that emulate timelines (measured with Mesa's lavapipe: 100 % of a core; docs/design/hal.md).
 
     Raises:
@@ -141,29 +136,10 @@ def wait_any(points: Sequence[tuple[Semaphore, int]], timeout: float | None = No
     for index, (semaphore, value) in enumerate(points):
         if semaphore.has_reached(value):
             return index
-    # threading.Event takes no infinity.
     limit = None if timeout is None or timeout_nanoseconds(timeout) < 0 else max(0.0, timeout)
-    began = time.monotonic()
-    found = _look_for_any(points, math.inf if limit is None else began + limit)
+    deadline = math.inf if limit is None else time.monotonic() + limit
+    found = _look_for_any(points, deadline)
     if found is not None:
         return found
-    if limit is not None:
-        limit = max(0.0, began + limit - time.monotonic())
-    done = threading.Event()
-    failures: list[PumiceError] = []
-
-    def callback(error: PumiceError | None) -> None:
-        if error is not None:
-            failures.append(error)
-        done.set()
-
-    notification = JointNotification(callback, 1)
-    notification.arm([semaphore.at(value) for semaphore, value in points])
-    try:
-        if not done.wait(limit):
-            raise DeadlineExceededError(f"none of {len(points)} payloads was reached within {timeout} s")
-    finally:
-        notification.cancel()
-    if failures:
-        raise failures[0].again()
+    wait_several([semaphore.at(value) for semaphore, value in points], True, None if limit is None else deadline)
     return next(index for index, (semaphore, value) in enumerate(points) if semaphore.reached >= value)

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 import time
 from abc import abstractmethod
-from collections.abc import Generator
-from typing import Any, Final
+from typing import Final
 
 from ..base.closeable import Closing
 from ..status import PumiceError
-from ..waits.awaitable import await_source
 from ..waits.notification import Callback, Notification
+from ..waits.source import Source
 from ..waits.wait_mode import Look, WaitMode
 from .logical_device import LogicalDevice
 
@@ -109,10 +108,10 @@ class Semaphore(Closing):
         return f"<{kind} {self.name} reached {self.reached}, scheduled {self.scheduled}>"
 
 
-class Timepoint:
-    """A semaphore at a payload: a wait source (waits/source.py)."""
+class Timepoint(Source):
+    """A semaphore at a payload."""
 
-    quick_query = True  # loops ask before they arm a callback (waits/deferred.py)
+    quick_query = True
     __slots__ = ("semaphore", "value")
 
     def __init__(self, semaphore: Semaphore, value: int) -> None:
@@ -134,10 +133,6 @@ class Timepoint:
     def notify(self, callback: Callback) -> Notification:
         """Calls back once when reached or failed; see ``Semaphore.notify``."""
         return self.semaphore.notify(self.value, callback)
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
-        return await_source(self)
 
     def __repr__(self) -> str:
         return f"<Timepoint {self.semaphore.name} >= {self.value}>"

@@ -13,9 +13,8 @@ from collections.abc import Sequence
 
 from ..status import DeadlineExceededError, InternalError, InvalidArgumentError, PumiceError
 from .futures import as_pumice_error, as_wait_source
-from .latch import LONGEST_WAIT, seconds_until
 from .notification import Callback, JointNotification
-from .source import WaitSource
+from .source import LONGEST_WAIT, WaitSource, seconds_until
 from .wait_frame import WaitFrame
 
 
@@ -32,14 +31,14 @@ class ArmedWait(JointNotification):
         self._any = any
         self._count = count
 
-    def _one(self, error: object) -> None:
+    def _source_ended(self, error: object) -> None:
         # The source may be a user's, and call back with anything.
         if isinstance(error, BaseException):
             error = as_pumice_error(error, "a wait source")
         elif error is not None:
             what = type(error).__name__
             error = InternalError(f"a wait source called back with {what}; it does with None or a PumiceError")
-        super()._one(error)
+        super()._source_ended(error)
 
     def arm_deadline(self, deadline: float) -> None:
         """Ends the wait at ``time.monotonic()`` seconds, unless it is over by then."""
@@ -48,9 +47,9 @@ class ArmedWait(JointNotification):
         if deadline <= time.monotonic():
             self._late()
             return
-        from .reactor import Reactor
+        from .poll_thread import PollThread
 
-        self._add(Reactor.shared().call_at(deadline, self._late))
+        self._add(PollThread.shared().call_at(deadline, self._late))
 
     def _late(self, _: PumiceError | None = None) -> None:
         if self._callback is not None:

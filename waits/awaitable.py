@@ -73,9 +73,10 @@ class _Mailbox:
     told by such threads, the loop looks by itself every few milliseconds; a single one is told at once.
     """
 
-    __slots__ = ("_due", "_is_called", "_is_watched", "_watching")
+    __slots__ = ("_due", "_is_called", "_is_watched", "_lock", "_watching")
 
     def __init__(self) -> None:
+        self._lock = threading.RLock()  # reentrant, as a signal handler may post
         self._watching = 0  # coroutines
         self._is_watched = False  # whether ``_look`` is scheduled
         self._due: deque[tuple[Callback, PumiceError | None]] = deque()
@@ -84,17 +85,19 @@ class _Mailbox:
     def post(
         self, loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError | None, late: bool = False
     ) -> None:
-        self._due.append((callback, error))
+        with self._lock:
+            self._due.append((callback, error))
         boxes = gathered.boxes
-        if late and boxes is not None and self._watching > 1:  # see ``_look``, which reads it before ``_due``
+        if late and boxes is not None and self._watching > 1:
             boxes[self] = loop
         else:
             self.wake(loop)
 
     def wake(self, loop: asyncio.AbstractEventLoop) -> None:
-        if self._is_called:  # ``_deliver`` comes after this
-            return
-        self._is_called = True
+        with self._lock:
+            if self._is_called:
+                return
+            self._is_called = True
         try:
             loop.call_soon_threadsafe(self._deliver, loop)
         except RuntimeError:  # the loop was closed, and its coroutines with it
@@ -118,7 +121,8 @@ class _Mailbox:
             self._deliver(loop)
 
     def _deliver(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._is_called = False
+        with self._lock:
+            self._is_called = False
         due = self._due
         try:
             while due:
@@ -126,7 +130,8 @@ class _Mailbox:
                 callback(error)
         finally:
             if due:  # an interrupt
-                self._is_called = True
+                with self._lock:
+                    self._is_called = True
                 loop.call_soon(self._deliver, loop)
 
 

@@ -16,7 +16,7 @@ from time import monotonic
 
 from ..status import PumiceError
 from .armed_wait import ArmedWait, arm_frame
-from .notification import Notification
+from .notification import Notification, lock
 from .wait_frame import WaitFrame
 from .wait_mode import Look, WaitMode, give_way
 
@@ -99,16 +99,21 @@ class DeferredWait(Notification):
         if self._callback is None:
             return
         try:
-            self._armed = arm_frame(self._frame, self._deadline, lambda _: self._schedule(self.call))
+            armed = arm_frame(self._frame, self._deadline, lambda _: self._schedule(self.call))
         except Exception as error:
             self.call(error)
             return
-        if self.is_done:  # cancelled meanwhile
-            self._cancelled()
+        with lock:
+            self._armed = armed
+            is_done = self.is_done
+        if is_done:  # cancelled meanwhile
+            armed.cancel()
 
-    def _cancelled(self) -> None:
-        if self._armed is not None:
-            self._armed.cancel()
+    def _ended(self, *, is_cancelled: bool) -> None:
+        with lock:
+            armed = self._armed
+        if is_cancelled and armed is not None:
+            armed.cancel()
 
 
 def look_at(waits: deque[DeferredWait]) -> bool:

@@ -19,6 +19,7 @@ from ..status import (
 )
 from .awaitable import await_source
 from .latch import Latch
+from .notification import lock
 from .source import WaitSource, WhenReady
 
 if TYPE_CHECKING:  # programs without them start sooner
@@ -126,9 +127,10 @@ class WhenReadySource(Latch):
         self._armed()
 
     def _armed(self) -> None:
-        if self._asked:
-            return
-        self._asked = True
+        with lock:
+            if self._asked:
+                return
+            self._asked = True
         try:
             self.source.when_ready(self._ready)
         except Exception as error:

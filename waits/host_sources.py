@@ -8,15 +8,14 @@ from __future__ import annotations
 
 import selectors
 import time
-from collections.abc import Generator
 from typing import Any
 
 from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
-from .armed_wait import ArmedWait, arm, wait_several
-from .awaitable import await_source
+from .armed_wait import ArmedWait, arm
 from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
 from .notification import Callback, Notification
+from .source import Source
 
 
 class Event(Latch):
@@ -41,7 +40,7 @@ class Event(Latch):
         return self.query()
 
 
-class Delay:
+class Delay(Source):
     """Ready when a time has passed.
 
     Args:
@@ -77,13 +76,10 @@ class Delay:
             raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
 
     def notify(self, callback: Callback) -> Notification:
-        """Calls back once the time has passed, on the reactor's thread."""
-        from .reactor import Reactor  # here: most programs use no timers
+        """Calls back once the time has passed, on the poll thread."""
+        from .poll_thread import PollThread  # here: most programs use no timers
 
-        return Reactor.shared().call_at(self.when, callback)
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return await_source(self)
+        return PollThread.shared().call_at(self.when, callback)
 
     def __repr__(self) -> str:
         return f"<Delay, {max(0.0, self.when - time.monotonic()):.3g} s left>"
@@ -136,10 +132,10 @@ class FileReady(Latch):
                 self.settle()
 
     def _armed(self) -> None:
-        from .reactor import Reactor  # here: most programs wait for no descriptors
+        from .poll_thread import PollThread  # here: most programs wait for no descriptors
 
         if self._watch is None or self._watch.is_done:
-            self._watch = Reactor.shared().watch(self.descriptor, self._events, self.settle)
+            self._watch = PollThread.shared().watch(self.descriptor, self._events, self.settle)
 
     def _disarmed(self) -> None:
         watch = self._watch
@@ -147,25 +143,18 @@ class FileReady(Latch):
             watch.cancel()
 
 
-class _Several:
+class _Several(Source):
     """The common part of ``AnyOf`` and ``AllOf``."""
 
     __slots__ = ("sources",)
     _any = False
 
     def __init__(self, *sources: Any) -> None:
-        self.sources = tuple(as_wait_source(one) for one in sources)
-
-    def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until ready; raises the first failure, or DeadlineExceededError."""
-        wait_several(self.sources, self._any, deadline)
+        self.sources = tuple(as_wait_source(source) for source in sources)
 
     def notify(self, callback: Callback) -> ArmedWait:
         """Calls back once, when it is ready or failed."""
         return arm(self.sources, self._any, None, callback)
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        return await_source(self)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} of {len(self.sources)}>"

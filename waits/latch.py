@@ -6,26 +6,9 @@ or in ``notify`` where it is settled already.
 
 from __future__ import annotations
 
-import threading
-import time
-from collections.abc import Generator
-from typing import Any, Final
-
-from ..status import DeadlineExceededError, PumiceError
-from .awaitable import await_source
-from .notification import Callback, Notification
-
-# One lock for all latches, held for a few assignments: ten thousand sources need no ten thousand locks. Reentrant, as a
-# signal handler may settle a latch while its thread holds it.
-_lock: Final = threading.RLock()
-
-LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
-"""Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
-
-
-def seconds_until(deadline: float | None) -> float | None:
-    """The time left until ``time.monotonic()`` is at ``deadline``, as threads wait it."""
-    return None if deadline is None else min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
+from ..status import PumiceError
+from .notification import Callback, Notification, lock
+from .source import Source
 
 
 class _LatchNotification(Notification):
@@ -37,14 +20,15 @@ class _LatchNotification(Notification):
         super().__init__(callback)
         self._latch = latch
 
-    def _cancelled(self) -> None:
-        with _lock:
-            if self._latch._notifications is not None:
-                self._latch._notifications.pop(self, None)
-        self._latch._disarmed()
+    def _ended(self, *, is_cancelled: bool) -> None:
+        if is_cancelled:
+            with lock:
+                if self._latch._notifications is not None:
+                    self._latch._notifications.pop(self, None)
+            self._latch._disarmed()
 
 
-class Latch:
+class Latch(Source):
     """A wait source that is settled once: ready, or failed.
 
     Subclasses whose readiness comes from elsewhere override ``_armed``, which is called for each callback that is
@@ -76,15 +60,15 @@ class Latch:
 
     def settle(self, error: PumiceError | None = None) -> bool:
         """Makes it ready, or failed; ``False`` and no change if it is settled already."""
-        with _lock:
+        with lock:
             if self.is_settled:
                 return False
             self._error = error
             self.is_settled = True
             notifications, self._notifications = self._notifications, None
         if notifications is not None:
-            for one in notifications:
-                one.call(error)
+            for notification in notifications:
+                notification.call(error)
         return True
 
     @property
@@ -102,23 +86,10 @@ class Latch:
             raise self._error.again()
         return self.is_settled
 
-    def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
-        if not self.query():
-            done = threading.Event()
-            notification = self.notify(lambda _: done.set())
-            try:
-                if not done.wait(seconds_until(deadline)) and not self.query():
-                    raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
-            finally:
-                notification.cancel()
-        if self._error is not None:
-            raise self._error.again()
-
     def notify(self, callback: Callback) -> Notification:
         """Calls back once, when it is ready or failed, perhaps before this returns. Blocks nothing."""
         notification = _LatchNotification(self, callback)
-        with _lock:
+        with lock:
             settled = self.is_settled
             if not settled:
                 if self._notifications is None:
@@ -129,9 +100,6 @@ class Latch:
         else:
             notification.call(self._error)
         return notification
-
-    def __await__(self) -> Generator[Any, Any, Any]:
-        return await_source(self)
 
     def __repr__(self) -> str:
         state = "pending" if not self.is_settled else "ready" if self._error is None else f"failed: {self._error}"

@@ -7,8 +7,9 @@ with no lock held. They must not block; what one raises is logged and keeps no o
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Sequence
-from typing import Protocol, TypeAlias, runtime_checkable
+from typing import Final, Protocol, TypeAlias, runtime_checkable
 
 from ..status import InvalidArgumentError, PumiceError
 
@@ -16,6 +17,10 @@ _log = logging.getLogger("pumice.waits.notification")
 
 Callback: TypeAlias = Callable[[PumiceError | None], object]
 """Gets ``None`` when what was waited for is ready, and the failure otherwise."""
+
+lock: Final = threading.RLock()
+"""One lock for all notifications and latches, held for a few assignments: ten thousand sources need no ten thousand
+locks. Reentrant, as a signal handler or a finalizer may settle a latch while its thread holds it."""
 
 
 @runtime_checkable
@@ -36,11 +41,9 @@ class Notifies(Protocol):
 class Notification:
     """A callback that comes once, or never if it is cancelled first.
 
-    Subclasses release what they hold in ``_cancelled``.
+    Subclasses release what they hold in ``_ended``.
     """
 
-    # That one caller takes the callback needs no lock: neither a thread switch nor a signal handler comes between plain
-    # assignments.
     __slots__ = ("_callback",)
 
     def __init__(self, callback: Callback) -> None:
@@ -53,23 +56,30 @@ class Notification:
 
     def call(self, error: Exception | None = None) -> None:
         """Calls back, unless it was called or cancelled before."""
-        callback, self._callback = self._callback, None
-        if callback is not None:
-            try:
-                callback(error)
-            except Exception:
-                _log.exception("a notification's callback raised")
+        callback = None
+        try:
+            with lock:
+                callback, self._callback = self._callback, None
+            if callback is not None:
+                self._ended(is_cancelled=False)
+        finally:  # an interrupt (Ctrl-C) keeps nobody waiting
+            if callback is not None:
+                try:
+                    callback(error)
+                except Exception:
+                    _log.exception("a notification's callback raised")
 
     def cancel(self) -> bool:
         """Disarms it; ``False`` when the callback has been, or is being, called."""
-        callback, self._callback = self._callback, None
+        with lock:
+            callback, self._callback = self._callback, None
         if callback is None:
             return False
-        self._cancelled()
+        self._ended(is_cancelled=True)
         return True
 
-    def _cancelled(self) -> None:
-        """Called once, if it was cancelled before it was called."""
+    def _ended(self, *, is_cancelled: bool) -> None:
+        """Called once: it was cancelled, or its callback is about to be called."""
 
 
 class JointNotification(Notification):
@@ -98,7 +108,7 @@ class JointNotification(Notification):
         """
         try:
             for source in sources:
-                armed = source.notify(self._one)
+                armed = source.notify(self._source_ended)
                 if not hasattr(armed, "cancel"):
                     raise InvalidArgumentError(
                         f"{type(source).__name__}.notify returned {type(armed).__name__}; it returns an object with "
@@ -114,24 +124,23 @@ class JointNotification(Notification):
             self.call()
 
     def _add(self, armed: Cancellable) -> None:
-        """Adds what is to be disarmed at the end, which may have come meanwhile."""
-        self._armed.append(armed)
-        if self._callback is None:
-            armed.cancel()  # the list that it is on may have been worked off
-            self._cancelled()
+        """Adds something to disarm at the end, which may have come meanwhile."""
+        with lock:
+            self._armed.append(armed)
+            is_done = self._callback is None
+        if is_done:
+            armed.cancel()
 
-    def _one(self, error: PumiceError | None) -> None:
+    def _source_ended(self, error: PumiceError | None) -> None:
         """One of the sources is ready, or failed."""
-        self._missing -= 1
-        if self._callback is not None and (error is not None or self._missing <= 0):
+        with lock:
+            self._missing -= 1
+            is_over = error is not None or self._missing <= 0
+        if is_over:
             self.call(error)
 
-    def call(self, error: Exception | None = None) -> None:
-        """Calls back, unless it was called or cancelled before."""
-        self._cancelled()  # first: the callback may take long
-        super().call(error)
-
-    def _cancelled(self) -> None:
-        armed, self._armed = self._armed, []
-        for one in armed:
-            one.cancel()
+    def _ended(self, *, is_cancelled: bool) -> None:
+        with lock:
+            armed, self._armed = self._armed, []
+        for notification in armed:
+            notification.cancel()

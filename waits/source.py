@@ -1,32 +1,94 @@
-"""The protocol of wait sources: what the VM waits on.
+"""Wait sources: what threads, callbacks and coroutines wait for.
 
-HAL timepoints and fences have its three methods, and so can any class of a user's.
+``Source`` is what HAL fences and timepoints, latches, times and descriptors are. A class of a user's need not be one:
+the protocol ``WaitSource`` has the three methods that everything here uses, and ``WhenReady`` has a single one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, runtime_checkable
+import threading
+import time
+from abc import abstractmethod
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
 
+from ..status import DeadlineExceededError, PumiceError
+from .awaitable import await_source
 from .notification import Callback, Cancellable
+from .wait_mode import Look, WaitMode
 
 if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
+
+LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
+"""Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
+
+
+def seconds_until(deadline: float | None) -> float | None:
+    """The time left until ``time.monotonic()`` is at ``deadline``, as threads wait it."""
+    return None if deadline is None else min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
 
 
 @runtime_checkable
 class WaitSource(Protocol):
     """Something that becomes ready once, or fails, and stays so."""
 
+    __slots__ = ()
+
+    @abstractmethod
     def query(self) -> bool:
         """Whether it is ready now. Raises its failure."""
 
+    @abstractmethod
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
 
+    @abstractmethod
     def notify(self, callback: Callback, /) -> Cancellable:
         """Calls back exactly once, with ``None`` or the failure, perhaps before it returns. Does not block."""
+
+
+class Source(WaitSource):
+    """A wait source of pumice's own. Subclasses have ``query`` and ``notify``; the other ways to wait follow.
+
+    Attributes:
+        quick_query: whether ``query`` is quick, so that loops ask before they arm a callback (deferred.py).
+        told_late: whether threads that call back may gather wake-ups of asyncio loops (awaitable.py).
+    """
+
+    __slots__ = ()
+    quick_query: ClassVar[bool] = False
+    told_late: ClassVar[bool] = False
+
+    def look(self, mode: WaitMode | None = None) -> Look | None:
+        """How a loop looks for it before it arms a callback, in a mode or the device's; ``None`` for not at all."""
+        return None
+
+    def wait_until(self, deadline: float | None = None) -> None:
+        """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
+        if self.query():
+            return
+        ended = threading.Event()
+        failures: list[PumiceError] = []
+
+        def callback(error: PumiceError | None) -> None:
+            if error is not None:
+                failures.append(error)
+            ended.set()
+
+        notification = self.notify(callback)
+        try:
+            if not ended.wait(seconds_until(deadline)) and not self.query():
+                raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
+        finally:
+            notification.cancel()
+        if failures:
+            raise failures[0].again()
+
+    def __await__(self) -> Generator[Any, Any, Any]:
+        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
+        return await_source(self)
 
 
 @runtime_checkable

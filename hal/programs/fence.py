@@ -16,12 +16,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Generator, Sequence
-from typing import Any, Final, TypeAlias
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from ...status import FailedPreconditionError, InternalError, PumiceError, StatusCode, error_for
-from ...waits.awaitable import await_source
 from ...waits.notification import Callback, Cancellable, JointNotification, Notification
+from ...waits.source import Source
 from ...waits.wait_mode import Look, WaitMode
 from ..device import Device
 from ..fence import Fence
@@ -37,8 +37,8 @@ _transition: Final = threading.Lock()
 _DEFERRED: Final = int(StatusCode.DEFERRED)
 
 
-class HalFence:
-    """A fence of the VM; a wait source (waits/source.py).
+class HalFence(Source):
+    """A fence of the VM.
 
     Attributes:
         device: makes its semaphore, if it ever needs one.
@@ -46,7 +46,7 @@ class HalFence:
         failure: its own failure, apart from those of its semaphores; or ``None``.
     """
 
-    quick_query = True  # loops ask before they arm a callback (waits/deferred.py)
+    quick_query = True
     __slots__ = ("__weakref__", "bound", "device", "failure")
 
     def __init__(self, device: Device) -> None:
@@ -147,10 +147,6 @@ class HalFence:
         if len(points) == 1:
             return points[0][0].notify(points[0][1], call)
         return Fence(points).notify(call)
-
-    def __await__(self) -> Generator[Any, Any, None]:
-        """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""
-        return await_source(self)
 
     def __repr__(self) -> str:
         if self.failure is not None:

@@ -115,7 +115,8 @@ class RetiringQueue:
 
     def next_completion(self) -> int | None:
         """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
-        return self.completed + 1 if self.completed < self._submitted else None
+        completed = self.completed
+        return completed + 1 if completed < self._submitted else None
 
     @property
     def submitted(self) -> int:

@@ -285,7 +285,7 @@ class SubmissionQueue(RetiringQueue):
             if semaphore.held:
                 semaphore.after_schedule()
             if semaphore.notifications:
-                self.semaphore_context.notifier.wake()
+                self.semaphore_context.notifier.thread.wake()
 
     def _take_back(self, number: int, signals: Points, previous: Sequence[int]) -> None:
         """Undoes the notes of a submission that was not made, after an interrupt or an error.

@@ -11,7 +11,7 @@ from typing import Final, Protocol
 from ...status import PumiceError
 from ...waits.wait_mode import WaitMode
 from ..instance.logical_device import DeviceQueue, LogicalDevice
-from ..vulkan.functions import CData
+from ..vulkan.functions import CData, ffi
 from .look import LookBudget
 from .notifier import Notifier
 from .timeline import WaitInfo
@@ -37,6 +37,7 @@ class SemaphoreContext:
         waiting: the waits under way, each with its semaphore.
         mode: how waits are performed, unless the call says otherwise.
         look_budget: what looks may cost before waits block.
+        peeked: a counter for whoever holds the device's lock.
     """
 
     def __init__(self, device: LogicalDevice, mode: WaitMode) -> None:
@@ -44,6 +45,7 @@ class SemaphoreContext:
         self.mode: WaitMode = mode
         self.look_budget = LookBudget()
         self.notifier = Notifier(device)
+        self.peeked: CData = ffi.new("uint64_t *")
         self.wait_infos: list[WaitInfo] = []
         self.waiting: dict[WaitInfo, _Semaphore] = {}
         self._lock = threading.RLock()

@@ -109,10 +109,13 @@ class TimelineSemaphore(AnySemaphore):
         return reached
 
     def peek(self) -> int:
-        """A payload that it has reached by now. Neither raises nor notes anything: for holders of the device's lock."""
-        counter = ffi.new("uint64_t *")
+        """The payload now, or -1 if the driver does not say. Neither raises nor notes anything.
+
+        The caller holds the device's lock, under which it has seen that the semaphore is open.
+        """
+        counter = self.context.peeked
         result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, counter)
-        return self.reached if result else max(self.reached, counter[0])
+        return -1 if result else int(counter[0])
 
     def judge_at(self, value: int, verdicts: Iterable[ReportVerdict]) -> None:
         """Fails it with the failure of a verdict, once it reaches a payload. For queues, before they submit."""
@@ -152,7 +155,7 @@ class TimelineSemaphore(AnySemaphore):
                 self._judge(value)
             self.reached = value
         if self.notifications:
-            self.context.notifier.collect(self)
+            self.context.notifier.collect_due(self)
 
     def signal(self, value: int) -> None:
         """Raises the payload from the host and wakes whoever waits for it.
@@ -167,23 +170,25 @@ class TimelineSemaphore(AnySemaphore):
         """
         noted = False
         try:
-            self._check_usable()
-            self.read_payload()
+            if self._unjudged:
+                self.read_payload()
             # Vulkan has no "signal if it goes up": two threads that signal must check and signal one after the other.
             with self.device.lock:
                 self._check_usable()
-                now = self.peek()
-                self._check_signal(now, value)
-                info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
-                before, reached = self.scheduled, self.reached
-                # To the end of the native call all is noted, or nothing: see SubmissionQueue.resubmit on Ctrl-C.
-                if value > before:
-                    self.scheduled = value
-                self.reached = value
-                noted = True
-                result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
-                if result:
-                    self.scheduled, self.reached = before, reached
+                counter = self.context.peeked
+                result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, counter)
+                if not result:
+                    self._check_signal(counter[0], value)
+                    info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
+                    before, reached = self.scheduled, self.reached
+                    # To the end of the native call all is noted, or nothing: see SubmissionQueue.resubmit on Ctrl-C.
+                    if value > before:
+                        self.scheduled = value
+                    self.reached = value
+                    noted = True
+                    result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
+                    if result:
+                        self.scheduled, self.reached = before, reached
             if result:
                 self.device.check(result, f"signalling {self.name}")
             self._after_signal()
@@ -217,7 +222,7 @@ class TimelineSemaphore(AnySemaphore):
         """Releases held submissions and notifies. May be repeated after an interrupt."""
         self.after_schedule()
         if self.notifications:
-            self.context.notifier.collect(self)
+            self.context.notifier.collect_due(self)
 
     def check_difference(self, value: int) -> None:
         """Raises if a payload is further ahead than maxTimelineSemaphoreValueDifference allows."""
@@ -266,7 +271,7 @@ class TimelineSemaphore(AnySemaphore):
         """Fails held submissions and notifies. May be repeated after an interrupt."""
         self.drop_held(error)
         if self.notifications:
-            self.context.notifier.collect(self)
+            self.context.notifier.collect_due(self)
         self._release_blocked()
 
     def drop_held(self, error: PumiceError) -> None:
@@ -285,6 +290,8 @@ class TimelineSemaphore(AnySemaphore):
         try:
             result = 0
             with self.device.lock:
+                if self.is_closed:
+                    return
                 now = self.peek()
                 pending = now < self.scheduled
                 if not pending:
@@ -443,7 +450,7 @@ class TimelineSemaphore(AnySemaphore):
             if self.failure is None:
                 self.failure = CancelledError(f"{self.name} was closed")
         if self.notifications:
-            context.notifier.collect(self)
+            context.notifier.collect_due(self)
         if context.is_waited_for(self):
             self._release_blocked()
             context.wait_for_waiters(self)

@@ -43,7 +43,7 @@ from pumice.vm import (
     as_wait_source,
     invoke,
 )
-from pumice.waits.reactor import Reactor
+from pumice.waits.poll_thread import PollThread
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="descriptors other than sockets are waited for on POSIX")
 
@@ -171,7 +171,7 @@ def test_a_delay_passes() -> None:
     delay.notify(told)
     delay.wait_until()
     assert delay.query()
-    assert told.wait() is None and told.threads == ["pumice-reactor"]
+    assert told.wait() is None and told.threads == ["pumice-poll"]
     assert Delay(0).query() and Delay(-1).query()
     Delay(0).wait_until(time.monotonic() - 1)
 
@@ -186,20 +186,20 @@ def test_delays_come_in_the_order_of_their_times() -> None:
     order: list[int] = []
     done = threading.Event()
     now = time.monotonic()
-    reactor = Reactor.shared()
+    thread = PollThread.shared()
     for index in (3, 1, 4, 0, 2):
-        reactor.call_at(now + 0.05 + index * 0.01, lambda _, index=index: order.append(index))  # type: ignore[misc]
-    reactor.call_at(now + 0.2, lambda _: done.set())
+        thread.call_at(now + 0.05 + index * 0.01, lambda _, index=index: order.append(index))  # type: ignore[misc]
+    thread.call_at(now + 0.2, lambda _: done.set())
     assert done.wait(30)
     assert order == [0, 1, 2, 3, 4]
 
 
 def test_ten_thousand_timers_are_one_thread_and_are_let_go() -> None:
-    reactor = Reactor.shared()
-    watches = [reactor.call_at(time.monotonic() + 3600 + index, lambda _: None) for index in range(10_000)]
-    assert sum(one.name == "pumice-reactor" for one in threading.enumerate()) == 1
+    thread = PollThread.shared()
+    watches = [thread.call_at(time.monotonic() + 3600 + index, lambda _: None) for index in range(10_000)]
+    assert sum(one.name == "pumice-poll" for one in threading.enumerate()) == 1
     assert all(watch.cancel() for watch in watches)
-    assert len(reactor._timers) < 200, "cancelled timers are swept"
+    assert len(thread._timers) < 200, "cancelled timers are swept"
 
 
 # -- descriptors -------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def test_a_pipe() -> None:
         source.notify(told)
         assert not source.query()
         os.write(writable, b"x")
-        assert told.wait() is None and told.threads == ["pumice-reactor"]
+        assert told.wait() is None and told.threads == ["pumice-poll"]
         assert source.query()
         os.read(readable, 1)
         assert source.query(), "what is ready stays so"
@@ -254,7 +254,7 @@ def test_an_eventfd_of_several_waiters() -> None:
         for told in tolds[1::2]:
             assert told.wait() is None
         assert not any(told.calls for told in tolds[::2])
-        until(lambda: descriptor not in Reactor.shared()._watches)
+        until(lambda: descriptor not in PollThread.shared()._watches)
     finally:
         os.close(descriptor)
 

@@ -53,20 +53,20 @@ def test_it_is_called_once() -> None:
 
 
 def test_it_is_cancelled_once() -> None:
-    cancelled: list[int] = []
+    cancelled: list[bool] = []
 
     class Mine(Notification):
-        def _cancelled(self) -> None:
-            cancelled.append(1)
+        def _ended(self, *, is_cancelled: bool) -> None:
+            cancelled.append(is_cancelled)
 
     told: list[PumiceError | None] = []
     notification = Mine(told.append)
     assert notification.cancel() and not notification.cancel() and notification.is_done
     notification.call()
-    assert told == [] and cancelled == [1]
+    assert told == [] and cancelled == [True]
     called = Mine(told.append)
     called.call()
-    assert not called.cancel() and cancelled == [1]
+    assert not called.cancel() and cancelled == [True, False]
 
 
 def test_a_callback_that_raises_is_logged(caplog: pytest.LogCaptureFixture) -> None:

@@ -15,8 +15,7 @@ from typing import Final, TypeVar
 
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ...waits.armed_wait import perform_wait
-from ...waits.latch import LONGEST_WAIT
-from ...waits.source import WaitSource
+from ...waits.source import LONGEST_WAIT, WaitSource
 from ...waits.wait_frame import WaitFrame
 from .frame import Frame, NativeFrame
 from .interruption import Interrupted, deadlines

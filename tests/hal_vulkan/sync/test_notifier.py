@@ -18,15 +18,15 @@ pytestmark = pytest.mark.vulkan
 
 
 def notifier_threads() -> int:
-    return sum(thread.name == "pumice-notifier" for thread in threading.enumerate())
+    return sum(thread.name == "pumice-device-poll" for thread in threading.enumerate())
 
 
 def test_no_thread_before_the_first_notification(device: Device) -> None:
-    assert device.notifier._thread is None and notifier_threads() == 0
+    assert not device.notifier.thread.is_alive and notifier_threads() == 0
     with device.create_semaphore() as semaphore:
         semaphore.signal(1)
         semaphore.wait(1)
-        assert device.notifier._thread is None
+        assert not device.notifier.thread.is_alive
 
 
 def test_what_is_reached_is_told_at_once_in_the_same_thread(device: Device) -> None:
@@ -85,7 +85,7 @@ def test_callbacks_run_on_the_notifier_thread_and_may_use_the_hal(device: Device
     first.notify(1, callback)
     first.signal(1)
     until(lambda: bool(inner))
-    assert where == ["pumice-notifier"] and inner == [None]
+    assert where == ["pumice-device-poll"] and inner == [None]
 
 
 def test_an_exception_in_a_callback_is_logged_and_stops_nothing(
@@ -157,7 +157,7 @@ def test_ten_thousand_semaphores_one_thread(device: Device) -> None:
     for index, semaphore in enumerate(semaphores):
         semaphore.notify(1, lambda error, i=index: told.update((i if error is None else -1,)))
     assert armed(device.notifier) == 10_000
-    assert notifier_threads() == before + 1 and device.notifier._thread is not None
+    assert notifier_threads() == before + 1 and device.notifier.thread.is_alive
     source.shuffle(semaphores)
     for semaphore in semaphores:
         semaphore.signal(1)

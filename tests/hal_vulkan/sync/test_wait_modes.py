@@ -75,7 +75,7 @@ def test_a_wait_for_any_looks_before_it_asks_the_notifier(device: Device, blocke
     with device.create_semaphore() as never, device.create_semaphore() as semaphore:
         device.compute_queue.submit((), signals=((semaphore, 1),))
         assert wait_any([(never, 1), (semaphore, 1)], 30) == 1
-        assert device.notifier._thread is None
+        assert not device.notifier.thread.is_alive
         with waits("spin"):
             with pytest.raises(DeadlineExceededError):
                 wait_any([(never, 1), (semaphore, 2)], 0.002)

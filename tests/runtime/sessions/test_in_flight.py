@@ -62,11 +62,7 @@ class Ready:
 
 
 def waiter_threads() -> list[str]:
-    return [
-        one.name
-        for one in threading.enumerate()
-        if one.name in ("pumice-notifier", "pumice-callbacks", "pumice-waiter")
-    ]
+    return [one.name for one in threading.enumerate() if one.name in ("pumice-device-poll", "pumice-poll")]
 
 
 def context_of(sources: list[object]) -> Context:

@@ -25,7 +25,7 @@ from pumice.vm.execution.deadlines import timeout_seconds
 from pumice.vm.execution.interruption import Interrupted, deadlines
 from pumice.vm.execution.watchdog import Guard, watchdog
 from pumice.vm.native.module import NativeModule
-from pumice.waits.latch import LONGEST_WAIT
+from pumice.waits.source import LONGEST_WAIT
 from pumice.waits.wait_frame import Wait
 
 PROGRAM = """
