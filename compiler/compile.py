@@ -1,4 +1,4 @@
-"""Tensor programs to module files: what users call."""
+"""Compilation of tensor programs to module files: the function that users call."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ def compile(
     """Compiles a tensor program.
 
     Args:
-        source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` gives it, or a program at a later
+        source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` returns it, or a program at a later
             stage; a TensorFlow GraphDef, as text or binary; or the path of a file, as a ``pathlib.Path``.
-        targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or
-            ``"vulkan:shaderInt64"``, devices with that feature. A module for several has executables for each and
-            chooses by the device when it is loaded.
-        device: what kernels for Vulkan are made for: a profile, as ``Device.profile`` and ``pumice.list_devices`` have
-            it. Other devices load the module if they have what it uses. By default every device of Vulkan 1.1 does.
-        file_name: as errors name the text; a path names itself.
+        targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or ``"vulkan:shaderInt64"``,
+            devices with that feature. A module for several has executables for each and chooses by the device when it
+            is loaded.
+        device: the profile that Vulkan kernels are made for, as in ``Device.profile`` and ``pumice.list_devices``.
+        Other
+            devices load the module if they have the features that it uses. By default every device of Vulkan 1.1 does.
+        file_name: the text's name in errors; a path names itself.
         from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.
-        feeds: of a GraphDef: arguments as ``NAME[:N][=SHAPE]``; by default its placeholders.
-        fetches: of a GraphDef: results as ``NAME[:N]``; by default what no node takes.
-        calling_convention: how exported functions take and give values: ``"default"``, buffer views; ``"outs"``, with
-            results as storages that the caller gives; ``"values"``, tensors without dimensions as numbers;
-            ``"buffers"``, tensors of static shapes as bare buffers; several with commas between them; or a convention
-            of your own, with which a file is compiled anew each time. By default ``"default"``, or what a program past
-            the stage ``hlo`` has.
+        feeds: arguments of a GraphDef as ``NAME[:N][=SHAPE]``; by default its placeholders.
+        fetches: results of a GraphDef as ``NAME[:N]``; by default the outputs that no node uses.
+        calling_convention: how arguments and results of exported functions are passed: ``"default"``, as buffer views;
+            ``"outs"``, with results written to storages that the caller passes; ``"values"``, with tensors without
+            dimensions as numbers; ``"buffers"``, with tensors of static shapes as bare buffers; several, separated by
+            commas; or a convention of your own, with which files are not cached. By default ``"default"``, or the
+            convention of a program past the stage ``hlo``.
 
     Returns:
-        A module file that ``Session.load`` takes. Its public functions are exported; they take and give tensors.
+        A module file that ``Session.load`` takes. It exports the program's public functions.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported, or a type has no ABI by the convention;
-            the message has its place and line.
-        InvalidArgumentError: there is no such stage, target or convention, only a GraphDef has feeds and fetches, or a
-            file is no program, such as a module or a kernel.
+            the message has the place and the line.
+        InvalidArgumentError: there is no such stage, target or convention; a program that is no GraphDef has feeds or
+            fetches; or a file is no program, such as a module or a kernel.
         NotFoundError: there is no such file.
         UnavailableError: a GraphDef needs the extra ``graphdef``, which is not installed.
     """
@@ -75,5 +76,4 @@ def compile(
 
 
 def _several(names: Sequence[str]) -> tuple[str, ...]:
-    """Names, of which one may stand alone."""
     return (names,) if isinstance(names, str) else tuple(names)

@@ -1,4 +1,4 @@
-"""The passes from a program to kernels and schedules, and the module made of these."""
+"""The list of passes from a program to kernels and schedules, and the module made of these."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ from .targets.variant import Variant
 
 
 def passes_between(stage: str, until: str, target: Target, convention: CallingConvention | None) -> Sequence[Pass]:
-    """The passes from a program that was read to a later stage, in order.
+    """Returns the passes from the stage at which a program was read to a later one.
 
     Args:
-        stage: at which it was read, from ``hlo`` to ``targets``.
-        until: the last stage, from ``hlo`` to ``targets``.
+        stage: the first, from ``hlo`` to ``targets``.
+        until: the last, from ``hlo`` to ``targets``.
         target: the device that kernels are made for.
-        convention: of the functions that the module exports; None for the default, or for what a program past ``hlo``
-            has.
+        convention: of the functions that the module exports; None for the default, or for that of a program past
+            ``hlo``.
     """
     passes = _lowering(target, convention)
     stages = [step.stage for step in passes]
@@ -61,7 +61,7 @@ def passes_between(stage: str, until: str, target: Target, convention: CallingCo
 
 
 def _lowering(target: Target, convention: CallingConvention | None) -> Sequence[Pass]:
-    """All passes in order."""
+    """Returns all passes in order."""
     return [
         Pass("convert", _convert, (convention,), stage="hlo"),
         Pass("inline", _inline),
@@ -88,7 +88,7 @@ def _verify(program: Program, stage: str, convention: CallingConvention | None) 
 
 
 def _convert(program: Program, convention: CallingConvention | None) -> None:
-    """Makes StableHLO over tensors of other dialects and types; gives exported functions their ABI."""
+    """Converts other dialects and types to StableHLO over tensors; assigns exported functions their ABI."""
     written = {
         name: type
         for name, function in program.functions.items()
@@ -107,7 +107,7 @@ def _is_exported(function: Operation) -> bool:
 
 
 def _inline(program: Program) -> None:
-    """Replaces calls by the bodies of their functions, in exported functions."""
+    """Inlines all calls in exported functions."""
     functions, source = program.functions, program.source
     for function in filter(_is_exported, functions.values()):
         verify_boundary(function, source)
@@ -117,7 +117,7 @@ def _inline(program: Program) -> None:
 
 
 def _resolve_sizes(program: Program) -> None:
-    """Expresses lengths by those of the arguments; drops functions that are not exported."""
+    """Expresses lengths in terms of the arguments' lengths; drops functions that are not exported."""
     functions = program.functions
     exported = filter(_is_exported, functions.values())
     program.operations = [resolve(function, functions, program.source) for function in exported]
@@ -136,7 +136,7 @@ def _outline(program: Program) -> None:
 
 
 def _schedule(program: Program) -> None:
-    """Schedules sequences; numbers the executables that they dispatch, and notes the workloads of these."""
+    """Schedules sequences; numbers the executables that they dispatch, and records their workloads."""
     functions = program.functions.values()
     schedules = [schedule(function) for function in functions]
     sequences = [
@@ -199,7 +199,7 @@ def _lower(executable: Operation, target: Target, longer: str | None = None, str
 
 
 def module_of(program: Program) -> ModuleDef:
-    """The module of a program at the stage ``targets``."""
+    """Makes the module of a program at the stage ``targets``."""
     variants = {}
     for executable in program.executables:
         made = [
@@ -215,4 +215,4 @@ _VARIANTS: Final[Mapping[object, Callable[[Operation, SourceText], Variant]]] = 
     vulkan.TARGET: vulkan.vulkan_executable,
     reference.TARGET: reference.reference_executable,
 }
-"""What makes an executable of a target's operation, by how that names the target."""
+"""Functions that make an executable of a target's operation, by the target's attribute."""

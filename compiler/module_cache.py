@@ -1,4 +1,4 @@
-"""Module files kept from one process to the next."""
+"""A cache of module files on disk."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..base.files import reading_errors
 from .kernels.scalars.target import Target
 from .origin import Origin
 
-# The compiler itself is imported when it is used: what was compiled before does not need it.
+# The compiler is imported when it is used: a cached module does not need it.
 if TYPE_CHECKING:
     from .abi.calling_convention import CallingConvention
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def compile_file(
     path: Path, origin: Origin | None = None, target: Target | None = None, convention: CallingConvention | None = None
 ) -> bytes:
-    """The module of a program's file, compiled once for each content, named convention and release of pumice.
+    """Returns the module of a program's file, compiled once for each content, named convention and release of pumice.
 
     Raises: as for ``pumice.compile``.
     """
@@ -31,9 +31,9 @@ def compile_file(
 def compile_once(
     data: bytes, file_name: str, origin: Origin, target: Target, convention: CallingConvention | None = None
 ) -> bytes:
-    """The module of what a file holds, from the cache or into it; arguments are those of ``compile_data``.
+    """Returns the module of a file's contents, from the cache if it is there; arguments are those of ``compile_data``.
 
-    A convention of the user's is code, which no key stands for: with one, the module is made anew.
+    A user's convention is code, which has no key, so its modules are not cached.
 
     Raises: as for ``pumice.compile``.
     """
@@ -61,7 +61,7 @@ def _compile(
 
 @functools.cache
 def _made_by() -> bytes:
-    """A stamp of the compiler's files."""
+    """Returns a stamp of the compiler's files."""
     compiler = Path(__file__).parent
     others = ("spirv", "formats", "hal_reference", "vm/assembly", "vm/bytecode")
     return folder_stamp(compiler, *(compiler.parent / name for name in others))

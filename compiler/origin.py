@@ -1,4 +1,4 @@
-"""Where a program comes from."""
+"""The properties of a program that its file does not contain."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """What a file does not say of itself.
+    """The properties of a program that its file does not contain.
 
     Attributes:
-        stage: that it is at, of ``STAGES``; None if its content tells.
-        feeds: of a GraphDef, as ``import_graph`` has them.
+        stage: the program's stage, of ``STAGES``; None if its content tells.
+        feeds: of a GraphDef, as for ``import_graph``.
         fetches: of a GraphDef.
     """
 

@@ -1,4 +1,4 @@
-"""Passes over a program, and what runs them one after another."""
+"""Passes over a program, and the function that runs them."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ class Pass:
     Attributes:
         name: such as ``split-loops``.
         run: changes a program in place; takes it and the options.
-        options: what the step depends on besides the program.
-        stage: of ``STAGES``, at which the program is afterwards; None between two stages.
+        options: what the result depends on besides the program.
+        stage: the stage of ``STAGES`` that the program has reached afterwards; None between two stages.
     """
 
     name: str
@@ -32,7 +32,7 @@ class Pass:
 
 
 def on_bodies(run: Callable[..., object]) -> Callable[..., None]:
-    """A pass's function that runs another on the body of each of a program's functions."""
+    """Makes a pass's function of one that takes the body of a function."""
 
     def run_on_bodies(program: Program, *options: object) -> None:
         for function in program.functions.values():
@@ -47,11 +47,11 @@ def run_passes(program: Program, passes: Sequence[Pass], reached: Reached | None
     Args:
         program: at the stage before the first pass.
         passes: in order.
-        reached: called at each stage with its name and the program, which it only reads. For it, the program is
-            verified first; else it is not, which takes an eighth of the time.
+        reached: called at each stage with its name and the program, which it must not change. The program is verified
+            first; without ``reached`` it is not, which saves an eighth of the time.
 
     Raises:
-        CompileError: something in the program is wrong or not supported; the message has its place.
+        CompileError: something in the program is wrong or not supported; the message has the place.
     """
     for step in passes:
         with locating_errors(program):
@@ -64,7 +64,7 @@ def run_passes(program: Program, passes: Sequence[Pass], reached: Reached | None
 
 @contextmanager
 def locating_errors(program: Program) -> Iterator[None]:
-    """Gives errors inside their place in the program's text, where they know only an offset."""
+    """Adds the place to errors inside that know only an offset."""
     try:
         yield
     except CompileError as error:

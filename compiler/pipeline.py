@@ -1,4 +1,4 @@
-"""Programs of any kind, taken from the stage that they are at to another."""
+"""Compilation of programs from any stage to a later one."""
 
 from __future__ import annotations
 
@@ -61,12 +61,11 @@ def compile_data(
         data: the contents.
         file_name: for errors.
         target: the device that kernels are made for.
-        origin: what the file does not say about itself.
+        origin: the properties that the file does not contain.
         until: the last stage, of ``STAGES``.
-        reached: called at each stage with its name and the program, which it only reads; the program is verified for
-            it.
-        convention: of the functions that the module exports; None for the default, or for what a program past ``hlo``
-            has.
+        reached: called at each stage with its name and the verified program, which it must not change.
+        convention: of the functions that the module exports; None for the default, or for that of a program past
+            ``hlo``.
 
     Raises: as for ``compile``.
     """
@@ -74,7 +73,7 @@ def compile_data(
     if kind is not None:
         raise InvalidArgumentError(f"{file_name}: expected a program to compile: StableHLO or a GraphDef, got {kind}")
     if origin.stage == "graphdef" or (origin.stage is None and is_graph_file(data, file_name)):
-        # Other programs are compiled sooner without it.
+        # Imported here, so that other programs compile sooner.
         from .frontends.graphdef.importer import import_graph
 
         graph = GraphFile(data, file_name)

@@ -1,4 +1,4 @@
-"""The stages of a program, and its text at each of them."""
+"""The stages of a program, and its text at each."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 
 STAGES: Final = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
-"""Stages in order. Each is text: the first is TensorFlow's, the last VM assembly, all others are one grammar."""
+"""All stages in order. Each is text: TensorFlow's at the first, VM assembly at the last, and one grammar in between."""
 
 GRAPH_SUFFIXES: Final = (".pb", ".pbtxt", ".prototxt", ".graphdef")
 _GRAPH_START: Final = re.compile(rb"(?:\s++|#[^\n]*+)*+(?:node|library|versions|version)\s*[:{<]")
@@ -30,20 +30,20 @@ class GraphFile:
 
     Attributes:
         data: as text or binary.
-        file_name: as errors name it.
+        file_name: for errors.
     """
 
     data: bytes
     file_name: str
 
     def text(self, with_locations: bool = True) -> str:
-        """The graph as text; it has no locations.
+        """Returns the graph as text; it has no locations.
 
         Raises:
-            CompileError: it is no GraphDef.
+            CompileError: the data is no GraphDef.
             UnavailableError: the extra ``graphdef`` is not installed.
         """
-        # Other programs are compiled sooner without it.
+        # Imported here, so that other programs compile sooner.
         from .frontends.graphdef.file.document import graph_text
 
         return graph_text(self.data, self.file_name)
@@ -60,23 +60,22 @@ class ModuleFile:
     data: bytes
 
     def text(self, with_locations: bool = True) -> str:
-        """The module as VM assembly, constants in hexadecimal; it has no locations."""
+        """Returns the module as VM assembly, constants in hexadecimal; it has no locations."""
         definition = read_module(ModuleArchive.from_bytes(self.data))
         return disassemble_module(verify_module(definition), exact=True)
 
 
 def is_assembly(text: str) -> bool:
-    """Whether a text is a module in VM assembly."""
     return re.match(r"(?:\s++|//[^\n]*+)*+vm\.module\b", text) is not None
 
 
 def is_graph_file(data: bytes, file_name: str) -> bool:
-    """Whether a file is a GraphDef by its name, or by its content: text that begins as one, or no text."""
+    """Whether a file is a GraphDef, by its suffix or because it starts like one or is binary."""
     return file_name.endswith(GRAPH_SUFFIXES) or b"\0" in data[:4096] or _GRAPH_START.match(data) is not None
 
 
 def other_kind(data: bytes) -> str | None:
-    """What a file is that no front end reads, and what to do with it; None if its first bytes do not tell."""
+    """Describes a file that no front end reads, and says what to do with it; None if its first bytes do not tell."""
     if data[8:12] == b"IREE":
         return "a compiled module, which `pumice run` runs"
     return next((kind for start, kind in _OTHER_KINDS.items() if data.startswith(start)), None)
@@ -88,7 +87,7 @@ _OTHER_KINDS: Final = {
     b"\x03\x02\x23\x07": "a SPIR-V kernel, which `pumice run` runs",
     b"#version": "a GLSL kernel, which `pumice run` runs",
 }
-"""By how files begin."""
+"""By the first bytes of files."""
 
 
 @dataclass(slots=True)
@@ -97,7 +96,7 @@ class Program:
 
     Attributes:
         name: of the module.
-        operations: functions, and from ``hl_seq`` on the executables that they dispatch, before them.
+        operations: from ``hl_seq`` on executables; then functions.
         source: the text that it was read from, for errors.
     """
 
@@ -112,15 +111,16 @@ class Program:
 
     @property
     def executables(self) -> Sequence[Operation]:
-        """What the functions dispatch."""
+        """Executables that the functions dispatch."""
         return [each for each in self.operations if each.name == EXECUTABLE]
 
     def text(self, with_locations: bool = True) -> str:
-        """The program as text, from which ``read_program`` makes an equal one.
+        """Returns the program as text, from which ``read_program`` makes an equal one.
 
         Args:
-            with_locations: whether it says where in the source every operation comes from. Without, the modules that
-                are made from the text name places in the text.
+            with_locations: whether to print where in the source each operation comes from. Without, debug information
+            of
+                modules that are made from the text refers to the text.
         """
         operations = self.operations
         if self.name != _UNNAMED or self.executables:
@@ -134,24 +134,24 @@ _UNNAMED: Final = "module"
 
 
 def read_program(text: str, file_name: str) -> Program:
-    """The program of a text, at whatever stage it is.
+    """Parses the text of a program at any stage.
 
     Args:
         text: of a module, or of functions and executables alone.
-        file_name: as errors name it.
+        file_name: for errors.
 
     Raises:
-        CompileError: at the first place that is not as the grammar wants it.
+        CompileError: at the first syntax error.
     """
     source = SourceText(text, file_name)
     return program_of(parse(text, file_name), source)
 
 
 def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
-    """The program of a module's operation, or of those that would be in one.
+    """Makes a program of the operation of a module, or of the operations in it.
 
     Raises:
-        CompileError: one is no function or executable, or two have one name.
+        CompileError: an operation is neither a function nor an executable, or two have the same name.
     """
     name = _UNNAMED
     if len(operations) == 1 and operations[0].name == "builtin.module":
@@ -178,7 +178,7 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
 
 
 def stage_of(program: Program) -> str:
-    """The stage of a program as its operations tell it: ``hlo`` for one that is canonical, too."""
+    """Returns the stage that a program's operations tell; ``hlo`` also for a canonical one."""
     variants = [each for executable in program.executables for each in executable.regions[0].block.operations]
     if any(each.attributes.get("target") != "Unspecified" for each in variants):
         return "targets"

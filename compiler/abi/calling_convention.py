@@ -40,7 +40,7 @@ class ConventionError(InvalidArgumentError):
 
 @dataclass(frozen=True, slots=True)
 class _Boundary:
-    """A function's type, with what its inputs are for."""
+    """A function's type with its arguments and out-parameters apart."""
 
     arguments: tuple[Type, ...]
     results: tuple[Type, ...]
@@ -57,22 +57,24 @@ _Step: TypeAlias = Callable[[_Boundary], _Boundary | None]
 
 
 class CallingConvention:
-    """Maps the type of an entry point's function to one with an ABI, or to nothing.
+    """A conversion of an entry point's type to one with an ABI.
 
-    What it gives has the context first, then the arguments, then out-parameters. ``default_convention`` and
-    ``results_to_outs_convention`` make the usual conventions; a function makes any other one.
+    The result has the context first, then the arguments, then out-parameters. ``default_convention`` and
+    ``results_to_outs_convention`` make the usual conventions; any other is made of a function.
 
     Args:
-        function: takes a function's type. Gives another, in which each argument and result stands for the one at its
-            place, and either the results stay results or all become arguments after the others; or None.
-        name: as modules record it.
+        function: takes a function's type; returns None, or another type whose arguments and results correspond to the
+            first one's in order. Results either stay results or all become arguments after the others.
+        name: recorded in modules.
         types: ABIs of users' types.
 
     Attributes:
-        name: as given; of conventions that are composed, names with commas between them.
+        name: as passed; of composed conventions, their names separated by commas.
 
     Raises:
-        InvalidArgumentError: it cannot be called, or the name is not made of letters, digits, ``_``, ``.`` and ``-``.
+        InvalidArgumentError: the function cannot be called, or the name is not made of letters, digits, ``_``, ``.``
+        and
+            ``-``.
     """
 
     def __init__(
@@ -91,10 +93,10 @@ class CallingConvention:
         return f"<CallingConvention {self.name}>"
 
     def __call__(self, type: FunctionType) -> FunctionType | None:
-        """The type with an ABI; None if a type in it is not converted to one that has an ABI.
+        """Converts a type; returns None if a type in it has no ABI.
 
         Raises:
-            InvalidArgumentError: a conversion raises, or gives what is no type.
+            InvalidArgumentError: a conversion raises, or returns what is no type.
         """
         try:
             boundary = self._boundary(type)
@@ -104,7 +106,7 @@ class CallingConvention:
         return boundary.type
 
     def then(self, other: CallingConvention) -> CallingConvention:
-        """The convention that applies another one to what this one gives. The context is prepended once.
+        """Composes this convention with one that is applied to its result. The context is prepended once.
 
         Raises:
             InvalidArgumentError: both register a type, with different ABIs.
@@ -115,15 +117,16 @@ class CallingConvention:
         return self._composed(f"{self.name},{other.name}", (*self._steps, *other._steps), {**self._abis, **other._abis})
 
     def abi(self, type: FunctionType, tensors: FunctionType) -> FunctionAbi:
-        """The ABI of a function.
+        """Returns the ABI of a function.
 
         Args:
-            type: that the program gives it.
-            tensors: the same, with the tensors that arguments and results of users' types hold.
+            type: the function's type in the program.
+            tensors: the same, with tensors in place of users' types.
 
         Raises:
-            ConventionError: it has none: a type is not converted to one with an ABI, or that does not fit the tensor.
-            InvalidArgumentError: a conversion raises, or gives what is no type.
+            ConventionError: the function has none: a type is not converted to one with an ABI, or that does not fit the
+                tensor.
+            InvalidArgumentError: a conversion raises, or returns what is no type.
         """
         boundary = self._boundary(type)
         arguments, results = self._kinds(boundary)
@@ -184,7 +187,7 @@ def default_convention(types: TypeConverter | None = None, *, name: str = DEFAUL
     """Prepends the context; with a converter, also converts all arguments and results.
 
     Raises:
-        InvalidArgumentError: ``types`` is no converter, or the name is none.
+        InvalidArgumentError: ``types`` is no converter, or the name is not valid.
     """
     return _converting(_checked(name), types, to_outs=False)
 
@@ -198,7 +201,6 @@ def results_to_outs_convention(types: TypeConverter, *, name: str = "outs") -> C
 
 
 def _checked(name: object) -> str:
-    """A name as it is given."""
     if not isinstance(name, str) or not _NAME.fullmatch(name):
         raise InvalidArgumentError(f"expected a name of letters, digits, '_', '.' and '-', got {shown(name)}")
     return name
@@ -240,7 +242,7 @@ def _by_function(
 
 
 def _aligned(boundary: _Boundary, type: FunctionType, who: str) -> _Boundary:
-    """A function's type as a boundary, by the places of what it stands for in another."""
+    """Splits a function's type like the one that it was converted from."""
     has_context = type.inputs[:1] == (CONTEXT,)
     inputs = type.inputs[has_context:]
     if CONTEXT in (*inputs, *type.results):
@@ -257,7 +259,7 @@ def _aligned(boundary: _Boundary, type: FunctionType, who: str) -> _Boundary:
 
 
 def _called(function: Callable[[Given], object], type: Given, what: str) -> Type | None:
-    """What a function of the user's gives for a type."""
+    """Calls a user's function; checks its result."""
     try:
         found = function(type)
     except Exception as error:
@@ -271,7 +273,7 @@ def _called(function: Callable[[Given], object], type: Given, what: str) -> Type
 
 
 def _hold(role: Role, types: Sequence[Type], kinds: Sequence[Abi], tensors: Sequence[Type]) -> None:
-    """Holds that types with their ABIs fit the tensors that cross as them."""
+    """Checks that types with their ABIs fit the tensors that cross as them."""
     for index, (type, kind, tensor) in enumerate(zip(types, kinds, tensors, strict=True)):
         assert isinstance(tensor, ShapedType)
         problem = _difference(type, tensor) or misfit(kind, tensor)
@@ -280,7 +282,7 @@ def _hold(role: Role, types: Sequence[Type], kinds: Sequence[Abi], tensors: Sequ
 
 
 def _difference(type: Type, tensor: ShapedType) -> str | None:
-    """Why a type does not stand for a tensor; None if it does or says nothing of it."""
+    """Returns why a type cannot stand for a tensor; None if it can."""
     is_same = (not isinstance(type, ScalarType) or type is tensor.element) and (
         not isinstance(type, ShapedType) or (type.shape, type.element) == (tensor.shape, tensor.element)
     )
@@ -291,7 +293,7 @@ def _of(role: Role, index: int) -> str:
     return {"argument": "argument", "result": "result", "out": "the out-parameter of result"}[role] + f" {index}"
 
 
-# -- conventions that have a name ------------------------------------------------------------------------
+# -- named conventions -----------------------------------------------------------------------------------
 
 _MEMREFS: Final = TypeConverter().add(to_memref).add(to_memory, roles=["out"])
 
@@ -303,14 +305,15 @@ NAMED: Final[Mapping[str, CallingConvention]] = {
     ),
     "buffers": _converting("buffers", TypeConverter().add(to_buffer).add(to_memref), to_outs=False),
 }
-"""Conventions by name: views; results as out-parameters; numbers as such; static tensors as bare buffers."""
+"""Conventions by name: buffer views; results as out-parameters; numbers in registers; static tensors as bare buffers.
+"""
 
 
 def named_convention(names: str) -> CallingConvention:
-    """A convention of ``NAMED``, or several with commas between them, each applied to what the one before gives.
+    """Returns a convention of ``NAMED``, or several, separated by commas, composed in order.
 
     Raises:
-        InvalidArgumentError: there is none of a name.
+        InvalidArgumentError: there is no convention of a name.
     """
     found = tuple(name.strip() for name in names.split(","))
     for name in found:
@@ -321,7 +324,7 @@ def named_convention(names: str) -> CallingConvention:
 
 
 def is_named(convention: CallingConvention) -> bool:
-    """Whether ``named_convention`` gave it."""
+    """Whether ``named_convention`` made a convention."""
     names = tuple(convention.name.split(","))
     return all(name in NAMED for name in names) and _composed(names) is convention
 

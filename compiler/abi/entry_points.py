@@ -1,4 +1,4 @@
-"""Entry points get their ABI: the functions that a module exports, by the calling convention that it is made for."""
+"""ABIs of entry points, the functions that a module exports."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ def give_abis(
     convention: CallingConvention | None,
     source: SourceText,
 ) -> None:
-    """Gives each public function of tensors its attribute ``pumice.abi``, where that is not the default.
+    """Sets the attribute ``pumice.abi`` of public functions of tensors, where their ABI is not the default.
 
     Args:
         functions: by name.
-        written: their types as the program has them, with users' types.
-        convention: to apply; None for the default, or for what functions carry that were read with it.
+        written: their types in the program, with users' types.
+        convention: to apply; None for the default, or for the one that a function already has.
         source: the program's text, for errors.
 
     Raises:
-        CompileError: at the argument or the result that has no ABI by the convention, or at a function that has another
-            convention already.
+        CompileError: at the argument or the result that has no ABI by the convention, or at a function that already has
+            another convention.
     """
     check_abis({name: each for name, each in functions.items() if ABI in each.attributes}, convention, source)
     for name, function in functions.items():
         tensors = function.attributes["function_type"]
         is_entry = bool(function.regions) and function.attributes.get("sym_visibility") != "private"
         assert isinstance(tensors, FunctionType)
-        # Others are refused with what functions may take when they become canonical.
+        # The canonical stage refuses others with an error of its own.
         if not is_entry or not all(isinstance(each, TensorType) for each in (*tensors.inputs, *tensors.results)):
             continue
         type = _merged(written[name], tensors)
@@ -56,7 +56,7 @@ def give_abis(
 
 
 def check_abis(functions: Mapping[str, Operation], convention: CallingConvention | None, source: SourceText) -> None:
-    """Holds that functions which were read with their ABI carry one that fits, and of no other convention.
+    """Checks that functions that were read with an ABI have one that fits, of the same convention.
 
     Raises:
         CompileError: at the function.
@@ -71,7 +71,7 @@ def check_abis(functions: Mapping[str, Operation], convention: CallingConvention
 
 
 def _merged(written: FunctionType, tensors: FunctionType) -> FunctionType:
-    """The type of a function of tensors, with the users' types that the program has for some of them."""
+    """Returns the type of a function of tensors, with users' types where the program has them."""
 
     def merged(before: tuple[Type, ...], after: tuple[Type, ...]) -> list[Type]:
         return [one if is_user_type(one) else other for one, other in zip(before, after, strict=True)]
@@ -80,11 +80,11 @@ def _merged(written: FunctionType, tensors: FunctionType) -> FunctionType:
 
 
 def _place(function: Operation, type: FunctionType, error: InvalidArgumentError, text: str) -> int:
-    """The offset of the argument or of the result's type that an error is about, or else of the function."""
+    """Returns the offset of the argument or of the result's type that an error is about, or else of the function."""
     start = max(function.location.offset, 0)
     if not isinstance(error, ConventionError) or error.role is None:
         return start
-    # Names with a colon stand in the list of arguments before they stand anywhere else.
+    # The first names with a colon after the function's name are its arguments.
     arguments = islice(_ARGUMENT.finditer(text, start), len(type.inputs))
     places = [match.start() for match in arguments]
     if error.role == "argument":

@@ -1,7 +1,7 @@
-"""How calls of an exported function pass its arguments and results through the virtual machine.
+"""The ABI of a function: how its arguments and results are passed through the virtual machine.
 
-A convention (``calling_convention``) decides it. The function carries it from stage to stage in one attribute, and the
-module is written by it; a function without the attribute has the default, in which everything is a buffer view.
+A convention (``calling_convention``) decides it. From stage to stage it is an attribute of the function; without the
+attribute a function has the default, in which everything is a buffer view.
 """
 
 from __future__ import annotations
@@ -18,40 +18,40 @@ from ..ir.operation import Operation
 from ..ir.types import DialectType, FunctionType, MemRefType, ScalarType, ShapedType, TensorType, Type
 
 ABI: Final = "pumice.abi"
-"""The attribute of a function."""
+"""The name of the attribute."""
 
 DEFAULT: Final = "default"
 """The convention of functions without the attribute."""
 
 CONTEXT: Final = DialectType("!rt.kernel_context")
-"""The type of the first argument of every function with an ABI: the state of its module, which takes no register."""
+"""The type of the first argument of every function with an ABI: the state of its module. It takes no register."""
 
 Shaped = TypeVar("Shaped", bound=ShapedType)
 
 
 class Abi(enum.Enum):
-    """How one value crosses the boundary."""
+    """The way in which a value crosses the boundary."""
 
     VIEW = "view"
     """As a ``!hal.buffer_view``, whose shape and element type are checked."""
 
     BUFFER = "buffer"
-    """As a bare ``!hal.buffer``, whose size is checked. The tensor's shape has to be static."""
+    """As a bare ``!hal.buffer``, whose size is checked. The tensor's shape must be static."""
 
     VALUE = "value"
-    """As a number in a register (``i``, ``I``, ``f`` or ``F``). The tensor has to be without dimensions."""
+    """As a number in a register (``i``, ``I``, ``f`` or ``F``). The tensor must have no dimensions."""
 
 
 @dataclass(frozen=True, slots=True)
 class FunctionAbi:
-    """What a function takes and gives at the boundary.
+    """The arguments and results of a function at the boundary.
 
     Attributes:
         convention: its name.
-        before: the type that the program gives the function.
-        after: its type by the convention, with the context and, where it has them, out-parameters.
+        before: the function's type in the program.
+        after: its type by the convention, with the context and any out-parameters.
         arguments: how each of the program's arguments is passed.
-        results: how each of its results is; of out-parameters, how the storage is.
+        results: how each of its results is returned, or how the storage of an out-parameter is passed.
         has_outs: whether results are out-parameters after the arguments.
     """
 
@@ -64,7 +64,7 @@ class FunctionAbi:
 
     @classmethod
     def default(cls, type: FunctionType) -> FunctionAbi:
-        """The default for a function of tensors, or of the buffers that hold them."""
+        """Returns the default for a function of tensors, or of the buffers that hold them."""
         inputs, results = type.inputs, type.results
         before = FunctionType(_open(inputs, TensorType), _open(results, TensorType))
         after = FunctionType([CONTEXT, *_open(inputs, MemRefType)], _open(results, MemRefType))
@@ -72,10 +72,11 @@ class FunctionAbi:
 
     @classmethod
     def of(cls, function: Operation) -> FunctionAbi:
-        """The ABI that a function carries.
+        """Returns the ABI of a function's attribute, or the default.
 
         Raises:
-            OperationError: the attribute is not as ``attribute`` writes it, or does not fit the function's type.
+            OperationError: the attribute is not in the form that ``attribute`` gives it, or does not fit the function's
+            type.
         """
         type = function.attributes["function_type"]
         assert isinstance(type, FunctionType)
@@ -97,7 +98,7 @@ class FunctionAbi:
         return found
 
     def attribute(self) -> dict[str, Attribute]:
-        """The attribute ``pumice.abi`` of a function with this ABI."""
+        """Returns the attribute ``pumice.abi`` of a function with this ABI."""
         made: dict[str, Attribute] = {
             "convention": self.convention,
             "before": self.before,
@@ -109,7 +110,7 @@ class FunctionAbi:
 
 
 def misfit(abi: Abi, tensor: ShapedType) -> str | None:
-    """Why a tensor cannot cross the boundary in a way; None if it can."""
+    """Returns why a tensor cannot cross the boundary in a way; None if it can."""
     scalar = tensor.element
     if not isinstance(scalar, ScalarType) or element_type(scalar) is None:
         return f"buffers have no elements of {scalar}"
@@ -123,7 +124,7 @@ def misfit(abi: Abi, tensor: ShapedType) -> str | None:
 
 
 def _kinds(given: Attribute, types: Sequence[Type]) -> tuple[Abi, ...]:
-    """Ways to cross the boundary that an attribute lists, each held against the type of what crosses."""
+    """Reads a list of ways to cross the boundary; checks each against its type."""
     names = given if isinstance(given, tuple) else ()
     known = {each.value: each for each in Abi}
     if len(names) != len(types) or not all(isinstance(name, str) and name in known for name in names):
@@ -137,7 +138,7 @@ def _kinds(given: Attribute, types: Sequence[Type]) -> tuple[Abi, ...]:
 
 
 def _open(types: Sequence[Type], kind: type[Shaped]) -> list[Type]:
-    """Types of a kind; lengths that depend on the call are open."""
+    """Converts shaped types to a kind, with ``?`` for lengths that depend on the call."""
     return [
         kind([length if isinstance(length, int) else None for length in type.shape], type.element, type.encoding)
         if isinstance(type, ShapedType)

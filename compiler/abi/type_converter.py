@@ -1,4 +1,4 @@
-"""Types that stand for others at the boundary between caller and module, and which ABI a type has there."""
+"""Conversions of types at the boundary between caller and module, and ABIs of types there."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from ..ir.types import DialectType, MemRefType, ScalarType, TensorType, Type
 from .function_abi import Abi
 
 Role: TypeAlias = Literal["argument", "result", "out"]
-"""What a type is of. An out-parameter is an argument whose memory the function writes."""
+"""What a type is used for. An out-parameter is an argument whose memory the function writes."""
 
 Conversion: TypeAlias = Callable[[Type], Type | None]
-"""Gives the type that stands for another, or None to decline."""
+"""Returns a type to use in place of another, or None to decline."""
 
 _ROLES: Final[tuple[Role, ...]] = ("argument", "result", "out")
 _USER_TYPE: Final = re.compile(r"![A-Za-z_]\w*(?:\.\w+)+", re.ASCII)
@@ -29,8 +29,8 @@ class TypeAbi:
     """ABIs of a type.
 
     Attributes:
-        argument: how arguments of the type are passed, and storages of results; None if it is of none.
-        result: how results of the type are passed; None if it is of none.
+        argument: of arguments and of storages of results; None if it may not be one.
+        result: of results; None if it may not be one.
     """
 
     argument: Abi | None = None
@@ -40,13 +40,13 @@ class TypeAbi:
 class TypeConverter:
     """Conversions of types, and ABIs of users' types.
 
-    Of the conversions, the first match counts: they are asked in the order in which they were added (MLIR asks the last
-    one first), and the first that does not decline decides. A type that all decline stays as it is.
+    Conversions are tried in the order in which they were added (MLIR tries the last one first); the first that does not
+    decline decides. A type that all decline stays as it is.
 
-    For one thread at a time. A convention copies what it takes: what is added later does not change it.
+    For one thread at a time. A convention copies the converter: later additions do not change it.
 
     Attributes:
-        conversions: each with the roles that it is asked for.
+        conversions: with the roles that each applies to.
         abis: of users' types by name.
     """
 
@@ -58,14 +58,14 @@ class TypeConverter:
         """Adds a conversion.
 
         Args:
-            conversion: takes a type; gives another, the same one to keep it, or None to decline.
-            roles: what it is asked for: ``"argument"``, ``"result"``, ``"out"``.
+            conversion: takes a type; returns another, the same one to keep it, or None to decline.
+            roles: that it applies to: ``"argument"``, ``"result"``, ``"out"``.
 
         Returns:
             The converter.
 
         Raises:
-            InvalidArgumentError: it cannot be called, or there is no such role.
+            InvalidArgumentError: the conversion cannot be called, or there is no such role.
         """
         if not callable(conversion):
             raise InvalidArgumentError(f"expected a function from a type to a type, got {shown(conversion)}")
@@ -78,15 +78,15 @@ class TypeConverter:
         """Gives a user's type an argument ABI, a result ABI or both.
 
         Args:
-            name: of the type, ``!my.array``; it stands for ``!my.array<…>``, too.
-            argument: how arguments of the type are passed, and storages of results.
-            result: how results of the type are passed.
+            name: of the type, ``!my.array``; it covers ``!my.array<…>``, too.
+            argument: ABI of arguments, and of storages of results.
+            result: ABI of results.
 
         Returns:
             The converter.
 
         Raises:
-            InvalidArgumentError: it is not the name of a user's type, it is registered already, or it has no ABI.
+            InvalidArgumentError: it is not the name of a user's type, it is registered already, or it gets no ABI.
         """
         if not isinstance(name, str) or not _USER_TYPE.fullmatch(name) or name.startswith(_TAKEN):
             raise InvalidArgumentError(f"expected the name of a type of your own, such as !my.array, got {shown(name)}")
@@ -102,10 +102,10 @@ class TypeConverter:
 
 
 def parse_type(text: str) -> Type:
-    """A type of its text, such as ``tensor<?x4xf32>``, ``!my.array<4>`` or ``(f32) -> memref<4xf32>``.
+    """Parses a type, such as ``tensor<?x4xf32>``, ``!my.array<4>`` or ``(f32) -> memref<4xf32>``.
 
     Raises:
-        CompileError: it is none.
+        CompileError: the text is no type.
     """
     if not isinstance(text, str):
         raise InvalidArgumentError(f"expected the text of a type, got {shown(text)}")
@@ -117,7 +117,7 @@ def parse_type(text: str) -> Type:
 
 
 def abi_of(type: Type, users: Mapping[str, TypeAbi]) -> TypeAbi:
-    """ABIs of a type, the user's or one that every convention knows."""
+    """Returns the ABIs of a user's type, or of a type that every convention knows."""
     name = str(type).partition("<")[0]
     if isinstance(type, DialectType):
         return users.get(name, _KNOWN.get(type, _NONE))
@@ -135,26 +135,26 @@ _KNOWN: Final = {
 }
 
 
-# -- conversions of the conventions that have a name -----------------------------------------------------
+# -- conversions of named conventions --------------------------------------------------------------------
 
 
 def to_memref(type: Type) -> Type | None:
-    """The buffer that holds a tensor."""
+    """Converts a tensor to the buffer that holds it."""
     return MemRefType(type.shape, type.element, type.encoding) if isinstance(type, TensorType) else None
 
 
 def to_memory(type: Type) -> Type | None:
-    """The buffer that holds a number: an out-parameter has to be written."""
+    """Converts a number to the buffer that holds it: an out-parameter is written."""
     return MemRefType((), type) if isinstance(type, ScalarType) else None
 
 
 def to_value(type: Type) -> Type | None:
-    """The number that a tensor without dimensions holds."""
+    """Converts a tensor without dimensions to its number."""
     if not isinstance(type, TensorType | MemRefType) or type.rank or abi_of(type.element, {}) is _NONE:
         return None
     return type.element
 
 
 def to_buffer(type: Type) -> Type | None:
-    """The bare buffer of a tensor whose lengths the caller knows."""
+    """Converts a static tensor to a bare buffer: its caller knows the lengths."""
     return DialectType("!hal.buffer") if isinstance(type, TensorType | MemRefType) and type.is_static else None

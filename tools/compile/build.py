@@ -1,4 +1,4 @@
-"""``pumice build``: sources of kernels to SPIR-V, ahead of their use."""
+"""``pumice build``: compiles sources of kernels to SPIR-V, ahead of their use."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ def build(
 
 
 def _place(chosen: Path | None, files: tuple[Path, ...], file: Path, suffix: str, option: str) -> Path:
-    """Where the result of a file goes."""
+    """Returns the path for the result of a file."""
     from ..errors import usage_error
 
     if chosen is None or chosen.is_dir():

@@ -1,4 +1,4 @@
-"""``pumice compile``: a tensor program becomes a module, or is shown at a stage on the way."""
+"""``pumice compile``: compiles a tensor program, or shows it at a stage on the way."""
 
 from __future__ import annotations
 

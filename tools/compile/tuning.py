@@ -1,4 +1,4 @@
-"""``pumice compile --tune``: tunes a program on a device, and shows how far it is."""
+"""``pumice compile --tune``: tunes a program on a device, and shows the progress."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def tuned(
     tuning: Path | None,
     seconds: float | None,
 ) -> Target:
-    """The target of a device after a program was tuned on it; arguments are those of the command line.
+    """Tunes a program on a device; returns the target with the result. Arguments are those of the command line.
 
-    Raises: as ``tune_program``, and UsageError for what is no device at hand.
+    Raises: as ``tune_program``, and UsageError for a device that is not here.
     """
     if device is not None and device.endswith(".json"):
         raise usage_error(f"--tune: expected a device at hand to measure on, got the profile {device}")

@@ -1,4 +1,4 @@
-"""Barriers between steps of a command buffer, where one needs what another wrote, or writes what another needs."""
+"""Barriers between conflicting steps of a command buffer: a step needs or overwrites what an earlier one uses."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from .reuse import read_in_place
 from .steps import Barrier, Buffer, Copy, Dispatch, Schedule, Step, is_recorded, lists_of, uses
 
 _Range: TypeAlias = tuple[tuple[str, int], int, int]
-"""A memory by kind and number, and the bytes there."""
+"""The kind and the number of a memory, and a range of its bytes."""
 
 MAX_MOVED: Final = 16
-"""Barriers over which a step is moved at most."""
+"""Barriers that a step is moved over, at most."""
 
 
 def add_barriers(plan: Schedule) -> None:
-    """Puts barriers into the steps of a schedule whose buffers have places.
+    """Adds barriers to a schedule whose buffers have offsets.
 
     A step goes behind the last barrier that it needs, so that independent steps share the barriers between them. There
     are none between command buffers, since these wait for each other.
@@ -32,7 +32,7 @@ class _Placer:
         self._ranges: dict[Buffer, _Range] = {}
 
     def steps(self, steps: list[Step]) -> None:
-        """Adds barriers to a list, at whose end there may be hazards open."""
+        """Adds barriers to a list; hazards may be open at its end."""
         found: list[Step] = []
         groups: list[_Group] = []
         for step in steps:
@@ -40,7 +40,7 @@ class _Placer:
                 self._add(groups, step)
                 continue
             found.extend(self._joined(groups))
-            # Each round of a recorded repetition ends with a barrier; the host decides about what is not recorded.
+            # Each round of a recorded repetition ends with a barrier; other repetitions are up to the host.
             if groups and is_recorded(step):
                 found.append(Barrier())
             groups = []
@@ -60,7 +60,7 @@ class _Placer:
         groups[index].add(step, reads, writes)
 
     def _joined(self, groups: Sequence[_Group]) -> list[Step]:
-        """The steps of groups, with barriers between them."""
+        """Joins groups of steps by barriers."""
         readers: dict[Buffer, list[tuple[int, Step]]] = defaultdict(list)
         for number, group in enumerate(groups):
             for step in group.steps:
@@ -82,10 +82,11 @@ class _Placer:
         return found
 
     def _sink(self, step: Step, index: int, least: int, groups: Sequence[_Group]) -> None:
-        """Moves a step to a later group if there is one, and nothing in between needs it.
+        """Moves a step to a later group if nothing in between needs it.
 
-        A step that computes a result in place of an argument goes behind what else reads that. So the caller may give
-        the argument's memory for the result (``reuse``), and no barrier is added.
+        A step that computes a result in place of an argument goes behind all other readers of that argument. So the
+        caller
+        may pass the argument's memory for the result (``reuse``), and no barrier is added.
         """
         reads, writes = self._ranges_of(step)
         for number in range(index + 1, min(least + 1, len(groups))):
@@ -100,7 +101,7 @@ class _Placer:
         return [self._range(buffer) for buffer in reads], [self._range(buffer) for buffer in writes]
 
     def _range(self, buffer: Buffer) -> _Range:
-        """The memory in which a buffer lies, and its bytes there."""
+        """The memory of a buffer, and its bytes there."""
         root = buffer.root
         found = self._ranges.get(root)
         if found is None:
@@ -124,13 +125,13 @@ class _Group:
         self._written: dict[tuple[str, int], _Ranges] = defaultdict(_Ranges)
 
     def conflicts(self, reads: Sequence[_Range], writes: Sequence[_Range]) -> bool:
-        """Whether a step needs what one of these writes, or writes what one of these needs."""
+        """Whether a step conflicts with one of these."""
         return any(_overlaps(self._written, each) for each in (*reads, *writes)) or any(
             _overlaps(self._read, each) for each in writes
         )
 
     def add(self, step: Step, reads: Sequence[_Range], writes: Sequence[_Range]) -> None:
-        """Adds a step that conflicts with none."""
+        """Adds a step that conflicts with none of these."""
         self.steps.append(step)
         for ranges, several in ((self._read, reads), (self._written, writes)):
             for memory, start, stop in several:
@@ -143,7 +144,7 @@ def _overlaps(ranges: dict[tuple[str, int], _Ranges], each: _Range) -> bool:
 
 
 class _Ranges:
-    """A union of ranges of bytes, kept as disjoint ones in order."""
+    """A union of ranges of bytes, as disjoint ranges in order."""
 
     __slots__ = ("_starts", "_stops")
 
@@ -157,7 +158,6 @@ class _Ranges:
         return index > 0 and self._stops[index - 1] > start
 
     def add(self, start: int, stop: int) -> None:
-        """Adds a range."""
         first = bisect_left(self._stops, start)
         last = first
         while last < len(self._starts) and self._starts[last] <= stop:

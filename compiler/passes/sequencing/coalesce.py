@@ -1,4 +1,4 @@
-"""Buffers that become one: the two of a copy, so that it need not be made, and what a dispatch may compute in place."""
+"""Merging of buffers: the two of a copy, which is then elided, and those of a dispatch that works in place."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from .steps import Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, lists_o
 
 
 def elide_copies(plan: Schedule) -> None:
-    """Makes the buffers of a copy one where they are never live at the same point; those in inner loops first.
+    """Merges the buffers of copies where they are never live at the same point, inner loops first.
 
-    Then what dispatches read for the last time becomes one with what they write, where that can be done in place. Each
-    merge takes the shorter list of intervals into the longer, so that all take n log n together.
+    Then merges operands that a dispatch reads for the last time with its results, where it can work in place. Each
+    merge
+    adds the shorter list of intervals to the longer, so that all take n log n together.
     """
     live = Liveness(plan)
     copies = [(-depth, live.numbers[id(copy)], copy) for copy, depth in _copies(plan.steps, 0)]
@@ -25,19 +26,19 @@ def elide_copies(plan: Schedule) -> None:
             inputs = [step.buffers[index].root for index in step.operation.integers("in_place")]
             result = step.buffers[-1].root
             if result.kind == "result" and any(_ends_in(live, each, step) for each in inputs):
-                continue  # the caller may give that argument's memory: nothing else is to be there before
+                continue  # the caller may pass that argument's memory: nothing else may be there before
             for each in inputs:
                 _merge(each, result, live.intervals)
     plan.results = [buffer.root for buffer in plan.results]
 
 
 def _merge(one: Buffer, other: Buffer, intervals: dict[Buffer, list[tuple[int, int]]]) -> None:
-    """Makes two buffers one, if they can be: one transient, the other not of the caller's or the module's own."""
+    """Merges two buffers if one is transient, and the other belongs neither to the caller nor to the module."""
     gone, kept = (one, other) if one.kind == "transient" else (other, one)
     if gone is kept or gone.kind != "transient" or kept.kind in ("argument", "constant") or gone.size != kept.size:
         return
     if kept.kind == "result" and not kept.is_whole:
-        return  # kernels write whole words, past the end of the caller's memory
+        return  # kernels write whole words, which may go past the end of the caller's memory
     few, many = sorted((intervals[gone], intervals[kept]), key=len)
     if any(_is_live(many, interval) for interval in few):
         return
@@ -49,12 +50,12 @@ def _merge(one: Buffer, other: Buffer, intervals: dict[Buffer, list[tuple[int, i
 
 
 def _ends_in(live: Liveness, buffer: Buffer, step: Step) -> bool:
-    """Whether a buffer is an argument that a step is the last to read."""
+    """Whether a buffer is an argument whose last reader is a step."""
     return buffer.kind == "argument" and live.intervals[buffer][-1][1] == 2 * live.numbers[id(step)]
 
 
 def _is_live(intervals: Sequence[tuple[int, int]], at: tuple[int, int]) -> bool:
-    """Whether one of some disjoint intervals in order overlaps another."""
+    """Whether an interval overlaps one of a sequence of disjoint intervals in order."""
     index = bisect_left(intervals, (at[1] + 1, 0))
     return index > 0 and intervals[index - 1][1] >= at[0]
 

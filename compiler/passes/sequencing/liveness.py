@@ -1,9 +1,9 @@
-"""When the contents of buffers are needed.
+"""Liveness of buffers.
 
 Steps are numbered as they are recorded: a loop's condition, its test, its body; a branch's index, its lists. Step ``n``
-reads at point ``2 n`` and writes at point ``2 n + 1``. A buffer is live from each point where it is written to the last
-point that reads what was written there, which may be earlier in the text where a loop goes back. Two buffers can be one
-where they are never live at the same point.
+reads at point ``2 n`` and writes at point ``2 n + 1``. A buffer is live from each write to the last read of what was
+written, which in a loop may be earlier in the text. Two buffers can be merged where they are never live at the same
+point.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from collections.abc import Iterable, Sequence
 from .steps import Branch, Buffer, Loop, Repeat, Schedule, Step, held, lists_of, uses, walk
 
 _Live = dict[Buffer, int]
-"""Live buffers, with the last point at which each is, as a walk backwards knows it."""
+"""Live buffers, with the last point at which each is live, during a walk backwards."""
 
 
 class Liveness:
-    """The intervals in which each buffer of a schedule is live, in time linear in its steps and their nesting.
+    """The intervals in which each buffer of a schedule is live, computed in time linear in its steps and their nesting.
 
     Attributes:
         numbers: of steps, by identity.
-        intervals: inclusive, in order, by buffer, in the order of first use; what is written and never read is live
-            where it is written.
+        intervals: inclusive, in order, by buffer, in the order of first use; a write that is never read is an interval
+            of its own.
     """
 
     def __init__(self, plan: Schedule) -> None:
@@ -38,13 +38,13 @@ class Liveness:
         self._close(live, 0)
         for found in self.intervals.values():
             found.reverse()
-        # The walk meets buffers in the order of sets, which changes from one process to the next.
+        # The walk visits buffers in the order of sets, which differs between processes.
         used = [buffer.root for step in walk(plan.steps) for buffers in uses(step) for buffer in buffers]
         order = dict.fromkeys([*used, *self.intervals])
         self.intervals = {buffer: self.intervals[buffer] for buffer in order if buffer in self.intervals}
 
     def hull(self, buffer: Buffer) -> tuple[int, int]:
-        """The first and the last step between which a buffer is live."""
+        """The first and the last step of a buffer's intervals."""
         found = self.intervals[buffer]
         return found[0][0] // 2, found[-1][1] // 2
 
@@ -117,7 +117,7 @@ class Liveness:
             self._add(guard, 2 * number, 2 * starts[-1] + 1)
 
     def _split(self, touched: Iterable[Buffer], start: int, live: _Live) -> set[Buffer]:
-        """Ends the walk behind a point for those buffers that a step touches; gives those that are live there."""
+        """Ends the walk behind a point for the buffers that a step touches; returns those that are live there."""
         after = {buffer: live.pop(buffer) for buffer in touched if buffer in live}
         self._close(after, start)
         return set(after)
@@ -130,7 +130,7 @@ class Liveness:
     def _add(self, buffer: Buffer, start: int, end: int) -> None:
         self.intervals.setdefault(buffer, []).append((start, end))
 
-    # -- what lists of steps use -------------------------------------------------------------------------
+    # -- buffers of lists of steps -----------------------------------------------------------------------
 
     def _summary_of(self, steps: Sequence[Step]) -> _Summary:
         found = self._summaries.get(id(steps))
@@ -155,7 +155,7 @@ class Liveness:
         found.exposed |= {buffer.root for buffer in reads}
         found.touched |= {buffer.root for buffer in (*reads, *writes)}
         if isinstance(step, Loop):
-            # The body may run not at all; the test and the body follow the condition.
+            # The body may never run; the test and the body follow the condition.
             found.precede(inner[0])
         return found
 
@@ -166,12 +166,12 @@ def _always_runs(step: Step) -> bool:
 
 
 class _Summary:
-    """What steps do to buffers.
+    """The effects of steps on buffers.
 
     Attributes:
-        exposed: those whose contents from before are read.
-        written: those that are always written.
-        touched: all that are read or written.
+        exposed: buffers whose earlier contents are read.
+        written: buffers that are always written.
+        touched: all buffers that are read or written.
     """
 
     __slots__ = ("exposed", "touched", "written")
@@ -182,7 +182,7 @@ class _Summary:
         self.touched: set[Buffer] = set()
 
     def precede(self, earlier: _Summary) -> None:
-        """Takes account of what happens before all that was counted so far."""
+        """Adds the effects of earlier steps."""
         self.exposed -= earlier.written
         self.exposed |= earlier.exposed
         self.written |= earlier.written

@@ -1,8 +1,8 @@
-"""The low-level sequencer as a program: schedules as functions of the ``iree_ll_seq`` dialect, and back.
+"""Conversion of schedules to functions of the ``iree_ll_seq`` dialect, and back.
 
-A function first names its buffers: constants, results, flags that the host reads, and the arena with a view of each
-transient buffer in it. Its operations then are the steps, one each. A kind of step is one class in ``steps``, and here
-one function that writes it and one that reads it.
+A function first declares its buffers: constants, results, flags that the host reads, and the arena with a view of each
+transient buffer in it. Its operations then are the steps. Each kind of step is a class in ``steps``, with a function
+here that writes it and one that reads it.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _BYTE: Final = ScalarType("i8")
 
 
 def sequence_of(function: Operation, schedule: Schedule, ordinal: int) -> Operation:
-    """A schedule as a function.
+    """Converts a schedule to a function.
 
     Args:
-        function: that was scheduled, of the ``iree_hl_seq`` dialect.
-        schedule: of it.
-        ordinal: of the function among those of the module.
+        function: the scheduled function of the ``iree_hl_seq`` dialect.
+        schedule: its schedule.
+        ordinal: of the function in the module.
     """
     return _Writer(function).run(schedule, ordinal)
 
 
 def schedule_of(function: Operation) -> Schedule:
-    """The schedule of a function of the ``iree_ll_seq`` dialect that ``verify_sequence`` has passed."""
+    """Reads the schedule of a verified function of the ``iree_ll_seq`` dialect."""
     return _Reader().run(function.regions[0].block)
 
 
@@ -100,7 +100,7 @@ class _Writer:
         return self._block.append(made)
 
     def values(self, buffers: Sequence[Buffer], location: Location) -> list[Value]:
-        """Values of buffers; where one holds elements of another type than what it is part of, a view."""
+        """Values of buffers; a view where a buffer was merged with one of another type."""
         found = []
         for buffer in buffers:
             value = self._values[buffer.root]
@@ -111,11 +111,10 @@ class _Writer:
 
     @property
     def location(self) -> Location:
-        """Of the function."""
         return self._function.location
 
     def region(self, steps: Sequence[Step]) -> Region:
-        """Steps as a region of their own."""
+        """Writes steps into a region."""
         around, self._block = self._block, Block()
         self._steps(steps)
         region = Region([self._block])
@@ -164,11 +163,10 @@ class _Reader:
         )
 
     def buffers(self, operation: Operation) -> list[Buffer]:
-        """Buffers of an operation's operands."""
         return [self._buffers[value] for value in operation.operands]
 
     def steps(self, operations: Sequence[Operation]) -> list[Step]:
-        """Steps of operations; declarations are none."""
+        """Reads the steps among operations; skips declarations."""
         found = []
         for operation in operations:
             name = operation.name.removeprefix("iree_ll_seq.")
@@ -185,7 +183,7 @@ class _Reader:
         return found
 
     def region(self, operation: Operation, index: int) -> list[Step]:
-        """Steps of one of an operation's regions."""
+        """Reads the steps in a region of an operation."""
         return self.steps(operation.regions[index].block.operations)
 
 

@@ -1,4 +1,4 @@
-"""Places for buffers in one arena, such that those alive at the same time do not overlap."""
+"""Offsets of buffers in one arena, such that buffers alive at the same time do not overlap."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from typing import Final, NamedTuple
 from ...ir.sizes import Dim, Size, estimated, upper_bound
 
 ALIGNMENT: Final = 256
-"""Bytes to which every buffer is aligned: the most that Vulkan lets a device ask of offsets of storage buffers."""
+"""Alignment of every buffer in bytes: the largest offset alignment that Vulkan allows for storage buffers."""
 
 MAX_PAIRS: Final = 500_000
-"""Pairs of buffers alive together up to which more than one order is tried."""
+"""With more pairs of buffers alive together, only one order is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A buffer and the steps during which it is alive.
+    """A buffer's size and the steps during which it is alive.
 
     Attributes:
         size: in bytes; it may depend on the call.
-        first: the step that writes it first.
+        first: the first step that writes it.
         last: the last step that reads it.
     """
 
@@ -34,15 +34,15 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """Places of buffers.
+    """Offsets of buffers in the arena.
 
     Attributes:
-        offsets: in bytes, one a buffer; of buffers whose sizes depend on the call the numbers of slots.
+        offsets: of each buffer, in bytes; the number of a slot if the buffer's size depends on the call.
         size: of the arena in bytes.
-        lower_bound: the most bytes that are alive at any step; no plan is smaller.
-        total: bytes of all buffers, as they would take without sharing.
-        buffers: what is placed.
-        slots: sizes of slots behind the buffers of known sizes; each holds buffers of which one at a time is alive.
+        lower_bound: the most bytes alive at any step; no plan is smaller.
+        total: bytes of all buffers without sharing.
+        buffers: the buffers.
+        slots: sizes of slots behind the buffers of known sizes. One buffer at a time is alive in a slot.
     """
 
     offsets: Sequence[int]
@@ -54,12 +54,12 @@ class Plan:
 
 
 def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan:
-    """Places buffers such that those alive together do not overlap.
+    """Plans offsets such that buffers alive together do not overlap.
 
-    Buffers are placed as they come, each into the lowest gap, which takes time linear in their number but for the
-    search among gaps. Where that misses the lower bound, and not too many are alive together, two more orders are
-    tried, the largest first and those that take the most memory for the longest time first, and the smallest arena is
-    taken: an optimum is NP-hard.
+    Buffers are first placed in order of birth, each into the lowest gap; but for the search among gaps, this takes
+    linear
+    time. Where that misses the lower bound and not too many buffers are alive together, two more orders are tried, the
+    largest first, and the largest product of size and lifetime first. The smallest arena wins; an optimum is NP-hard.
     """
     static = [(index, buffer.size) for index, buffer in enumerate(buffers) if isinstance(buffer.size, int)]
     if len(static) < len(buffers):
@@ -80,7 +80,7 @@ def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan
 
 
 def _with_slots(buffers: Sequence[Interval], static: Sequence[int], alignment: int) -> Plan:
-    """Buffers of known sizes are placed, the others share slots: the largest first, each in the first that is free."""
+    """Places buffers of known sizes; the others share slots, the largest first, each in the first free slot."""
     plan = plan_memory([buffers[index] for index in static], alignment)
     offsets = dict(zip(static, plan.offsets, strict=True))
     slots: list[list[int]] = []
@@ -106,21 +106,21 @@ def _is_free(buffers: Sequence[Interval], held: Sequence[int], index: int) -> bo
 
 
 class _Placed(NamedTuple):
-    """Offsets and the bytes that they take."""
+    """Offsets of buffers and the arena's size."""
 
     offsets: Sequence[int]
     size: int
 
 
 def _events(buffers: Sequence[Interval]) -> list[tuple[int, bool, int]]:
-    """Ends and beginnings in order: step, whether it begins, number of the buffer."""
+    """Returns births and deaths in order: step, whether it is a birth, number of the buffer."""
     begins = [(buffer.first, True, index) for index, buffer in enumerate(buffers)]
     ends = [(buffer.last + 1, False, index) for index, buffer in enumerate(buffers)]
     return sorted(begins + ends)
 
 
 def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tuple[_Placed, int, int]:
-    """Places buffers as they come; gives the most bytes alive, too, and how many pairs are alive together."""
+    """Places buffers in order of birth; also returns the most bytes alive, and the number of pairs alive together."""
     offsets = [0] * len(sizes)
     gaps: list[tuple[int, int]] = []
     end = alive = most = count = pairs = 0
@@ -149,7 +149,7 @@ def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tup
 
 
 def _release(gaps: list[tuple[int, int]], start: int, stop: int) -> None:
-    """Adds a gap to those in order, as one with its neighbours."""
+    """Adds a gap to gaps in order; merges it with its neighbours."""
     place = bisect_left(gaps, (start, stop))
     first = place
     if place < len(gaps) and gaps[place][0] == stop:
@@ -162,7 +162,7 @@ def _release(gaps: list[tuple[int, int]], start: int, stop: int) -> None:
 
 
 def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list[list[int]]:
-    """For each buffer those that are alive with it."""
+    """Returns, for each buffer, those that are alive together with it."""
     found: list[list[int]] = [[] for _ in range(count)]
     alive: dict[int, None] = {}
     for _, begins, index in events:
@@ -177,7 +177,7 @@ def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list
 
 
 def _placed(together: Sequence[Sequence[int]], sizes: Sequence[int], order: Sequence[int]) -> _Placed:
-    """Each buffer, in an order, in the lowest gap among those alive with it."""
+    """Places buffers in an order, each in the lowest gap among those alive with it."""
     offsets = [-1] * len(sizes)
     size = 0
     for index in order:

@@ -1,9 +1,9 @@
-"""Control flow that the device decides about, so that the host does not wait for it.
+"""Control flow that the device decides, so that the host does not wait for it.
 
-The workgroup counts of a loop's or a branch's dispatches lie in a buffer of the device, from which they are dispatched
-indirectly. A small kernel, the guard, writes them from a table, or zeros where the steps are not to run. So branches
-are recorded one after another, and loops run ahead: several rounds are recorded and submitted before the host asks
-whether there are more. What a loop's guard has turned off stays so: neither condition nor body run then.
+The workgroup counts of the dispatches in a loop or a branch lie in a buffer of the device, and the dispatches are
+indirect. A small kernel, the guard, fills the buffer from a table, or with zeros where the steps are not to run. So
+branches are recorded one after another, and loops run ahead: several rounds are submitted before the host asks whether
+to continue. A loop that its guard has ended stays so: then neither the condition nor the body runs.
 """
 
 from __future__ import annotations
@@ -35,14 +35,15 @@ from .steps import (
 )
 
 MAX_GUARDED: Final = 64
-"""Commands of a round or of all branches above which the host decides: so many that do nothing take as long as it."""
+"""With more commands in a round or in all branches, the host decides: idle commands would take as long as its decision.
+"""
 
 MAX_AHEAD: Final = 8
 """Rounds of a loop that are recorded together."""
 
 
 def choose_deciders(plan: Schedule) -> None:
-    """Gives loops and branches that the device decides about their guards, and the others flags that the host reads."""
+    """Gives guards to loops and branches that the device decides, and the others flags that the host reads."""
     _choose(plan.steps, False)
 
 
@@ -69,7 +70,7 @@ def _choose(steps: list[Step], is_guarded: bool) -> None:
 
 
 def _size(steps: Sequence[Step]) -> int:
-    """Commands of steps if the device decides about them; more than a guard takes where it cannot."""
+    """The number of commands of steps; more than a guard's maximum if the device cannot decide them."""
     total = 0
     for step in steps:
         inner = sum(map(_size, lists_of(step)))
@@ -84,7 +85,7 @@ def _size(steps: Sequence[Step]) -> int:
 
 
 def _is_dispatched(step: Step) -> bool:
-    """Whether a step is a dispatch of workgroups that are known, or can be."""
+    """Whether a step can be a dispatch of a known number of workgroups."""
     return isinstance(step, Dispatch | Copy) and all(buffer.type.is_static for side in uses(step) for buffer in side)
 
 
@@ -96,12 +97,12 @@ def _flag(buffer: Buffer, steps: list[Step], at: Operation) -> Buffer:
 
 
 def _counts(steps: Sequence[Step]) -> MemRefType:
-    """The type of the workgroup counts of steps, and of a row of ones before them."""
+    """The type of a table with the workgroup counts of steps, after a row of ones."""
     return MemRefType((1 + len(_guarded(steps)), 3), I32)
 
 
 def _guarded(steps: Sequence[Step]) -> list[Dispatch | Copy]:
-    """Steps that one guard turns on and off: not those in branches, which have guards of their own."""
+    """The steps of one guard; branches inside have guards of their own."""
     found: list[Dispatch | Copy] = []
     for step in steps:
         if isinstance(step, Dispatch | Copy):
@@ -112,11 +113,11 @@ def _guarded(steps: Sequence[Step]) -> list[Dispatch | Copy]:
 
 
 def apply_guards(plan: Schedule, name: str) -> None:
-    """Replaces the loops and branches that have guards by steps that run if these say so.
+    """Replaces loops and branches that have guards by guarded steps.
 
     Args:
         plan: the schedule.
-        name: of its function, from which kernels get theirs.
+        name: of its function, a prefix of the names of kernels.
     """
     maker = _Predicator(plan, name)
     plan.steps[:] = maker.steps(plan.steps, None)
@@ -130,7 +131,7 @@ class _Predicator:
         self._rows: dict[Buffer, list[str]] = {}
 
     def steps(self, steps: Sequence[Step], guard: Buffer | None) -> list[Step]:
-        """Steps under a guard, or under none."""
+        """Puts steps under a guard, if there is one."""
         found: list[Step] = []
         for step in steps:
             if isinstance(step, Branch) and step.guards:
@@ -146,7 +147,7 @@ class _Predicator:
         return found
 
     def _loop(self, step: Loop, guard: Buffer, into: list[Step]) -> None:
-        """Rounds of the condition, the guard and the body; the host asks for the guard's first row."""
+        """Repeats the condition, the guard and the body; the host asks for the guard's first row."""
         table = self._table(guard, [*step.condition, *step.body])
         into.append(Copy(table, guard, step.operation))
         body = self.steps(step.condition, guard)
@@ -167,7 +168,7 @@ class _Predicator:
             into.extend(self.steps(branch, guard))
 
     def _guarded(self, step: Dispatch | Copy, guard: Buffer) -> Dispatch:
-        """A step as a dispatch that a guard turns on and off; what copies is a kernel, too."""
+        """Makes a step a guarded dispatch; copies become kernels."""
         rows = self._rows[guard]
         made = self._copy(step) if isinstance(step, Copy) else step
         rows.append(made.entry)
@@ -175,7 +176,7 @@ class _Predicator:
         return made
 
     def _table(self, guard: Buffer, steps: Sequence[Step]) -> Buffer:
-        """The constant of which a guard is a copy where its steps run."""
+        """Makes the constant that a guard is a copy of where its steps run."""
         guard.type = _counts(steps)  # copies may have been elided since the guard was made
         table = Buffer(guard.type, "constant", len(self._plan.constants) + len(self._plan.tables))
         self._rows[guard] = []
@@ -193,16 +194,16 @@ class _Predicator:
         table: Buffer,
         at: Operation,
     ) -> Dispatch:
-        """The dispatch of a guard's kernel.
+        """Makes the dispatch of a guard's kernel.
 
         Args:
-            guard: written.
+            guard: the buffer to write.
             index: a boolean, or the number of a branch.
             choice: whether the index is a boolean, which branch the guard is of, and whether that is the last; ``None``
                 for a loop.
-            around: the guard around it, whose steps run where its first row is not zero.
-            table: what is written if the steps run.
-            at: where it comes from.
+            around: the enclosing guard, whose steps run where its first row is not zero.
+            table: the contents if the steps run.
+            at: the operation that it comes from.
         """
         types = [index.type, table.type, *([] if around is None else [around.type])]
         key = ("guard", *types, choice)
@@ -217,7 +218,7 @@ class _Predicator:
         return self._dispatch(key, [index, table, *([] if around is None else [around]), guard], at)
 
     def _copy(self, step: Copy) -> Dispatch:
-        """A copy as a dispatch of a kernel that copies words."""
+        """Makes a copy a dispatch of a kernel that copies words."""
         words = number_of(step.target.size) // 4
         key = ("copy", words)
         if key not in self._entries:
@@ -242,7 +243,7 @@ class _Predicator:
 
 
 def _chosen(builder: Builder, index: Value, choice: tuple[bool, int, bool] | None) -> Value:
-    """Whether an index says that a loop goes on, or that a branch is taken."""
+    """Whether an index continues a loop, or chooses a branch."""
     if choice is None:
         return index
     is_boolean, number, is_last = choice

@@ -1,9 +1,9 @@
-"""Which arguments' memory a result may be written to: donation, as the caller decides it for each call.
+"""Donation: the arguments whose memory a result may be written to, if the caller wants so.
 
 A result may lie where an argument does if nothing reads the argument once the result is being written. Between the last
-read and the first write stands a barrier or the end of a submission, or both are one step that works in place: a kernel
-that reads each element only where it writes it, or a copy, which is none then. What a loop does, it does in all rounds:
-it reads until its end, and writes from its beginning. A branch is taken for all of its lists, one after another.
+read and the first write there must be a barrier or the end of a submission; or both are one step that works in place: a
+kernel that reads each element only where it writes it, or a copy, which is then elided. A loop counts as reading until
+its end and writing from its beginning. The lists of a branch count as running one after another.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from typing import Final
 from .steps import Barrier, Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, lists_of, uses
 
 MAX_NAMED: Final = 16
-"""Arguments named for one result: first those from which a step computes it in place."""
+"""Arguments named for one result; those that it is computed from in place come first."""
 
 
 def reuses(plan: Schedule) -> list[tuple[int, ...]]:
-    """For each result the numbers of the arguments in whose memory it may be, which have as many bytes.
+    """Returns, for each result, the numbers of arguments of the same size whose memory it may have.
 
     Args:
         plan: with barriers.
@@ -32,7 +32,7 @@ def reuses(plan: Schedule) -> list[tuple[int, ...]]:
 
 
 def read_in_place(step: Step) -> set[Buffer]:
-    """Buffers of which a step reads each element only where it writes that of its result."""
+    """Operands of a step whose elements it reads only where it writes the result's."""
     if isinstance(step, Copy):
         return {step.source.root}
     if not isinstance(step, Dispatch) or step.results != 1:
@@ -43,7 +43,7 @@ def read_in_place(step: Step) -> set[Buffer]:
 
 
 class _Walk:
-    """The last reads of buffers and the first writes, in the order that barriers and submissions make."""
+    """The last reads and first writes of buffers, in the order that barriers and submissions make."""
 
     def __init__(self) -> None:
         self._now = 0
@@ -51,7 +51,7 @@ class _Walk:
         self._writes: dict[Buffer, tuple[int, list[Step]]] = {}
 
     def arguments_for(self, result: Buffer, arguments: Sequence[Buffer]) -> tuple[int, ...]:
-        """Numbers of those arguments whose memory a result may have."""
+        """Numbers of the arguments whose memory a result may have."""
         first, writers = self._writes.get(result, (self._now + 1, []))
         places = read_in_place(writers[0]) if len(writers) == 1 else set()
         found = []
@@ -63,7 +63,7 @@ class _Walk:
         return tuple(number for _, number in sorted(found)[:MAX_NAMED])
 
     def steps(self, steps: Sequence[Step]) -> None:
-        """Takes account of steps after those before."""
+        """Adds steps that come after those before."""
         for step in steps:
             reads, writes = uses(step)
             if isinstance(step, Dispatch | Copy):

@@ -1,9 +1,8 @@
-"""From the high-level to the low-level sequencer: where every buffer lies, what is copied, and what waits for what.
+"""Scheduling, from the high-level to the low-level sequencer: offsets of buffers, copies, and barriers.
 
-A function becomes steps in order: dispatches, copies, loops and branches. Values that loops carry and branches give
-have a buffer each, into which copies go; a copy whose two buffers are never needed at the same time is elided by making
-them one. What is left of transient buffers shares one arena. A barrier stands where a step needs what an earlier one
-wrote, or writes what an earlier one needs.
+A function becomes steps in order: dispatches, copies, loops and branches. Each value that a loop carries or a branch
+returns has a buffer, into which it is copied; a copy whose buffers are never live at the same time is elided by merging
+them. The remaining transient buffers share one arena. A barrier stands between conflicting steps.
 """
 
 from __future__ import annotations
@@ -23,17 +22,17 @@ from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule
 
 
 def schedule(function: Operation) -> Schedule:
-    """The schedule of a function of the ``iree_hl_seq`` dialect."""
+    """Returns the schedule of a function of the ``iree_hl_seq`` dialect."""
     found = _Sequencer().run(function)
     finish(found, str(function.attributes["sym_name"]))
     return found
 
 
 def finish(found: Schedule, name: str) -> None:
-    """Takes steps as the program has them to what runs, in place.
+    """Optimises the steps of a schedule, plans the arena and adds barriers, in place.
 
     Args:
-        found: steps over buffers without places.
+        found: steps over buffers without offsets.
         name: of the function.
     """
     _drop_unneeded(found)
@@ -46,7 +45,7 @@ def finish(found: Schedule, name: str) -> None:
 
 
 class _Sequencer:
-    """Makes steps of operations."""
+    """Converts operations to steps."""
 
     def __init__(self) -> None:
         self._buffers: dict[Value, Buffer] = {}
@@ -67,7 +66,7 @@ class _Sequencer:
         last = block.terminator
         sources = {**self._buffers, **dict(zip(block.arguments, arguments, strict=True))}
         for number, value in enumerate(last.operands):
-            # The caller owns the memory of each result, so a result has a buffer of its own, which is written whole.
+            # Results are in the caller's memory, so each has a buffer of its own, which is written as a whole.
             results.append(Buffer(_type(value), "result", number))
             steps.append(Copy(sources[value], results[-1], last))
         return Schedule(steps, arguments, results, self._constants)
@@ -79,11 +78,10 @@ class _Sequencer:
                 handle(self, operation, steps)
 
     def allocate(self, operation: Operation, steps: list[Step]) -> None:
-        """A new buffer."""
         self._buffers[operation.result] = Buffer(_type(operation.result), "transient")
 
     def constant(self, operation: Operation, steps: list[Step]) -> None:
-        """A buffer of the module's constants; equal ones are one."""
+        """Declares a constant of the module; equal ones share a buffer."""
         value = operation.attributes["value"]
         assert isinstance(value, DenseElements)
         buffer = Buffer(_type(operation.result), "constant", len(self._constants))
@@ -91,11 +89,12 @@ class _Sequencer:
         self._buffers[operation.result] = buffer
 
     def dispatch(self, operation: Operation, steps: list[Step]) -> None:
-        """A dispatch: the buffers that it writes were allocated just before, and are its last operands.
+        """Adds a dispatch. Its last operands are the buffers that it writes, which were allocated just before.
 
-        What writes a slice of its result finds the rest there: the result begins as a copy, and so does the scratch
-        memory that is an input and the last result. What only views its operand
-        as another type is a copy, which may be elided.
+        A result of which only a slice is written starts as a copy of the operand, and so does scratch memory that is
+        both an
+        input and the last result. A dispatch that only views its operand as another type is a copy, which may be
+        elided.
         """
         buffers = [self._buffers[value] for value in operation.operands if isinstance(value.type, MemRefType)]
         if "view" in operation.attributes:
@@ -111,11 +110,10 @@ class _Sequencer:
         steps.append(Dispatch(operation, buffers, operation.integer("results", 1)))
 
     def check(self, operation: Operation, steps: list[Step]) -> None:
-        """A call of the host."""
         steps.append(Check(operation, [self._buffers[value] for value in operation.operands]))
 
     def loop(self, operation: Operation, steps: list[Step]) -> None:
-        """A loop: each value that it carries has one buffer, which the body's results are copied to."""
+        """Adds a loop. Each value that it carries has one buffer, which the body's result is copied to."""
         trips = operation.integer("trip_count", -1)
         starts = [self._buffers[value] for value in operation.operands]
         if trips == 0:
@@ -144,7 +142,7 @@ class _Sequencer:
         self._buffers.update(zip(operation.results, carried, strict=True))
 
     def branch(self, operation: Operation, steps: list[Step]) -> None:
-        """A branch: each result has one buffer, which every branch copies to."""
+        """Adds a branch. Each result has one buffer, which every branch copies to."""
         results = [Buffer(_type(value), "transient") for value in operation.results]
         branches = []
         for region in operation.regions:
@@ -175,7 +173,7 @@ _HANDLERS = {
 
 
 def _sink(steps: list[Step], given: Sequence[Buffer]) -> None:
-    """Moves to the end what only computes what a loop carries next: nothing needs the old values then any more."""
+    """Moves steps that only compute a loop's next values to the end, where nothing needs the old values any more."""
     wanted = set(given) - {buffer for step in walk(steps) for buffer in uses(step)[0]}
     last = [isinstance(step, Dispatch) and wanted.issuperset(uses(step)[1]) for step in steps]
     early = [step for step, is_last in zip(steps, last, strict=True) if not is_last]
@@ -183,7 +181,7 @@ def _sink(steps: list[Step], given: Sequence[Buffer]) -> None:
 
 
 def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: list[Step], at: Operation) -> None:
-    """Copies as if all at once: what a copy would overwrite too early is saved first."""
+    """Copies as if all at once: saves first what a copy would overwrite too early."""
     saved = []
     positions = {target: index for index, target in enumerate(targets)}
     for index, source in enumerate(sources):
@@ -199,7 +197,7 @@ def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: 
 
 
 def _drop_unneeded(found: Schedule) -> None:
-    """Drops steps that only write what no result, no decision and no call of the host depends on."""
+    """Drops steps whose results no output, decision or call of the host depends on."""
     needed: set[Buffer] = set(found.results)
     pending = list(needed)
     sources: dict[Buffer, list[Buffer]] = defaultdict(list)
@@ -222,7 +220,7 @@ def _drop_unneeded(found: Schedule) -> None:
 
 
 def _place(found: Schedule, live: Liveness) -> None:
-    """Numbers flags and transient buffers, and plans the arena for steps with these lifetimes."""
+    """Numbers flags and transient buffers, and plans the arena by their lifetimes."""
     deciders = [decider(step) for step in walk(found.steps)]
     found.flags = list(dict.fromkeys(each.root for each in deciders if each is not None))
     found.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]

@@ -13,13 +13,13 @@ from ...ir.types import MemRefType
 from .memory import Plan, plan_memory
 
 MAX_RECORDED: Final = 1000
-"""Steps of one command buffer; more go into several."""
+"""Commands of one command buffer; more go into several."""
 
 MAX_WORK: Final = 1 << 34
-"""Arithmetic operations or bytes of a command buffer with several rounds: some 20 ms of a large device."""
+"""Arithmetic operations or bytes of a command buffer with several rounds: some 20 ms on a large device."""
 
 MAX_REPEATED: Final = 128
-"""Commands of a repetition up to which it is a part of a command buffer with others."""
+"""Commands of a repetition that may share a command buffer with other steps."""
 
 
 @dataclass(eq=False, slots=True)
@@ -27,10 +27,10 @@ class Buffer:
     """A buffer of the sequence.
 
     Attributes:
-        type: of what it holds first.
+        type: of its first contents.
         kind: ``argument``, ``constant``, ``result``, ``flag`` (read by the host) or ``transient``.
-        number: among those of its kind; set when the plan is made.
-        merged: the buffer that it has become part of, if any.
+        number: among the buffers of its kind; set when the plan is made.
+        merged: the buffer that it was merged into, if any.
     """
 
     type: MemRefType
@@ -40,7 +40,7 @@ class Buffer:
 
     @property
     def root(self) -> Buffer:
-        """The buffer itself, or what it has become part of."""
+        """The buffer itself, or the one that it was merged into."""
         found = self
         while found.merged is not None:
             if found.merged.merged is not None:
@@ -50,14 +50,14 @@ class Buffer:
 
     @property
     def bytes(self) -> Dim:
-        """Bytes of the elements; integers of 2 and 4 bits are packed, as ``ElementType.pack`` does it."""
+        """Bytes of the elements; integers of 2 and 4 bits are packed as in ``ElementType.pack``."""
         scalar = self.type.scalar
         bits = self.type.count * (max(scalar.bits, 8) if scalar.kind in ("bool", "float") else scalar.bits)
         return -(-bits // 8) if isinstance(bits, int) else quotient(bits, 8)
 
     @property
     def size(self) -> Dim:
-        """Bytes in whole 32-bit words, as kernels read and write them; where that depends on the call, no fewer."""
+        """Bytes in whole 32-bit words, as kernels access them; an upper bound where that depends on the call."""
         size = self.bytes
         if isinstance(size, int):
             return -(-size // 4) * 4
@@ -65,7 +65,7 @@ class Buffer:
 
     @property
     def is_whole(self) -> bool:
-        """Whether it ends with a word, so that kernels may read and write it where it is the caller's."""
+        """Whether it ends with a whole word, so that kernels may use it in the caller's memory."""
         return is_multiple(self.bytes, 4)
 
 
@@ -75,9 +75,9 @@ class Dispatch:
 
     Attributes:
         operation: of the sequence, with the entry point.
-        buffers: read, and at the end written.
-        results: how many are written.
-        guard: a buffer of workgroup counts and a row there, three 32-bit numbers; nothing runs where they are zeros.
+        buffers: operands, then results.
+        results: the number of results.
+        guard: a buffer of workgroup counts and a row in it, three 32-bit numbers; where they are zeros nothing runs.
     """
 
     operation: Operation
@@ -95,7 +95,7 @@ class Dispatch:
 
 @dataclass(eq=False, slots=True)
 class Copy:
-    """As many bytes as the target has from the beginning of one buffer to another."""
+    """A copy from the beginning of one buffer that fills another."""
 
     source: Buffer
     target: Buffer
@@ -104,7 +104,7 @@ class Copy:
 
 @dataclass(eq=False, slots=True)
 class Barrier:
-    """Later steps of the same command buffer wait for earlier ones and see what these wrote."""
+    """Makes later steps of a command buffer wait for earlier ones and see their writes."""
 
 
 @dataclass(eq=False, slots=True)
@@ -120,8 +120,8 @@ class Repeat:
     """Steps that run a known number of times; each round ends with a barrier.
 
     Attributes:
-        operation: where it comes from.
-        trips: how often they run, or a flag with the number, which the host reads once, before them.
+        operation: that it comes from.
+        trips: the number of rounds, or a flag with it, which the host reads once, before them.
         body: the steps.
     """
 
@@ -132,16 +132,16 @@ class Repeat:
 
 @dataclass(eq=False, slots=True)
 class Loop:
-    """Steps that repeat while a condition that others compute is true.
+    """Steps that repeat while a computed condition is true.
 
     Attributes:
-        operation: where it comes from.
+        operation: that it comes from.
         condition: steps before each test.
-        flag: tested by the host, and false to end.
-        body: steps after a test that says yes.
+        flag: tested by the host; false ends the loop.
+        body: steps after a test that is true.
         is_repeatable: whether the condition's steps do nothing once the flag is false, so that they may run several
             times before a test.
-        guard: workgroup counts for steps that the device decides about, alive while the loop runs.
+        guard: workgroup counts of the steps if the device decides; alive while the loop runs.
     """
 
     operation: Operation
@@ -157,10 +157,10 @@ class Branch:
     """One of several lists of steps, chosen by a buffer.
 
     Attributes:
-        operation: where it comes from.
-        index: a boolean, where the first list is for true, or a number, whose default is the last list.
+        operation: that it comes from.
+        index: a boolean (true for the first list), or a number, whose default is the last list.
         branches: the lists.
-        guards: workgroup counts of each list, where the device chooses; alive during all of them.
+        guards: workgroup counts of each list if the device decides; alive during all of them.
     """
 
     operation: Operation
@@ -174,15 +174,15 @@ Step: TypeAlias = Dispatch | Copy | Barrier | Check | Repeat | Loop | Branch
 
 @dataclass(slots=True)
 class Schedule:
-    """The steps of a function and the places of its buffers.
+    """The steps of a function and the offsets of its buffers.
 
     Attributes:
         steps: in order.
-        arguments: one a function's argument.
-        results: one a function's result, in memory of the caller's.
+        arguments: a buffer for each of the function's arguments.
+        results: a buffer for each of its results, in the caller's memory.
         constants: with their values.
-        transients: those in the arena, as the plan numbers them.
-        flags: those that the host reads.
+        transients: buffers in the arena, as the plan numbers them.
+        flags: buffers that the host reads.
         plan: of the arena.
         tables: constants that hold workgroup counts: a row of ones, then one for each of some entry points.
         executables: kernels that only the schedule needs.
@@ -200,7 +200,7 @@ class Schedule:
 
 
 def uses(step: Step) -> tuple[list[Buffer], list[Buffer]]:
-    """Buffers that a step by itself reads and writes."""
+    """Returns the buffers that a step reads and those that it writes, apart from steps inside it."""
     if isinstance(step, Dispatch):
         count = len(step.buffers) - step.results
         guards = [] if step.guard is None else [step.guard[0]]
@@ -214,7 +214,7 @@ def uses(step: Step) -> tuple[list[Buffer], list[Buffer]]:
 
 
 def decider(step: Step) -> Buffer | None:
-    """The buffer that a step's control flow depends on."""
+    """Returns the buffer that a step's control flow depends on."""
     if isinstance(step, Branch):
         return step.index
     if isinstance(step, Repeat):
@@ -223,7 +223,7 @@ def decider(step: Step) -> Buffer | None:
 
 
 def lists_of(step: Step) -> Sequence[list[Step]]:
-    """The lists of steps inside a step."""
+    """Returns the lists of steps inside a step."""
     if isinstance(step, Repeat):
         return (step.body,)
     if isinstance(step, Loop):
@@ -232,7 +232,7 @@ def lists_of(step: Step) -> Sequence[list[Step]]:
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:
-    """All steps, those inside others too, in order."""
+    """Yields all steps in order, nested ones too."""
     for step in steps:
         yield step
         for inner in lists_of(step):
@@ -240,7 +240,7 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def held(step: Step) -> list[Buffer]:
-    """Buffers that a step reads while it writes others, so that it must not write into them."""
+    """Returns the buffers that a step reads while it writes others, which must not share memory with these."""
     if not isinstance(step, Dispatch):
         return []
     shared = step.operation.integers("in_place")
@@ -248,7 +248,7 @@ def held(step: Step) -> list[Buffer]:
 
 
 def recorded_size(steps: Sequence[Step]) -> int | None:
-    """Commands that steps are, recorded as often as they run; None where the host has to decide in between."""
+    """Returns the number of commands that steps are when recorded; None where the host has to decide in between."""
     total = 0
     for step in steps:
         if isinstance(step, Dispatch | Copy):
@@ -264,17 +264,17 @@ def recorded_size(steps: Sequence[Step]) -> int | None:
 
 
 def rounds_together(body: Sequence[Step], wanted: int) -> int:
-    """How many rounds of recorded steps go into one command buffer: some of those wanted, and one at least.
+    """Returns how many rounds of recorded steps go into one command buffer, from 1 to ``wanted``.
 
-    A submission must not take so long that a driver's watchdog ends it, so that the arithmetic operations and the bytes
-    of one are bounded, too.
+    A driver's watchdog may end a submission that takes too long, so a submission's arithmetic operations and bytes are
+    bounded, too.
     """
     work = sum(max(step.operation.integer("flops"), step.operation.integer("bytes")) for step in dispatches(body))
     return max(1, min(wanted, MAX_RECORDED // (recorded_size(body) or 1), MAX_WORK // (work or 1)))
 
 
 def dispatches(steps: Sequence[Step]) -> Iterator[Dispatch]:
-    """Dispatches of steps, as often as they are recorded."""
+    """Yields dispatches as often as they are recorded."""
     for step in steps:
         if isinstance(step, Dispatch):
             yield step
@@ -284,7 +284,7 @@ def dispatches(steps: Sequence[Step]) -> Iterator[Dispatch]:
 
 
 def is_recorded(step: Step) -> bool:
-    """Whether a step is a part of a command buffer with others."""
+    """Whether a step can share a command buffer with others."""
     size = recorded_size([step])
     if size is None or not isinstance(step, Repeat) or not isinstance(step.trips, int):
         return size is not None
