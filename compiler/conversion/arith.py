@@ -1,4 +1,4 @@
-"""``arith``: arithmetic of integers without a sign of their own, and of floats, element by element."""
+"""``arith``: element-wise arithmetic of signless integers and floats."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ Values = Sequence[Value]
 
 
 def unsigned(site: Site, value: Value) -> Value:
-    """The same bits as a number without a sign."""
+    """Reinterprets an integer as unsigned."""
     element = tensor_of(value).scalar
     return site.builder.bitcast(value, ScalarType(f"ui{element.bits}")) if element.kind == "int" else value
 
 
 def _unsigned(name: str) -> Handler:
-    """An operation on numbers without a sign."""
+    """A handler for an operation on unsigned integers."""
 
     def handler(site: Site) -> Values:
         element = same_types(site).scalar
@@ -42,7 +42,7 @@ def _ignoring_nan(name: str) -> Callable[[Expression, Expression], Expression]:
 
 
 def _rounded_quotient(is_up: bool) -> Callable[[Expression, Expression], Expression]:
-    """Quotients of integers with a sign, rounded down or up."""
+    """Quotients of signed integers, rounded down or up."""
 
     def function(x: Expression, y: Expression) -> Expression:
         quotient = x.call("divide", y)
@@ -88,7 +88,7 @@ def _cmpi(site: Site) -> Values:
         left, right = unsigned(site, left), unsigned(site, right)
     is_bool = tensor_of(left).element is I1
     if is_bool and name.startswith("s"):
-        # As a number of one bit with a sign, true is -1.
+        # As a signed number of one bit, true is -1.
         left, right = right, left
     return [site.builder.compare(name[-2:].upper(), left, right)]
 
@@ -225,4 +225,4 @@ ARITH: Final[Mapping[str, Rule]] = {
     "remui": Rule(2, _unsigned("remainder")),
     "select": Rule(3, _select),
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""

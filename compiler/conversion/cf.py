@@ -1,7 +1,8 @@
-"""``cf``: blocks that branch to each other, as one loop over the number of the block that comes next.
+"""``cf``: blocks that branch to each other, as one loop over the number of the next block.
 
-The entry block runs ahead of the loop. The loop carries that number, the arguments of all other blocks, what one block
-defines and another uses, and the results; its body is a case for each block. Loops of blocks need no other analysis.
+The entry block runs ahead of the loop. The loop carries the number, the arguments of all other blocks, values that one
+block defines and another uses, and the results; its body is a case for each block. Loops among the blocks need no
+analysis of their own.
 """
 
 from __future__ import annotations
@@ -24,14 +25,13 @@ _STATE: Final = TensorType((), I32)
 
 
 def _assert(site: Site) -> Values:
-    """A check of the host."""
     attributes: dict[str, Attribute] = {"call_target_name": "check.expect_all_true", "has_side_effect": True}
     site.builder.append("custom_call", site.operands, [], attributes)
     return []
 
 
 CF: Final[Mapping[str, Rule]] = {"assert": Rule(1, _assert)}
-"""By the operation's name without the dialect; branches end blocks."""
+"""By name without the dialect; branches end blocks."""
 
 
 def structured(
@@ -42,15 +42,15 @@ def structured(
     inline: Inline,
     values: dict[Value, Value],
 ) -> list[Value]:
-    """Appends blocks that branch to each other; gives what the block that returns takes.
+    """Appends blocks that branch to each other; returns the operands of their return.
 
     Args:
         blocks: the first is the entry.
-        arguments: the entry's.
+        arguments: of the entry.
         results: types of what is returned.
         builder: appends the loop.
-        inline: appends a block's operations, but for the last; gives that one's operands.
-        values: what stands for values; grows.
+        inline: appends a block's operations, but for the last; returns that one's operands.
+        values: replacements of values; grows.
     """
     entry, *others = blocks
     numbers = {block: number for number, block in enumerate(others)}
@@ -60,7 +60,7 @@ def structured(
     start = [builder.constant(0, type) for type in [*types, *map(_result_type, results)]]
 
     def run(block: Block, given: Values, state: Values, inner: Builder) -> list[Value]:
-        """A block; gives the next block's number, the slots and the results as they are after it."""
+        """Runs a block; returns the next block's number, the slots and the results after it."""
         taken = inline(block, given, inner)
         kept = dict(zip(slots, state, strict=False))
         kept |= {
@@ -102,7 +102,7 @@ def structured(
 def _branch(
     builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
 ) -> Value:
-    """The number of the block that a terminator chooses; sets the arguments that it gives."""
+    """Returns the number of the block that a terminator chooses; sets that block's arguments."""
     if any(target not in numbers for target in last.successors):
         raise OperationError("branches to other blocks than the entry")
     segments = last.integers("operandSegmentSizes", last.integers("operand_segments"))
@@ -125,7 +125,7 @@ def _branch(
 def _switch(
     builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
 ) -> Value:
-    """The default is the first successor."""
+    """As ``_branch``; the default is the first successor."""
     flag, *rest = taken
     cases = last.integers("case_values")
     segments = last.integers("case_operand_segments", (0,) * len(cases))
@@ -150,7 +150,7 @@ def _switch(
 
 
 def _give(builder: Builder, target: Block, given: Values, kept: dict[Value, Value], condition: Value | None) -> None:
-    """Sets a block's arguments, under a condition if there is one: a block that is not next keeps what it was given."""
+    """Sets a block's arguments, under a condition if there is one: a block that is not next keeps its own."""
     if [value.type for value in given] != [tensor_type(value.type) for value in target.arguments]:
         raise OperationError("a block's arguments of the types that it takes")
     for argument, value in zip(target.arguments, given, strict=True):
@@ -158,7 +158,7 @@ def _give(builder: Builder, target: Block, given: Values, kept: dict[Value, Valu
 
 
 def _shared(blocks: Sequence[Block]) -> list[Value]:
-    """Values that one of these blocks defines, and another uses."""
+    """Values that one of these blocks defines and another uses."""
     home = {value: block for block in blocks for operation in block.operations for value in operation.results}
     found: dict[Value, None] = {}
     for block in blocks:

@@ -1,4 +1,4 @@
-"""``check``: expectations about values become custom calls of the same names."""
+"""``check``: expectations about values, as custom calls of the same names."""
 
 from __future__ import annotations
 
@@ -40,4 +40,4 @@ CHECK: Final[Mapping[str, Rule]] = {
     "expect_eq": Rule(2, _expect("expect_eq")),
     "expect_eq_const": Rule(1, _expect("expect_eq")),
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""

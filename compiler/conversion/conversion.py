@@ -1,4 +1,4 @@
-"""What handlers of operations share: values by those that they stand for, types, and bodies."""
+"""What the handlers of operations share: types, values, and bodies."""
 
 from __future__ import annotations
 
@@ -14,8 +14,10 @@ from .quantized import quantized_of
 
 
 def tensor_type(type: Type) -> Type:
-    """The type that stands for another: numbers are tensors without dimensions, ``index`` is i64, and quantized
-    elements are what they store."""
+    """Converts a type: numbers are tensors without dimensions, ``index`` is i64, and quantized elements are their
+    storage
+    type.
+    """
     if isinstance(type, ScalarType) and type.kind != "none":
         return TensorType((), _element(type))
     if isinstance(type, TensorType):
@@ -38,21 +40,21 @@ class Conversion(Protocol):
     """A program on its way to StableHLO."""
 
     def inline(self, block: Block, arguments: Sequence[Value], builder: Builder) -> list[Value]:
-        """Appends a block's operations, converted; gives what its terminator takes."""
+        """Appends a block's operations, converted; returns the terminator's operands."""
 
     def body(self, blocks: Sequence[Block], arguments: Sequence[Value], builder: Builder) -> list[Value]:
         """The same for blocks that branch to each other."""
 
 
 class Site(NamedTuple):
-    """An operation to be converted.
+    """An operation to convert.
 
     Attributes:
         conversion: that it is part of.
-        builder: appends what stands for it.
-        operation: as it was.
-        operands: what stands for its operands.
-        types: what stands for the types of its results.
+        builder: appends its replacement.
+        operation: the original.
+        operands: converted.
+        types: of its results, converted.
     """
 
     conversion: Conversion
@@ -62,7 +64,7 @@ class Site(NamedTuple):
     types: list[Type]
 
     def result_type(self, index: int = 0) -> TensorType:
-        """The type of a result, which has to be a tensor."""
+        """The type of a result, which must be a tensor."""
         type = self.types[index] if index < len(self.types) else None
         if not isinstance(type, TensorType):
             raise OperationError(f"a number or a tensor as result {index}, got {type}")
@@ -73,12 +75,12 @@ Handler = Callable[[Site], Sequence[Value]]
 
 
 class Rule(NamedTuple):
-    """How an operation is converted.
+    """The conversion of an operation.
 
     Attributes:
-        operands: how many it has, or None where that varies.
-        handler: gives the values that stand for its results.
-        regions: how many it has.
+        operands: their number, or None where it varies.
+        handler: returns the values that replace its results.
+        regions: their number.
     """
 
     operands: int | None
@@ -87,10 +89,10 @@ class Rule(NamedTuple):
 
 
 def integers_of(values: Sequence[Value], what: str) -> list[int]:
-    """Numbers that constants are.
+    """Returns the integers of constants.
 
     Raises:
-        OperationError: one is not constant.
+        OperationError: a value is not constant.
     """
     found = []
     for value in values:
@@ -102,7 +104,7 @@ def integers_of(values: Sequence[Value], what: str) -> list[int]:
 
 
 def constant_integer(value: Value) -> int | None:
-    """The number that a constant without dimensions is, if it is one."""
+    """Returns the integer of a constant without dimensions; None for another value."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
         return None
@@ -111,7 +113,7 @@ def constant_integer(value: Value) -> int | None:
 
 
 def length_of(site: Site, value: Value, axis: int) -> Value:
-    """The length of a dimension as a number of 64 bits, also where it depends on the call."""
+    """The length of a dimension as i64; it may depend on the call."""
     type = tensor_of(value)
     if not 0 <= axis < type.rank:
         raise OperationError(f"a dimension below {type.rank}, got {axis}")
@@ -122,7 +124,7 @@ def length_of(site: Site, value: Value, axis: int) -> Value:
 
 
 def static_shape(value: Value) -> tuple[int, ...]:
-    """Lengths of a tensor, all of which have to be known."""
+    """Lengths of a tensor, all of which must be known."""
     type = value.type
     if not isinstance(type, ShapedType) or not all(isinstance(length, int) for length in type.shape):
         raise OperationError(f"a tensor of known shape, got {type}")
@@ -133,7 +135,7 @@ def same_types(site: Site) -> TensorType:
     """The type that all operands have.
 
     Raises:
-        OperationError: they differ, or are no numbers or tensors.
+        OperationError: they differ, or are neither numbers nor tensors.
     """
     first = site.operands[0].type
     for index, value in enumerate(site.operands):
@@ -143,7 +145,7 @@ def same_types(site: Site) -> TensorType:
 
 
 def simple(name: str) -> Handler:
-    """An element-wise operation of StableHLO on operands of one type."""
+    """A handler for an element-wise StableHLO operation on operands of one type."""
 
     def handler(site: Site) -> Sequence[Value]:
         same_types(site)
@@ -153,7 +155,7 @@ def simple(name: str) -> Handler:
 
 
 def formula(function: Callable[..., Expression]) -> Handler:
-    """A formula over operands of one type."""
+    """A handler for a formula over operands of one type."""
 
     def handler(site: Site) -> Sequence[Value]:
         same_types(site)

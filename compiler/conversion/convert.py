@@ -1,4 +1,4 @@
-"""Functions of several dialects become functions of StableHLO and CHLO."""
+"""Conversion of functions in several dialects to StableHLO and CHLO."""
 
 from __future__ import annotations
 
@@ -40,15 +40,15 @@ _RULES: Final[Mapping[str, Rule]] = {
 }
 _KEPT: Final = ("stablehlo.", "chlo.", "func.")
 _CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "sdy", "shape", "tensor", "util")
-# A sharding says where parts of a value lie, and a program has one device.
+# A sharding places parts of a value, and a program has one device.
 _PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency", "sdy.sharding_constraint"})
 
 
 def convert_functions(operations: Sequence[Operation], source: SourceText) -> list[Operation]:
-    """Functions in StableHLO and CHLO; those that are already are given back, and what is no function, too.
+    """Converts functions to StableHLO and CHLO; returns those that already are, and other operations, unchanged.
 
     Raises:
-        CompileError: at an operation that is not as its dialect wants it, or that no rule is for.
+        CompileError: at an operation that breaks the rules of its dialect, or has no conversion.
     """
     _end_called(operations)
     return [
@@ -58,7 +58,7 @@ def convert_functions(operations: Sequence[Operation], source: SourceText) -> li
 
 
 def _end_called(operations: Sequence[Operation]) -> None:
-    """JAX ends functions that custom calls name as regions are ended."""
+    """Gives functions that custom calls name a function's return: JAX ends them like regions."""
     for function in operations:
         last = [block.terminator for region in function.regions for block in region.blocks if block.operations]
         if any(each.name == "stablehlo.return" for each in last) and _is_called(function, operations):
@@ -90,7 +90,7 @@ def _is_foreign(function: Operation) -> bool:
 
 
 def _is_other(type: Type) -> bool:
-    """Whether another type stands for a type."""
+    """Whether a type is converted to another."""
     return isinstance(type, ScalarType) or _is_index(type) or is_quantized(type)
 
 
@@ -100,7 +100,7 @@ def _is_index(type: Type) -> bool:
 
 
 class _Conversion:
-    """Walks a function in order and builds another."""
+    """Converts a function in order to a new one."""
 
     def __init__(self, source: SourceText) -> None:
         self._source = source
@@ -109,7 +109,6 @@ class _Conversion:
         self._is_expressed = False
 
     def function(self, function: Operation) -> Operation:
-        """The function, converted."""
         (converted,) = self._checked(function, lambda: [self._function(function)])
         return converted
 
@@ -129,7 +128,7 @@ class _Conversion:
         return Operation(function.name, (), (), attributes, regions, location=function.location)
 
     def body(self, blocks: Sequence[Block], arguments: Sequence[Value], builder: Builder) -> list[Value]:
-        """Appends blocks, converted, that branch to each other or are one alone; gives what they return."""
+        """Appends blocks, converted, that branch to each other or are one alone; returns their results."""
         if len(blocks) == 1:
             return self.inline(blocks[0], arguments, builder)
         results = self._results
@@ -139,7 +138,7 @@ class _Conversion:
         return structured(blocks, arguments, results, builder, self.inline, self._values)
 
     def inline(self, block: Block, arguments: Sequence[Value], builder: Builder) -> list[Value]:
-        """Appends a block's operations, converted; gives what its terminator takes."""
+        """Appends a block's operations, converted; returns the terminator's operands."""
         if [value.type for value in arguments] != [self._type(value.type) for value in block.arguments]:
             given = ", ".join(str(value.type) for value in arguments)
             raise OperationError(f"a body that takes ({given})")
@@ -207,14 +206,14 @@ class _Conversion:
         return builder.block.append(copy).results
 
     def _type(self, type: Type) -> Type:
-        """What stands for a type: where numbers are computed, quantized ones are the numbers."""
+        """Converts a type; where quantized elements are computed with, to the expressed type."""
         quantized = quantized_of(type) if self._is_expressed else None
         return type.of(quantized.expressed) if quantized and isinstance(type, TensorType) else tensor_type(type)
 
     def _quantized(
         self, operation: Operation, name: str, attributes: dict[str, Attribute], builder: Builder
     ) -> Sequence[Value] | None:
-        """An operation that computes with what quantized elements stand for; None where it works on what is stored."""
+        """Converts an operation on dequantized numbers; returns None where it works on the stored ones."""
         if self._is_expressed or name.startswith("func."):
             return None
         given = [quantized_of(value.type) for value in operation.operands]
@@ -246,7 +245,7 @@ class _Conversion:
         return [value if type is None else quantize(builder, value, type) for value, type in pairs]
 
     def _region(self, region: Region, builder: Builder) -> Region:
-        """A body of an operation that stays."""
+        """Converts a region of an operation that stays."""
         if not region.blocks:
             return Region()
         types = [self._type(value.type) for value in region.blocks[0].arguments]
@@ -267,7 +266,7 @@ class _Conversion:
 
 
 def _attribute(value: Attribute) -> Attribute:
-    """Constants of ``index`` are of i64."""
+    """Makes constants of ``index`` i64."""
     if isinstance(value, DenseElements) and _is_index(value.type):
         type = tensor_type(value.type)
         assert isinstance(type, TensorType)

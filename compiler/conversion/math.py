@@ -1,4 +1,4 @@
-"""``math``: functions of numbers, element by element."""
+"""``math``: element-wise functions of numbers."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def _chlo(name: str) -> Handler:
 
 
 def _trailing_zeros(x: Expression) -> Expression:
-    """Those below the lowest bit that is set; all where none is."""
+    """Zeros below the lowest bit that is set; all bits where none is."""
     return ((x & -x) - 1).call("popcnt")
 
 
@@ -96,4 +96,4 @@ MATH: Final[Mapping[str, Rule]] = {
     "powf": Rule(2, simple("power")),
     "trunc": Rule(1, formula(_truncated)),
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""

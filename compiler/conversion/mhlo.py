@@ -1,4 +1,4 @@
-"""MHLO, from which StableHLO comes: its operations are StableHLO's and CHLO's by other names."""
+"""MHLO, StableHLO's origin: its operations are StableHLO's and CHLO's under other names."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ _RENAMED: Final = {"topk": "chlo.top_k"}
 
 
 def stablehlo_name(name: str) -> str | None:
-    """The name of what MHLO's operation of a name is, or None where it is nothing else's."""
+    """Returns the StableHLO or CHLO name of an MHLO operation; None where it has none."""
     if name in RULES:
         return f"stablehlo.{name}"
     return f"chlo.{name}" if name in CHLO_RULES else _RENAMED.get(name)
 
 
 def stablehlo_attribute(value: Attribute) -> Attribute:
-    """An attribute of MHLO as StableHLO's."""
+    """Converts an attribute of MHLO to StableHLO's."""
     if isinstance(value, EnumAttr):
         return EnumAttr("stablehlo", value.kind, value.case)
     if isinstance(value, StructAttr) and value.name.startswith("mhlo."):

@@ -1,4 +1,4 @@
-"""Places in the program's own source for functions that say none."""
+"""Source locations of functions that have none."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..ir.operation import DebugLocation, Location, Operation
 
 
 def place_called(functions: Mapping[str, Operation]) -> None:
-    """Gives operations without a place in the program's own source that of the first call of their function, in place.
+    """Gives operations without a line in the user's source that of the first call of their function, in place.
 
-    JAX says none for what its own library computes in functions of its own, such as ``jax.nn.relu``.
+    JAX records none for functions of its own library, such as ``jax.nn.relu``.
     """
     callers = [function for function in functions.values() if function.attributes.get("sym_visibility") != "private"]
     reached: set[str] = set()

@@ -1,7 +1,7 @@
-"""Uniformly quantized tensors, as what they store, per tensor or per element of one dimension.
+"""Uniformly quantized tensors as their stored integers, per tensor or per dimension.
 
-Operations that only move elements move what is stored. Every other one is computed as the specification defines it:
-operands are dequantized to the expressed type, and results quantized, saturated, rounded to nearest even.
+Operations that only move elements move the stored ones. Every other one is computed as the specification defines it:
+operands are dequantized to the expressed type, and results are saturated and rounded to nearest even.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ STORED: Final = frozenset(
         *("return", "reverse", "select", "slice", "transpose", "tuple", "while"),
     )
 )
-"""Operations that keep what is stored."""
+"""Operations on stored elements."""
 
 
 class Quantized(NamedTuple):
     """A quantized element type.
 
     Attributes:
-        storage: the type of what is stored.
-        low: the least of it.
-        high: the greatest.
-        expressed: the type of the numbers that it stands for.
+        storage: the type of stored elements.
+        low: the smallest stored number.
+        high: the largest.
+        expressed: the type of the numbers that they stand for.
         axis: the dimension whose elements have parameters of their own, or None.
         scales: one, or one for each element of the dimension.
-        zeros: what stands for zero, as many.
+        zeros: zero points, one for each scale.
     """
 
     storage: ScalarType
@@ -56,21 +56,21 @@ class Quantized(NamedTuple):
     zeros: tuple[int, ...]
 
     def same_numbers(self, other: Quantized) -> bool:
-        """Whether what is stored stands for the same numbers, along whatever dimension."""
+        """Whether stored elements stand for the same numbers, whatever the dimension."""
         return self._replace(axis=None) == other._replace(axis=None)
 
 
 def is_quantized(type: Type) -> bool:
-    """Whether a tensor's elements are quantized, in whatever way."""
+    """Whether a tensor's elements are quantized in any way."""
     element = type.element if isinstance(type, TensorType) else type
     return isinstance(element, DialectType) and "!quant." in str(element)
 
 
 def quantized_of(type: Type) -> Quantized | None:
-    """The quantized element type of a tensor's type, if it has one.
+    """Returns the quantized element type of a tensor's type, if it has one.
 
     Raises:
-        OperationError: it has one that is not uniform per tensor or per dimension.
+        OperationError: it is not uniform per tensor or per dimension.
     """
     element = type.element if isinstance(type, TensorType) else type
     return _parsed(str(element)) if is_quantized(element) else None
@@ -104,7 +104,7 @@ def _parsed(text: str) -> Quantized:
 
 
 def keeps_storage(operation: Operation) -> bool:
-    """Whether an operation works on what is stored: it moves elements, all of which stand for numbers in one way."""
+    """Whether an operation moves stored elements, all of which have the same parameters."""
     if operation.name not in STORED:
         return False
     found = [quantized_of(value.type) for value in (*operation.operands, *operation.results)]
@@ -114,14 +114,13 @@ def keeps_storage(operation: Operation) -> bool:
 
 
 def dequantized(builder: Builder, value: Value, type: Quantized) -> Value:
-    """The numbers that stored ones stand for."""
     scales, zeros = _parameters(builder, value, type)
     wide = Expression(builder, builder.convert(value, type.expressed))
     return ((wide - zeros) * scales).value
 
 
 def quantize(builder: Builder, value: Value, type: Quantized) -> Value:
-    """What stands for numbers: saturated, rounded to nearest even."""
+    """Quantizes numbers: saturates, and rounds to nearest even."""
     value = builder.convert(value, type.expressed)
     scales, zeros = _parameters(builder, value, type)
     scaled = Expression(builder, value) / scales + zeros
@@ -130,7 +129,7 @@ def quantize(builder: Builder, value: Value, type: Quantized) -> Value:
 
 
 def _parameters(builder: Builder, value: Value, type: Quantized) -> tuple[Expression, Expression]:
-    """Scales and zero points in a value's shape."""
+    """Scales and zero points, broadcast to a value's shape."""
     shape = tensor_of(value).lengths
     if type.axis is not None and (type.axis >= len(shape) or shape[type.axis] != len(type.scales)):
         raise OperationError(f"a scale for each element of dimension {type.axis}, got {len(type.scales)}")

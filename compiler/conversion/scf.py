@@ -1,4 +1,4 @@
-"""``scf``: branches and loops that give values."""
+"""``scf``: branches and loops with results."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _if(site: Site) -> Values:
 
 
 def _branch(site: Site, region: Region) -> Region:
-    """A body without arguments; one that has no blocks gives nothing."""
+    """Converts a body without arguments; one without blocks has no results."""
 
     def run(inner: Builder, _: Values) -> Values:
         return site.conversion.body(region.blocks, [], inner) if region.blocks else []
@@ -34,7 +34,7 @@ def _branch(site: Site, region: Region) -> Region:
 
 
 def _for(site: Site) -> Values:
-    """A loop whose counter is carried."""
+    """Converts a loop; its counter is carried."""
     low, high, step, *starts = site.operands
     (body,) = site.operation.regions[0].blocks or [Block()]
     if len(body.arguments) != 1 + len(starts) or len({value.type for value in (low, high, step)}) != 1:
@@ -54,7 +54,7 @@ def _for(site: Site) -> Values:
 
 
 def _while(site: Site) -> Values:
-    """The part before the condition runs once ahead of the loop and then at each end of the body."""
+    """Converts a loop: the part before the condition runs once ahead of it, and then at the end of each round."""
     before, after = (region.block for region in site.operation.regions)
     if len(before.arguments) != len(site.operands) or len(after.arguments) != len(site.types):
         raise OperationError(f"regions that take {len(site.operands)} and {len(site.types)} values")
@@ -75,7 +75,7 @@ def _while(site: Site) -> Values:
 
 
 def _index_switch(site: Site) -> Values:
-    """The first region is the default."""
+    """Converts a switch; the first region is the default."""
     (index,) = site.operands
     cases = site.operation.integers("cases")
     if len(site.operation.regions) != len(cases) + 1:
@@ -100,4 +100,4 @@ SCF: Final[Mapping[str, Rule]] = {
     "index_switch": Rule(1, _index_switch),
     "while": Rule(None, _while, 2),
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""

@@ -1,4 +1,4 @@
-"""``shape``: computations of shapes, as vectors of i64. Witnesses that shapes fit are checked at once."""
+"""``shape``: computations of shapes, as vectors of i64. Witnesses that shapes fit are checked at compile time."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def _shape_of(site: Site) -> Values:
 
 
 def _numbers(value: Value) -> list[int]:
-    """The shape that a constant vector is."""
+    """Returns the shape of a constant vector."""
     constant = constant_of(value)
     if constant is None or tensor_of(value).rank != 1:
         raise OperationError("shapes that are known when the program is compiled")
@@ -142,4 +142,4 @@ SHAPE: Final[Mapping[str, Rule]] = {
     "size_to_index": Rule(1, _same),
     "to_extent_tensor": Rule(1, _same),
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""

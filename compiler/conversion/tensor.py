@@ -1,4 +1,4 @@
-"""``tensor``: parts of tensors, and tensors of parts. Shapes are known when the program is compiled."""
+"""``tensor``: slices and concatenations of tensors, with shapes known at compile time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .conversion import Rule, Site, integers_of, length_of, static_shape
 Values = Sequence[Value]
 
 DYNAMIC: Final = -(1 << 63)
-"""Among static offsets, sizes and strides: the number is an operand."""
+"""Marks static offsets, sizes and strides whose number is an operand."""
 
 
 def _starts(site: Site, indices: Sequence[Value], rank: int) -> list[Value]:
@@ -57,7 +57,7 @@ def _from_elements(site: Site) -> Values:
 
 
 def static_shape_of(type: TensorType) -> tuple[int, ...]:
-    """Lengths of a type, all of which have to be known."""
+    """Lengths of a type, all of which must be known."""
     if not all(isinstance(length, int) for length in type.shape):
         raise OperationError(f"a result of known shape, got {type}")
     return tuple(length for length in type.shape if isinstance(length, int))
@@ -115,7 +115,7 @@ def _bitcast(site: Site) -> Values:
 
 
 def _ranges(site: Site, first: int) -> tuple[list[Value | int], list[int], list[int]]:
-    """Offsets, sizes and strides: static ones, with operands where a static one is ``DYNAMIC``."""
+    """Returns offsets, sizes and strides, with operands where a static one is ``DYNAMIC``."""
     rest = list(site.operands[first:])
     lists: list[list[Value | int]] = []
     for name in ("static_offsets", "static_sizes", "static_strides"):
@@ -191,7 +191,7 @@ def _pad(site: Site) -> Values:
 
 
 def _generate(site: Site) -> Values:
-    """The body over all indices at once."""
+    """Applies the body to all indices at once."""
     type = site.result_type()
     shape = static_shape_of(type)
     indices = [site.builder.iota(TensorType(shape, I64), axis) for axis in range(len(shape))]
@@ -226,4 +226,4 @@ TENSOR: Final[Mapping[str, Rule]] = {
     "reshape": Rule(2, _reshaped),
     "splat": Rule(None, _splat),
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""

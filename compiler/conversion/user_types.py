@@ -1,7 +1,7 @@
-"""Values of users' types become the tensors that they are cast to and from: ``builtin.unrealized_conversion_cast``.
+"""Replacement of values of users' types by the tensors that they are cast to and from.
 
-A type such as ``!my.array`` means something to callers only. Its ABI says how a value crosses the boundary, and the
-casts say which tensor it holds.
+A type such as ``!my.array`` has a meaning for callers only. Its ABI says how a value crosses the boundary, and
+``builtin.unrealized_conversion_cast`` says which tensor it holds.
 """
 
 from __future__ import annotations
@@ -18,15 +18,16 @@ _KNOWN: Final = ("!stablehlo.", "!mhlo.", "!quant.")
 
 
 def is_user_type(type: Type) -> bool:
-    """Whether a type is of no dialect that the compiler knows."""
+    """Whether a type is of a dialect that the compiler does not know."""
     return isinstance(type, DialectType) and not str(type).startswith(_KNOWN)
 
 
 def erase_user_types(function: Operation, source: SourceText) -> None:
-    """Replaces values of users' types, in place, in a function that nobody else holds.
+    """Replaces values of users' types in a function, in place.
 
     Raises:
-        CompileError: an argument is not cast to one type of tensor, or an operation is no cast and gives a user's type.
+        CompileError: an argument is not cast to one type of tensor, or an operation is no cast and has a result of a
+            user's type.
     """
     type = function.attributes.get("function_type")
     operations = [each for each in function.walk() if each is not function]
@@ -52,7 +53,7 @@ def erase_user_types(function: Operation, source: SourceText) -> None:
 def _replace(
     operations: Sequence[Operation], casts: Container[Operation], type: FunctionType, source: SourceText
 ) -> Sequence[Type]:
-    """Uses of casts become uses of what is cast; gives the types of the function's results."""
+    """Replaces uses of casts by their operands; returns the types of the function's results."""
     tensors: dict[Value, Value] = {}
     results: Sequence[Type] = type.results
     for operation in operations:

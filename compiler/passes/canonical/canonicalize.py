@@ -1,4 +1,4 @@
-"""The canonical form: calls written out, constants folded, equal operations once, unused ones gone."""
+"""The canonical form: calls inlined, constants folded, equal operations merged, unused ones dropped."""
 
 from __future__ import annotations
 
@@ -23,17 +23,17 @@ from ...ir.types import I64, TensorType
 from .legacy import RULES, constant_of
 
 MAX_FOLDED: Final = 4096
-"""Constants of more elements are not made by folding."""
+"""Elements of a constant that folding makes, at most."""
 
 _EFFECTS: Final = frozenset({"stablehlo.custom_call", "func.return", "stablehlo.return", "func.call"})
 _NOT_FOLDED: Final = frozenset({"constant", "rng", "while", "if", "case", "custom_call"})
 
 
 def inlined(function: Operation, functions: Mapping[str, Operation], source: SourceText) -> Operation:
-    """A copy of a function in which all calls are written out.
+    """Copies a function with all calls inlined.
 
     Raises:
-        CompileError: functions call each other in a circle.
+        CompileError: functions are recursive.
     """
     inliner = _Inliner(functions, source)
     regions = [copy_region(region, {}, inliner.replace) for region in function.regions]
@@ -41,7 +41,7 @@ def inlined(function: Operation, functions: Mapping[str, Operation], source: Sou
 
 
 class _Inliner:
-    """Puts a callee's body in the place of each call."""
+    """Replaces each call by the callee's body."""
 
     def __init__(self, functions: Mapping[str, Operation], source: SourceText) -> None:
         self._functions = functions
@@ -75,7 +75,7 @@ class _Inliner:
         return [values[value] for value in block.terminator.operands]
 
     def _top_k(self, operation: Operation, operands: Sequence[Value], into: Block) -> Sequence[Value]:
-        """XLA's approximate choice of the first by a function that compares: here the choice is exact."""
+        """Replaces XLA's approximate top-k by an exact one."""
         config, called = (operation.attributes.get(key) for key in ("mhlo.backend_config", "called_computations"))
         callee = called[0] if isinstance(called, tuple) and len(called) == 1 else None
         function = self._functions.get(callee.name) if isinstance(callee, SymbolRef) else None
@@ -112,7 +112,7 @@ Key = tuple[object, ...]
 
 
 class _Simplifier:
-    """One walk in order: each operation is folded to a constant, found equal to an earlier one, or kept."""
+    """One walk in order: each operation is folded to a constant, merged with an equal earlier one, or kept."""
 
     def block(self, block: Block, replaced: dict[Value, Value], known: Mapping[Key, Operation]) -> None:
         operations, block.operations = block.operations, []
@@ -151,7 +151,7 @@ class _Simplifier:
         return None if earlier is operation else earlier.results
 
     def _without_elements(self, builder: Builder, value: Value, seen: dict[Key, Operation]) -> Value:
-        """The value, or a constant where it has no elements: there is nothing to compute, and no buffer to read."""
+        """Replaces a value without elements by a constant: there is nothing to compute, and no buffer to read."""
         type = value.type
         if not isinstance(type, TensorType) or 0 not in type.shape or constant_of(value) is not None:
             return value
@@ -169,7 +169,7 @@ class _Simplifier:
 
 
 def _refine(operation: Operation) -> None:
-    """Gives results the lengths that are known by now."""
+    """Refines result types by the lengths known by now."""
     if all(not isinstance(value.type, TensorType) or value.type.is_static for value in operation.results):
         return
     for value, type in zip(operation.results, infer(operation), strict=True):
@@ -192,7 +192,7 @@ def _attribute_key(value: Attribute) -> object:
 
 
 def _folded(operation: Operation) -> list[DenseElements] | None:
-    """The constants that an operation gives, if its operands are constants and the results are small."""
+    """Folds an operation with constant operands and small results to constants; else returns None."""
     name = operation.name.removeprefix("stablehlo.")
     if name in _NOT_FOLDED or name not in DEFINITIONS or not operation.results or operation.regions:
         return None
@@ -217,7 +217,7 @@ def _folded(operation: Operation) -> list[DenseElements] | None:
 
 
 def _spread(builder: Builder, operation: Operation) -> Sequence[Value] | None:
-    """A large splat is a broadcast scalar, which a kernel writes, so that no module holds its elements."""
+    """Replaces a large splat constant by a broadcast scalar, so that no module holds its elements."""
     value = operation.attributes["value"]
     if not isinstance(value, DenseElements) or not value.is_splat or value.array.size <= MAX_FOLDED:
         return None
@@ -262,7 +262,7 @@ _IDENTITIES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
 
 
 def drop_unused(block: Block) -> None:
-    """Drops operations whose results nobody uses, from the last to the first."""
+    """Drops operations with unused results, from the last to the first."""
     used: set[Value] = set()
     _keep(block, used)
 

@@ -1,4 +1,4 @@
-"""Checks that programs state by custom calls, in terms of the few that the host has.
+"""Checks in programs (custom calls), in terms of the few that the host has.
 
 The host compares bits, compares within tolerances, and looks for zeros. Distances in units of the last place are
 computed by the program, which then expects its own verdict to be true.
@@ -22,14 +22,14 @@ from ..formulas.expression import Expression
 
 TOLERANCE: Final = 1e-3
 MAX_ULPS: Final = 3
-"""Where a call says nothing else: enough for the programs of ``stablehlo/testdata``, and what these allow."""
+"""The default tolerance: enough for the programs of ``stablehlo/testdata``, and what these allow."""
 
 
 _UNBOUNDED: Final = (1 << 64) - 1
 
 
 def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None:
-    """What stands for a check; None where the host has it as it is."""
+    """Replaces a check; returns None where the host has it."""
     target = operation.attributes["call_target_name"]
     operands = operation.operands
     if target == "check.expect_close" and len(operands) == 2:
@@ -41,7 +41,7 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
         return None
     element = tensor_of(operands[0]).scalar
     if element_type(element) is None or element.bits in (2, 4):
-        # Buffer views have no elements of these: all their values are of a wider type, too.
+        # Buffer views do not have these element types, but wider ones that hold all their values.
         wider = ScalarType(f"{'u' if element.kind == 'uint' else ''}i32") if element.is_integer else F32
         operands = [builder.convert(value, wider) for value in operands]
         if element.is_integer:
@@ -53,7 +53,7 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
     given = operation.attributes.get("atol", operation.attributes.get("tolerance"))
     absolute, relative = (given.value, 0.0) if isinstance(given, FloatAttr) else (TOLERANCE, TOLERANCE)
     if target == "check.expect_eq":
-        # As numbers, zeros of either sign are equal, and so are NaNs of any bits.
+        # Compared as numbers: zeros of either sign are equal, and so are all NaNs.
         absolute = relative = 0.0
     tolerances = {"atol": FloatAttr(_upward(absolute), F32), "rtol": FloatAttr(_upward(relative), F32)}
     _call(builder, "expect_almost_eq", operands, {**tolerances})
@@ -70,7 +70,7 @@ def _are_equal(builder: Builder, one: Value, other: Value) -> Value:
 
 
 def _upward(number: float) -> float:
-    """The next number of f32 that is not below one."""
+    """The smallest f32 that is not below a number."""
     found = np.float32(number)
     return float(found if float(found) >= number else np.nextafter(found, np.float32(math.inf)))
 
@@ -81,7 +81,9 @@ def _call(builder: Builder, name: str, operands: Sequence[Value], extra: dict[st
 
 
 def _expect_close(builder: Builder, operation: Operation) -> None:
-    """Every element is as many units in the last place off as is permitted: the larger part of a complex number's."""
+    """Expects every element within a distance in units in the last place; of complex numbers, the larger one of the
+    parts.
+    """
     type = tensor_of(operation.operands[0])
     if type.scalar.kind not in ("float", "complex"):
         raise OperationError(f"floats or complex numbers, got {type}", 0)
@@ -104,8 +106,8 @@ def _expect_close(builder: Builder, operation: Operation) -> None:
 
 
 def _distance(x: Expression, y: Expression) -> tuple[Expression, Expression]:
-    """How many numbers of the type lie between two, and whether that is defined: both are finite, or they are equal."""
-    # By bits, since a device may take subnormal numbers for zeros.
+    """The distance in units in the last place, and whether it is defined: both are finite, or equal."""
+    # By bits, since a device may flush subnormal numbers to zero.
     bits = ScalarType(f"ui{x.element.bits}")
     raws = [value.bitcast(bits) for value in (x, y)]
     sign = raws[0].constant(1 << (bits.bits - 1))

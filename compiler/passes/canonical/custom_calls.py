@@ -1,7 +1,6 @@
 """Custom calls that JAX makes on one CPU, in terms of StableHLO: shardings, and LAPACK's linear algebra.
 
-LAPACK's calls are those of ``jax.numpy.linalg``, with their results: where LAPACK says by ``info`` that it failed, so
-does this, and where it only does so by NaN, this does too.
+LAPACK's calls are those of ``jax.numpy.linalg``. Failures are reported as LAPACK does, by ``info`` or by NaN alone.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _LAPACK: Final = re.compile(r"lapack_[sdcz](\w+)_ffi")
 
 
 def custom_call(builder: Builder, operation: Operation) -> Values | None:
-    """What stands for a custom call; None for checks that the host has, which stay."""
+    """Replaces a custom call; returns None for checks that the host has, which stay."""
     target = str(operation.attributes.get("call_target_name"))
     if target.startswith("check."):
         return check_call(builder, operation)
@@ -45,12 +44,12 @@ def _letter(options: Options, key: str) -> str:
 
 
 def _succeeded(builder: Builder, operation: Operation) -> Value:
-    """LAPACK's ``info`` where nothing fails: the last result."""
+    """LAPACK's ``info`` for success: the last result."""
     return builder.constant(0, tensor_of(operation.results[-1]))
 
 
 def _potrf(builder: Builder, operation: Operation, options: Options) -> Values:
-    """Cholesky's factor, and as ``info`` 1 where there is none."""
+    """The Cholesky factor; ``info`` is 1 where there is none."""
     (value,) = operation.operands
     attributes: dict[str, Attribute] = {"lower": _letter(options, "uplo") == "L"}
     factor = Matrix(builder, builder.append("cholesky", [value], [value.type], attributes).result)
@@ -61,7 +60,7 @@ def _potrf(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _trsm(builder: Builder, operation: Operation, options: Options) -> Values:
-    """A system with a triangular matrix."""
+    """Solves a triangular system."""
     mode = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[_letter(options, "trans_x") or "N"]
     attributes: dict[str, Attribute] = {
         "left_side": _letter(options, "side") == "L",
@@ -74,7 +73,7 @@ def _trsm(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _getrf(builder: Builder, operation: Operation, options: Options) -> Values:
-    """LU factors; rows are counted from 1."""
+    """LU factors; rows count from 1."""
     factors, pivots, info = lu(Matrix(builder, operation.operands[0]))
     shape = [length or 0 for length in tensor_of(operation.results[2]).shape]
     return [factors.value, scalars_of(pivots + 1), builder.reshape(info.value, shape)]
@@ -86,7 +85,7 @@ def _geqrf(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _as_row(builder: Builder, value: Value) -> Matrix:
-    """A vector of each batch as a row."""
+    """Makes a vector of each batch a row."""
     shape = [length or 0 for length in tensor_of(value).shape]
     return Matrix(builder, builder.reshape(value, [*shape[:-1], 1, shape[-1]]))
 
@@ -100,7 +99,7 @@ def _orgqr(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _ormqr(builder: Builder, operation: Operation, options: Options) -> Values:
-    """A matrix multiplied by the unitary factor; from the right as the adjoint of the adjoint's product."""
+    """Multiplies a matrix by the unitary factor; from the right by the adjoint of the adjoint's product."""
     vectors, factors, matrix = operation.operands
     is_left, is_adjoint = options.get("left") is True, options.get("transpose") is True
     given = Matrix(builder, matrix)
@@ -126,7 +125,7 @@ def _gesdd(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _syevd(builder: Builder, operation: Operation, options: Options) -> Values:
-    """Eigenvectors and eigenvalues by one triangle of the matrix."""
+    """Eigenvectors and eigenvalues from one triangle of the matrix."""
     matrix = Matrix(builder, operation.operands[0])
     rows, columns = matrix.row_numbers(), matrix.column_numbers()
     is_lower = _letter(options, "uplo") != "U"
@@ -138,7 +137,7 @@ def _syevd(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _gtsv(builder: Builder, operation: Operation, options: Options) -> Values:
-    """A tridiagonal system; the diagonals, which LAPACK overwrites, are the operands."""
+    """Solves a tridiagonal system; returns the diagonals, which LAPACK overwrites, unchanged."""
     lower, diagonal, upper, right = operation.operands
     found = tridiagonal_solve(builder, lower, diagonal, upper, right)
     return [lower, diagonal, upper, found, _succeeded(builder, operation)]

@@ -1,4 +1,4 @@
-"""Operations between processes, where there is one: what it would get from its group is its own."""
+"""Collective operations of a group of one process: what it would receive is its own."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ def _same(builder: Builder, operation: Operation) -> Values:
 
 
 def _reduced(builder: Builder, operation: Operation) -> Values:
-    """Of one value: itself, in the type that the computation has."""
+    """Reduces one value: converts it to the computation's type."""
     pairs = zip(operation.operands, operation.results, strict=True)
     return [builder.convert(value, tensor_of(result).scalar) for value, result in pairs]
 
 
 def _moved(attribute: str) -> Callable[[Builder, Operation], Values]:
-    """A process that nobody sends to has zeros."""
+    """Replaces sends: a process that nobody sends to has zeros."""
 
     def rule(builder: Builder, operation: Operation) -> Values:
         if operation.integers(attribute):
@@ -34,7 +34,7 @@ def _moved(attribute: str) -> Callable[[Builder, Operation], Values]:
 
 
 def _async_start(builder: Builder, operation: Operation) -> Values:
-    """The body, at once; a future is a tuple of what it gives."""
+    """Runs the body at once; a future is a tuple of its results."""
     body = operation.regions[0].block
     inside = dict(zip(body.arguments, operation.operands, strict=True))
     copy_operations(body.operations[:-1], builder.block, inside)
@@ -60,4 +60,4 @@ DISTRIBUTION: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]]
     "collective_reduce": _reduced,
     "reduce_scatter": _reduced,
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""

@@ -1,4 +1,4 @@
-"""Operations that say what others say too: each becomes the general form.
+"""Redundant operations, each as its general form.
 
 Older forms (``dot``, ``broadcast``, ``einsum``), batch normalisation, tuples and barriers.
 """
@@ -21,11 +21,11 @@ Values = Sequence[Value]
 Rule = Callable[[Builder, Operation], Values | None]
 
 IN_MEMORY: Final = "in_memory"
-"""The attribute of constants that kernels read, so that regions which differ by a number alone share one."""
+"""The attribute of constants that kernels read from memory, so that regions which differ by a number share a kernel."""
 
 
 def constant_of(value: Value) -> DenseElements | None:
-    """The constant that a value is, if it is one that nobody wants to be read from memory."""
+    """The constant that defines a value, unless it is to be read from memory; else None."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "stablehlo.constant" and IN_MEMORY not in owner.attributes:
         found = owner.attributes["value"]
@@ -156,7 +156,7 @@ def _map(builder: Builder, operation: Operation) -> Values:
 
 
 def over_tensors(builder: Builder, block: Block, operands: Sequence[Value]) -> Values:
-    """A body of scalars over whole tensors: its operations are element-wise, and its constants are repeated."""
+    """Applies a body of scalars to tensors: operations become element-wise, and constants are broadcast."""
     shape = tensor_of(operands[0]).shape
     inside: dict[Value, Value] = dict(zip(block.arguments, operands, strict=True))
     for inner in block.operations[:-1]:
@@ -180,12 +180,12 @@ def over_tensors(builder: Builder, block: Block, operands: Sequence[Value]) -> V
 
 
 def _features(builder: Builder, operation: Operation, value: Value) -> Value:
-    """A value of each feature, repeated to the operand's shape."""
+    """Broadcasts a per-feature value to the operand's shape."""
     return builder.broadcast(value, tensor_of(operation.operands[0]).shape, (operation.integer("feature_index"),))
 
 
 def _normalized(builder: Builder, operation: Operation, mean: Value, variance: Value) -> tuple[Value, Value]:
-    """The operand's distance from the mean, and the standard deviation, in the operand's shape."""
+    """The operand minus the mean, and the standard deviation, in the operand's shape."""
     value = operation.operands[0]
     epsilon = operation.attributes["epsilon"]
     assert isinstance(epsilon, FloatAttr)
@@ -273,4 +273,4 @@ RULES: Final[Mapping[str, Rule]] = {
     "torch_index_select": _torch_index_select,
     "unary_einsum": _einsum,
 }
-"""By the operation's name without the dialect; a rule that does not apply gives None."""
+"""By name without the dialect; a rule that does not apply returns None."""

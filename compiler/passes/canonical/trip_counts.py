@@ -1,7 +1,7 @@
-"""How often loops run, where it is known before they do, and values that they carry without changing them.
+"""Trip counts of loops, where they are known beforehand; removal of values that loops carry unchanged.
 
 ``stablehlo.while`` gets an attribute: ``trip_count``, a number, or ``trip_count_operand``, the position of an operand
-that holds the number as an unsigned 32-bit one when the loop begins.
+that holds the number as an unsigned 32-bit integer when the loop begins.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def count_trips(block: Block) -> None:
 
 
 def _loop(operation: Operation, into: Block) -> dict[Value, Value]:
-    """Appends a loop without the values that it does not change; gives what stands for its results."""
+    """Appends a loop without the values that it carries unchanged; returns replacements of its results."""
     found: dict[Value, Value] = {}
     arguments: dict[Value, Value] = {}
     kept: list[int] = []
@@ -75,7 +75,7 @@ def _loop(operation: Operation, into: Block) -> dict[Value, Value]:
 
 
 class _Counter(NamedTuple):
-    """A loop's counter: it starts somewhere, is compared with a limit, and grows by a step."""
+    """A loop's counter: its start, the limit that it is compared with, and its step."""
 
     start: Value
     direction: str
@@ -104,7 +104,7 @@ def _counter(condition: Block, body: Block, starts: list[Value]) -> _Counter | N
 
 
 def _step(value: Value, argument: Value) -> int | None:
-    """What is added to an argument to make a value."""
+    """The constant added to an argument to make a value; None if it is no such sum."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
@@ -118,7 +118,7 @@ def _step(value: Value, argument: Value) -> int | None:
 
 
 def _number(value: Value) -> int | None:
-    """The integer that a constant of one element is."""
+    """The integer of a constant with one element."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
         return None
@@ -128,7 +128,7 @@ def _number(value: Value) -> int | None:
 
 
 def _constant_trips(counter: _Counter) -> int | None:
-    """The trips of a loop between constants; None where the counter would wrap around."""
+    """The trip count of a loop between constants; None where the counter would wrap around."""
     start, limit = _number(counter.start), _number(counter.limit)
     if start is None or limit is None:
         return None
@@ -149,15 +149,15 @@ def _constant_trips(counter: _Counter) -> int | None:
 
 
 def _counts_by_one(counter: _Counter) -> bool:
-    """Whether the trips are the distance, and fit a word: no counter wraps around before it meets its limit."""
+    """Whether the trip count is the distance and fits a word: no counter wraps around before its limit."""
     is_narrow = tensor_of(counter.start).scalar.bits <= 32
     return is_narrow and (counter.direction, counter.step) in (("LT", 1), ("GT", -1))
 
 
 def _counted(builder: Builder, counter: _Counter) -> Value:
-    """The distance from the start to the limit, zero where the loop does not run; 32 bits, unsigned.
+    """The distance from the start to the limit as an unsigned 32-bit integer; zero where the loop does not run.
 
-    A limit that is a constant of the condition's is made again.
+    A limit that is a constant inside the condition is made again.
     """
     number = _number(counter.limit)
     limit = counter.limit if number is None else builder.like(counter.start, number)

@@ -1,7 +1,7 @@
-"""Rows after the updates to them, by as many copies of the rows as a CPU runs invocations at a time.
+"""Scatter of rows by as many copies of the rows as a CPU runs invocations at a time.
 
-Each copy takes a chunk of the updates, one after another, and the copies are joined: neither sorting nor atomic
-instructions are needed where copies are small beside the updates.
+Each copy takes a chunk of the updates in order, and the copies are then combined. Where copies are small compared with
+the updates, this needs neither sorting nor atomic instructions.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ from ...ir.types import F32, I64, ScalarType, TensorType
 from .row_scatters import joining
 
 COPIES: Final = (32, 16, 8)
-"""How many copies, the most first."""
+"""Numbers of copies, the most first."""
 
 MAX_SHARE: Final = 4
-"""Rows of all copies for each update, at most."""
+"""Rows of all copies per update, at most."""
 
 MAX_CHUNK: Final = 1 << 15
-"""Updates of a chunk at most: an invocation loops for them."""
+"""Updates of a chunk, at most: an invocation loops over them."""
 
 
 def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value | None:
-    """Rows after updates that one operation joins; None if the copies of the rows are too large, or it has no identity.
+    """Applies updates by an operation; returns None if copies of the rows are too large, or it has no identity element.
 
     Args:
-        builder: appends what is needed.
+        builder: appends the operations.
         name: of the operation.
-        keys: the row that each update goes to; none where it is their number.
-        update: one row for each key.
+        keys: the row of each update; the number of rows for no row.
+        update: a row for each key.
         old: the rows.
     """
     (total,), (places, *lengths), element = (
@@ -80,7 +80,7 @@ def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, o
 
 
 def _wide(element: ScalarType) -> ScalarType:
-    """The type that elements are joined in: of whole words."""
+    """The type in which elements are combined: whole words."""
     if element.bits >= 32:
         return element
     if element.kind == "float":

@@ -1,4 +1,4 @@
-"""Operations that no kernel computes alone, in terms of those that one does."""
+"""Replacement of operations that no kernel computes alone."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Values = Sequence[Value]
 
 
 def decompose(block: Block, target: Target) -> None:
-    """Replaces these operations in a block and the regions inside, by what is fast on a target."""
+    """Replaces such operations in a block and the regions inside."""
     rewrite_named(block, {**_RULES, "stablehlo.sort": partial(sort, target)})
 
 

@@ -1,9 +1,9 @@
-"""Sorts by the digits of a key, the lowest first, where the comparison is one of a number of each element.
+"""Radix sorts, the lowest digit first, where the comparison is one of a number per element.
 
-A pass keeps elements of one digit in order. Its elements are cut into chunks, one for each invocation: first the digits
-of each chunk are counted, and the counts added up, digit by digit and then chunk by chunk, to where a chunk's elements
-of a digit begin. Then invocations go over their chunks again, and take each element to its place. A pass is a sort of
-all elements by a digit, with two operands that are not sorted: the attribute ``given`` is their number.
+A pass is stable. Its elements are cut into chunks, one for each invocation. First the digits of each chunk are counted;
+sums of the counts, digit by digit and then chunk by chunk, give where a chunk's elements of a digit begin. Then
+invocations go over their chunks again and move each element to its position. A pass is a sort of all elements by a
+digit with two more operands, which are not sorted: the attribute ``given`` is their number.
 """
 
 from __future__ import annotations
@@ -28,25 +28,25 @@ from .whole_words import narrowed, widened
 Values = Sequence[Value]
 
 FAMILIES: Final = frozenset({"cpu"})
-"""Families of devices on which a pass over digits is faster than the merges that it saves."""
+"""Families of devices on which a radix pass is faster than the merges that it saves."""
 
 MIN_LENGTH: Final = 1 << 17
-"""Fewer elements are merged in less time than digits are counted in."""
+"""Fewer elements are merged faster."""
 
 DIGIT: Final = 8
 """Bits of a digit."""
 
 CHUNKS: Final = 256
-"""Chunks that are aimed at."""
+"""The number of chunks, if they do not get too long."""
 
 MAX_CHUNK: Final = 1 << 15
-"""Elements of a chunk, at most: an invocation loops for them."""
+"""Elements of a chunk, at most: an invocation loops over them."""
 
 _WORD = ScalarType("ui32")
 
 
 def sorted_by_digits(builder: Builder, operation: Operation, target: Target) -> Values | None:
-    """The sorted operands of a sort of one long row by a number of each element; None of any other."""
+    """Sorts one long row by a number per element; returns None for any other sort."""
     shape = tensor_of(operation.operands[0]).lengths
     body = operation.regions[0].block
     length = max((each for each in shape if isinstance(each, int)), default=0)
@@ -69,12 +69,12 @@ def sorted_by_digits(builder: Builder, operation: Operation, target: Target) -> 
 
 
 def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[ScalarType], shift: int) -> Values:
-    """Values sorted by a digit."""
+    """Sorts by one digit."""
     (length,) = tensor_of(values[0]).lengths
     assert isinstance(length, int)
     chunks = -(-length // chunk_of(length, max(CHUNKS, -(-length // MAX_CHUNK))))
     chunk, places = chunk_of(length, chunks), 1 << DIGIT
-    # A number in memory, so that passes have the same kernels.
+    # The digit's position is read from memory, so that all passes share their kernels.
     number = DenseElements.of(shift, TensorType((), _WORD))
     distance = builder.append("constant", (), [number.type], {"value": number, IN_MEMORY: True}).result
 
@@ -111,7 +111,7 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
 
 
 def _counted(builder: Builder, digits: Value, places: int) -> Value:
-    """How often each chunk has each digit; digits beyond the places count nowhere."""
+    """Counts each chunk's digits, without those beyond ``places``."""
     chunks, chunk, _ = tensor_of(digits).lengths
     fields = {
         "update_window_dims": (),
@@ -129,7 +129,7 @@ def _counted(builder: Builder, digits: Value, places: int) -> Value:
 
 
 def _sums_before(builder: Builder, value: Value) -> Value:
-    """For each element, the sum of those before it in its row."""
+    """The exclusive running sum of each row."""
     *others, count = tensor_of(value).lengths
     padding = [*([0, 0] for _ in others), [count, -1]]
     attributes: dict[str, Attribute] = {
@@ -142,7 +142,7 @@ def _sums_before(builder: Builder, value: Value) -> Value:
 
 
 def _compared(body: Block) -> tuple[Value, Value] | None:
-    """The two numbers of a comparison that comes of the one element as of the other; None where there are none."""
+    """Returns the two numbers that a comparison compares, if each is the same function of one element; else None."""
     last = body.terminator.operands[0].owner
     if not isinstance(last, Operation) or last.name != "stablehlo.compare":
         return None
@@ -161,10 +161,11 @@ def _compared(body: Block) -> tuple[Value, Value] | None:
 
 
 def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, int]:
-    """A number for each value of a comparison that comes of the elements on one side alone: equal if it does alike.
+    """Numbers the values of a comparison that depend on one side alone, equal ones equally.
 
-    ``numbers`` has those that were given. Bodies may have more ways from a value to an
-    element than can be taken.
+    ``numbers`` holds the numbers assigned so far. Each value is visited once: bodies may have more paths from a value
+    to an
+    element than can be followed.
     """
     found = {
         each: numbers.setdefault(each.index // 2, len(numbers)) for each in body.arguments if each.index % 2 == side
@@ -179,13 +180,13 @@ def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, in
 
 
 def _ordered(builder: Builder, body: Block, values: Values) -> Value:
-    """A number without sign for each element, in the order of a comparison."""
+    """Maps each element to an unsigned number in the order of a comparison."""
     compare = body.terminator.operands[0].owner
     assert isinstance(compare, Operation)
     compared = _compared(body)
     assert compared is not None
     left = compared[0]
-    # A block that gives the left number, of both elements, which are the same here.
+    # A block that returns the left number; both elements are the same here.
     block = Block([argument.type for argument in body.arguments])
     inside = dict(zip(body.arguments, block.arguments, strict=True))
     copy_operations(body.operations[:-1], block, inside)

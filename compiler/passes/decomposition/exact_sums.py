@@ -1,9 +1,9 @@
-"""Sums of floats by place, the same whatever the order: in fixed point, by atomic additions of integers.
+"""Scattered sums of floats in fixed point, by atomic additions of integers: the same result in any order.
 
-The largest magnitude among the updates of each place is found first. It says how far the 24 digits of each of them are
-shifted in 64 bits, such that all of them together do not overflow: of n updates, those that are up to 2³⁸ / n times
-smaller than the largest keep every digit. The sum is rounded once. So it is closer to the true one than a sum of floats
-in any order.
+First the largest magnitude among the updates of each element is found. It determines how far the 24 digits of each
+update are shifted in 64 bits, such that the sum cannot overflow: of n updates, those up to 2³⁸ / n times smaller than
+the largest keep every digit. The sum is rounded once, and so is closer to the true one than a sum of floats in any
+order.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ _WIDE: Final = ScalarType("ui64")
 _INFINITE: Final = 0x7F800000
 _HIDDEN: Final = 1 << 23
 _MANY: Final = 31
-"""Of values that are not finite, those that are not below zero count from this bit on, those that are, below."""
+"""Infinite updates are counted in a word, positive ones from this bit on, negative ones below; NaN counts as both."""
 
 
 def sums_by_place(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
-    """Rows with the updates added to them.
+    """Adds updates to rows.
 
     Args:
-        builder: appends what is needed.
-        keys: the row that each update goes to; none where it is their number.
-        update: one row for each key, of floats of up to 32 bits.
+        builder: appends the operations.
+        keys: the row of each update; the number of rows for no row.
+        update: a row for each key, of floats of up to 32 bits.
         old: the rows.
     """
     (total,), element = type_shape(tensor_of(keys)), tensor_of(old).scalar
@@ -65,13 +65,13 @@ def _power_of_two(builder: Builder, exponent: Value) -> Value:
 
 
 def _fixed(builder: Builder, bits: Value, magnitude: Value, largest: Value, most: int) -> Value:
-    """Floats in fixed point.
+    """Converts floats to fixed point.
 
     Args:
-        builder: appends what is needed.
+        builder: appends the operations.
         bits: of the floats.
         magnitude: their bits without the sign.
-        largest: of the magnitudes at the same place.
+        largest: magnitude among the updates of the same element.
         most: how far the largest is shifted to the left.
     """
     fraction = builder.elementwise("and", magnitude, _HIDDEN - 1)
@@ -96,7 +96,7 @@ def _fixed(builder: Builder, bits: Value, magnitude: Value, largest: Value, most
 
 
 def _special(builder: Builder, counts: Value) -> Value:
-    """The sum of values of which some are not finite: NaN counts on both sides."""
+    """The sum of values of which some are not finite; NaN counts on both sides."""
     above = builder.compare("NE", builder.elementwise("shift_right_logical", counts, _MANY), 0)
     below = builder.compare("NE", builder.elementwise("and", counts, (1 << _MANY) - 1), 0)
     positive = builder.constant(math.inf, TensorType(tensor_of(counts).lengths, F32))

@@ -1,4 +1,4 @@
-"""Cholesky's factorisation and triangular systems: small ones row by row, others by blocks in a loop."""
+"""Cholesky factorisation and triangular systems: small ones unrolled row by row, others by blocks in a loop."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ...ir.types import F32, I32, I64, TensorType
 Values = Sequence[Value]
 
 _BLOCK: Final = 16
-"""Rows that are written out one by one; of larger matrices, those of a block."""
+"""Rows that are unrolled; the block size of larger matrices."""
 
 
 def triangular_solve(builder: Builder, operation: Operation) -> Values:
-    """The solution of a system whose matrix has zeros on one side."""
+    """Solves a triangular system."""
     matrix, right = (_wide(builder, value) for value in operation.operands)
     lower, unit, left = (operation.flag(name) for name in ("lower", "unit_diagonal", "left_side"))
     mode = operation.attributes.get("transpose_a")
@@ -42,7 +42,7 @@ def triangular_solve(builder: Builder, operation: Operation) -> Values:
 
 
 def _solved(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bool) -> Value:
-    """Rows of the solution one after another, each from those before it."""
+    """Solves row by row, each from those before it."""
     size, rank = number_of(_shape(matrix)[-1]), len(_shape(right))
     rows: list[Value] = []
     for index in range(size) if lower else range(size - 1, -1, -1):
@@ -60,7 +60,7 @@ def _solved(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bo
 
 
 def _solved_by_blocks(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bool) -> Value:
-    """Blocks of rows one after another: what is known of the solution is taken off, and the rest is a small system."""
+    """Solves block by block: subtracts the known part of the solution, then solves a small system."""
     size = number_of(_shape(matrix)[-1])
     matrix = _masked(builder, _squared_up(builder, matrix), lower)
     right = _lengthened(builder, right)
@@ -79,7 +79,7 @@ def _solved_by_blocks(builder: Builder, matrix: Value, right: Value, lower: bool
 
 
 def cholesky(builder: Builder, operation: Operation) -> Values:
-    """The factor; NaN where the matrix is not positive definite."""
+    """The Cholesky factor; NaN where the matrix is not positive definite."""
     (value,) = operation.operands
     lower = operation.flag("lower")
     matrix = _wide(builder, value)
@@ -94,7 +94,7 @@ def cholesky(builder: Builder, operation: Operation) -> Values:
 
 
 def _factored(builder: Builder, matrix: Value) -> Value:
-    """Columns of the lower factor one after another."""
+    """Computes the columns of the lower factor in order."""
     shape = _shape(matrix)
     rank, size = len(shape), number_of(shape[-1])
     columns: list[Value] = []
@@ -121,7 +121,7 @@ def _factored(builder: Builder, matrix: Value) -> Value:
 
 
 def _factored_by_blocks(builder: Builder, matrix: Value) -> Value:
-    """Blocks of columns one after another: a small factor on the diagonal, and a small system for what is below."""
+    """Computes blocks of columns in order: a small factor on the diagonal, and a small system for the rows below."""
     size, rank = number_of(_shape(matrix)[-1]), len(_shape(matrix))
     matrix = _squared_up(builder, matrix)
     whole = _shape(matrix)
@@ -150,7 +150,7 @@ def _shape(value: Value) -> tuple[Dim, ...]:
 
 
 def _repeated(builder: Builder, count: int, start: Value, step: Callable[[Builder, Value, Value], Value]) -> Value:
-    """What a step makes of a value, so many times; it is given the number of the time."""
+    """Applies ``step(builder, number, value)`` ``count`` times, in a loop."""
     index = TensorType((), I32)
 
     def condition(inner: Builder, values: Values) -> Values:
@@ -174,24 +174,24 @@ def _taken(builder: Builder, value: Value, start: Value, distance: int) -> Value
 
 
 def _rows(builder: Builder, value: Value, start: Value) -> Value:
-    """A block of rows from one on."""
+    """A block of rows from ``start`` on."""
     return _taken(builder, value, start, 2)
 
 
 def _columns(builder: Builder, value: Value, start: Value) -> Value:
-    """A block of columns from one on."""
+    """A block of columns from ``start`` on."""
     return _taken(builder, value, start, 1)
 
 
 def _updated(builder: Builder, value: Value, block: Value, start: Value, distance: int) -> Value:
-    """A value with a block put in, at a start in its last dimension but ``distance - 1``."""
+    """Replaces a block that starts at ``start`` in the last dimension but ``distance - 1``."""
     starts = [builder.like(start, 0)] * len(_shape(value))
     starts[-distance] = start
     return builder.append("dynamic_update_slice", [value, block, *starts], [value.type]).result
 
 
 def _lengthened(builder: Builder, value: Value, axes: Sequence[int] = (-2,)) -> Value:
-    """Zeros at the end of dimensions, up to whole blocks."""
+    """Pads dimensions with zeros to whole blocks."""
     shape = _shape(value)
     high = [0] * len(shape)
     for axis in axes:
@@ -201,7 +201,7 @@ def _lengthened(builder: Builder, value: Value, axes: Sequence[int] = (-2,)) -> 
 
 
 def _squared_up(builder: Builder, matrix: Value) -> Value:
-    """A matrix up to whole blocks, with ones on the rest of the diagonal."""
+    """Pads a matrix to whole blocks, with ones on the rest of the diagonal."""
     size = number_of(_shape(matrix)[-1])
     found = _lengthened(builder, matrix, (-2, -1))
     if found is matrix:
@@ -212,7 +212,7 @@ def _squared_up(builder: Builder, matrix: Value) -> Value:
 
 
 def _masked(builder: Builder, matrix: Value, lower: bool) -> Value:
-    """A triangle of a matrix; whatever is on the other side counts as zero."""
+    """Keeps one triangle of a matrix; zeros elsewhere."""
     row, column = _places(builder, matrix)
     return builder.select(builder.compare("GE" if lower else "LE", row, column), matrix, 0)
 
@@ -244,7 +244,7 @@ def _adjoint(builder: Builder, value: Value) -> Value:
 
 
 def _wide(builder: Builder, value: Value) -> Value:
-    """Narrow floats as f32."""
+    """Converts narrow floats to f32."""
     type = tensor_of(value)
     return builder.convert(value, F32) if type.scalar.bits < 32 else value
 

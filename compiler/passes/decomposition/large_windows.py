@@ -1,4 +1,4 @@
-"""Reductions of large windows, made of windows of 1, 2, 4, … elements along one dimension after another."""
+"""Reductions of large windows, composed of windows of 1, 2, 4, … elements, one dimension after another."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ..canonical.legacy import over_tensors
 from .staged_reductions import Values, most_reduced, sum_body
 
 MAX_WINDOW_WORK: Final = 1 << 24
-"""Elements that all windows together hold; more, of windows beyond 128 elements, go by powers of two."""
+"""Elements of all windows together. Beyond that, windows of more than 128 elements are composed."""
 
 
 def by_powers(builder: Builder, operation: Operation) -> Values | None:
-    """Windows of 1, 2, 4, … elements, one dimension after another; each of the operation's is made of some of them."""
+    """Composes large windows of smaller ones; returns None where windows are small enough."""
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     if not all(value.tensor.is_static for value in (*values, operation.results[0])):
@@ -60,7 +60,7 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
 
 
 def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int, dilation: int) -> Values:
-    """What a body makes of all windows of a size along a dimension."""
+    """Reduces all windows of a size along a dimension."""
     found: Values | None = None
     covered, power = 0, 1
     while True:
@@ -75,7 +75,7 @@ def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int
 
 
 def _beside(builder: Builder, body: Block, left: Values, right: Values, axis: int, distance: int) -> Values:
-    """A body over elements and those at a distance, as far as there are both."""
+    """Applies a body to elements and those at a distance, where both exist."""
     length = min(_shape(left[0])[axis], _shape(right[0])[axis] - distance)
     firsts = [builder.piece(value, axis, 0, length) for value in left]
     seconds = [builder.piece(value, axis, distance, distance + length) for value in right]

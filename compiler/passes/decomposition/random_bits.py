@@ -42,7 +42,7 @@ def rng_bit_generator(builder: Builder, operation: Operation) -> Sequence[Value]
 
 
 def rng(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """Uniform or normal numbers from a fixed key: StableHLO leaves the source of randomness open."""
+    """Uniform or normal numbers from a fixed key; StableHLO does not specify the source of randomness."""
     low, high = (Expression(builder, value) for value in operation.operands[:2])
     result = tensor_of(operation.results[0])
     kind = operation.attributes["rng_distribution"]
@@ -79,12 +79,12 @@ def _words(builder: Builder, state: Value) -> list[Value]:
 
 
 def _halves(value: Expression) -> tuple[Expression, Expression]:
-    """The low and the high 32 bits of 64."""
+    """The low and the high half of 64 bits."""
     return value.convert(_U32), value.call("shift_right_logical", 32).convert(_U32)
 
 
 def _bits(builder: Builder, words: Sequence[Value], result: TensorType, is_philox: bool) -> tuple[Value, int]:
-    """Random bits of a type, and by how much the counter moves on."""
+    """Random bits of a type, and the increment of the counter."""
     total, width = number_of(result.count), max(result.scalar.bits // 8, 1)
     key = _halves(Expression(builder, words[0]))
     lanes = 4 if is_philox else 2
@@ -130,7 +130,7 @@ def _interleaved(builder: Builder, values: Sequence[Expression]) -> Value:
 def _paired(
     builder: Builder, values: Sequence[Expression], axis: int, half: Sequence[int], shape: Sequence[int]
 ) -> Value:
-    """Two halves, whose elements alternate along a dimension."""
+    """Interleaves two halves along a dimension."""
     split = [*half[: axis + 1], 1, *half[axis + 1 :]]
     pairs = builder.concatenate([builder.reshape(value.value, split) for value in values], axis + 1)
     whole = builder.reshape(pairs, [2 * length if each == axis else length for each, length in enumerate(half)])

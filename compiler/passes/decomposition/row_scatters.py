@@ -1,4 +1,4 @@
-"""Scatters and gathers of rows by one key each: the forms that larger ones are made of."""
+"""Scatters and gathers of rows by one key each, of which others are made."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Values = Sequence[Value]
 def scattered(
     builder: Builder, body: Region, keys: Value, updates: Values, old: Values, is_unique: bool = False
 ) -> Values:
-    """A scatter of rows to the rows of their keys."""
+    """Scatters rows by their keys."""
     rank, (total,) = tensor_of(old[0]).rank, type_shape(tensor_of(keys))
     fields = {
         "update_window_dims": tuple(range(1, rank)),
@@ -32,7 +32,7 @@ def scattered(
 
 
 def joining(builder: Builder, name: str, element: ScalarType) -> Region:
-    """The body of one operation on two elements, or the one that gives the second."""
+    """A scatter's body that applies one operation, or returns the update."""
     scalar = TensorType((), element)
 
     def body(inner: Builder, pair: Values) -> Values:
@@ -42,7 +42,7 @@ def joining(builder: Builder, name: str, element: ScalarType) -> Region:
 
 
 def taken(builder: Builder, value: Value, positions: Value) -> Value:
-    """Rows at positions of the first dimension."""
+    """Gathers rows by their positions in the first dimension."""
     (count,), shape = type_shape(tensor_of(positions)), type_shape(tensor_of(value))
     fields = {
         "offset_dims": tuple(range(1, len(shape))),

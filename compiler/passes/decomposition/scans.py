@@ -1,7 +1,7 @@
-"""Long scans: one pass that looks back where it pays (``strategies/look_back_scans.py``), else three dispatches.
+"""Long scans: one pass with look-back where that is faster (``strategies/scans``), else three dispatches.
 
-The three are what parts come to, a scan of that, and the parts with what is before each. That costs a second read of
-the elements, and runs on every device. Elements stay in order, so that bodies need only be associative.
+The three are a reduction of parts, a scan of the results, and scans of the parts from there. That costs a second read
+of the elements, and runs on every device. Elements stay in order, so that bodies need only be associative.
 """
 
 from __future__ import annotations
@@ -39,27 +39,29 @@ from .staged_reductions import even_part, in_parts, sum_body
 Values = Sequence[Value]
 
 ROW: Final = 1 << 12
-"""Elements of a row that a few invocations scan in little time."""
+"""Elements of a row that a few invocations scan fast enough."""
 
 MAX_ROW: Final = 1 << 14
 """Elements of a part of a longer row, at most."""
 
 COLUMN: Final = 1 << 7
-"""Elements of a column that an invocation scans in little time."""
+"""Elements of a column that an invocation scans fast enough."""
 
 MAX_COLUMN: Final = 1 << 11
 """Elements of a part of a longer column, at most."""
 
 
 LOOK_BACK_FAMILIES: Final = frozenset({"amd", "intel", "nvidia"})
-"""Families of devices that scan long rows in one pass: their workgroups run side by side and share a cache."""
+"""Families of devices that scan long rows in one pass: their workgroups run concurrently and share a cache."""
 
 MAX_TILES: Final = 1 << 13
-"""Tiles of a row in one pass, at most: in the worst case a workgroup computes all before its own."""
+"""Tiles of a row in one pass, at most: in the worst case a workgroup computes all tiles before its own."""
 
 
 def shorten_scans(block: Block, target: Target) -> None:
-    """Replaces scans that are too long for a kernel or fill no words, in a block and the regions inside."""
+    """Replaces scans that are too long for a kernel, or whose elements are narrower than words, in a block and its
+    regions.
+    """
     rewrite_named(block, {"stablehlo.reduce_window": partial(_scan, target)})
 
 
@@ -106,11 +108,11 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
 
 
 def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
-    """Whether a scan that would come in parts is one pass."""
+    """Whether one pass with look-back computes a scan that is too long for a kernel."""
     tiles = -(-scan.length // (LOOK_BACK_RUNS[-1] * min(LOOK_BACK_INVOCATIONS, target.max_workgroup_invocations)))
     return (
         target.family in LOOK_BACK_FAMILIES
-        and "reference" not in target.kinds  # it computes windows as they are defined
+        and "reference" not in target.kinds  # the reference device computes windows by definition
         and scan.is_of_rows
         and scan.length % LOOK_BACK_RUNS[0] == 0
         and tiles <= MAX_TILES
@@ -119,9 +121,9 @@ def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
 
 
 def _part_of(scan: Scan, target: Target) -> int:
-    """Elements of the parts of a scan that keeps the target busy so only, or is too long; 0 where it stays whole."""
+    """The part size of a scan that is too long or keeps the target busy only in parts; 0 where it stays whole."""
     most, largest = (ROW, MAX_ROW) if scan.is_of_rows else (COLUMN, MAX_COLUMN)
-    # Each row has as many invocations as a subgroup, each invocation a few columns.
+    # Each row has a subgroup's number of invocations, each invocation a few columns.
     count = math.prod(scan.outer) if scan.is_of_rows else math.prod(scan.outer + scan.inner) // 4
     busy = target.compute_units * 8 * (1 if scan.is_of_rows else max(target.subgroup_size, 8))
     if scan.length <= most or (count >= busy and scan.length <= MAX_LENGTH // 2):
@@ -134,7 +136,7 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
     axis, length = scan.axis, type_shape(tensor_of(values[0]))[scan.axis]
 
     def parts_of() -> Values:
-        """The parts; made for each that reads them, they are computed there."""
+        """The parts, made anew for each user, which then computes them itself."""
         given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, neutral, strict=True)]
         return [in_parts(builder, each, axis, size, one) for each, one in zip(given, neutral, strict=True)]
 
@@ -154,7 +156,7 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
 
 
 def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axis: int, scan: Scan) -> Values:
-    """A scan along a dimension, in the direction of another."""
+    """Scans along a dimension, in the direction of another scan."""
     shape = type_shape(tensor_of(values[0]))
     length = shape[axis]
     far, near = (length, -1) if scan.is_exclusive else (length - 1, 0)
@@ -169,7 +171,7 @@ def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axi
 
 
 def _neutral(builder: Builder, body: Region, starts: Values) -> Values:
-    """What leaves others as they are: the initial values of bodies of which nothing else is known."""
+    """Identity elements of a body; the initial values where it is not a known operation."""
     element = tensor_of(starts[0]).scalar
     identity = identity_of(joined_by(body.block), element)
     return starts if identity is None else [builder.constant(identity, TensorType((), element))]

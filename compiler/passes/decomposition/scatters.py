@@ -1,8 +1,8 @@
-"""Scatters of many updates, in terms of such as go forward (``direct_scatters``), or of sorted updates.
+"""Scatters of many updates, as direct scatters (``direct_scatters``) or by sorting the updates.
 
-A kernel computes a scatter backwards: each element of the result looks at every update. That is as many looks as there
-are updates times elements; beyond some thousands, this file takes over. The updates are brought into the form of one
-row for each key first; ``updates_by_place`` applies those.
+A kernel computes a scatter by gathering: each element of the result looks at every update. With more than some
+thousand updates that is too slow, and this file takes over. It brings the updates into the form of one row per key;
+``updates_by_place`` applies them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _FAR: Final = 1 << 30
 
 
 MAX_IN_ORDER: Final = {"cpu": (1 << 15, 16), "default": (32, 64)}
-"""Updates that come one after another at most, and elements of each at least, by the family of devices."""
+"""By family of devices: the most updates that are applied one after another, and the fewest elements that each has."""
 
 
 def replace_scatters(block: Block, target: Target) -> None:
@@ -49,7 +49,7 @@ def _shape(value: Value) -> tuple[int, ...]:
 
 
 def _is_small(count: int, elements: int, body: Block) -> bool:
-    """Whether so many looks of each element are few enough, with a body that is applied in each."""
+    """Whether each element can look at ``count`` updates."""
     return count * elements <= MAX_LOOKS and count <= most_looks(body)
 
 
@@ -74,7 +74,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     in_order = _in_order(builder, operation, updated, device)
     if in_order is not None:
         return in_order
-    # Dimensions in which an update is at one place, and those in which it is a row from the start.
+    # Dimensions in which an update has one index, and those in which it is a whole row.
     kept = [axis for axis in range(len(target)) if axis not in inserted and axis not in input_batch]
     update_axis = dict(zip(kept, window, strict=True))
     rows = [axis for axis in kept if axis not in mapped]
@@ -83,7 +83,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     order = [*scatter, *moved, *(update_axis[axis] for axis in rows)]
     grid = [shape[axis] for axis in (*scatter, *moved)]
     lengths = [shape[update_axis[axis]] for axis in rows]
-    # The place of each update, of the shape of the grid.
+    # The position of each update, in the shape of the grid.
     type = TensorType(grid, I32)
     keys = builder.constant(0, type)
     inside = builder.constant(True, type.of(I1))
@@ -104,7 +104,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     total = math.prod(grid)
     keys = builder.reshape(builder.select(inside, keys, places), (total,))
     given = [builder.reshape(_transposed(builder, value, order), (total, *lengths)) for value in updates]
-    # The elements that rows reach, with the places in one dimension.
+    # The elements that rows reach, with all positions in one dimension.
     axes = [*points, *rows]
     reached = [slice_to(builder, value, dict(zip(rows, lengths, strict=True))) for value in inputs]
     old = [builder.reshape(_transposed(builder, value, axes), (places, *lengths)) for value in reached]
@@ -124,7 +124,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
 
 
 def _in_order(builder: Builder, operation: Operation, updated: int, device: Target) -> Values | None:
-    """The scatter that takes updates one after another, if there are few of them and each has many elements."""
+    """Applies updates one after another, if they are few and each has many elements; else returns None."""
     most, least = MAX_IN_ORDER.get(device.family, MAX_IN_ORDER["default"])
     body, last = operation.regions[0], operation.operands[-1]
     loops = sum(iterations_of(each) for each in body.block.operations)
@@ -140,14 +140,14 @@ def _in_order(builder: Builder, operation: Operation, updated: int, device: Targ
 
 
 def slice_to(builder: Builder, value: Value, lengths: Mapping[int, int]) -> Value:
-    """The first elements of some dimensions."""
+    """Slices dimensions to the first elements."""
     for axis, length in lengths.items():
         value = builder.piece(value, axis, 0, length)
     return value
 
 
 def _component(builder: Builder, indices: Value, vector: int, number: int, grid: Sequence[int], rank: int) -> Value:
-    """A component of every index vector as i32, repeated to the grid; what is far outside stays outside."""
+    """A component of every index vector as i32, broadcast to the grid; indices far outside stay outside."""
     shape = _shape(indices)
     if vector < len(shape):
         indices = builder.piece(indices, vector, number, number + 1)
@@ -171,7 +171,7 @@ def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
 
 
 def _select_and_scatter(builder: Builder, operation: Operation, device: Target) -> Values | None:
-    """The element that each window selects, and a scatter to those."""
+    """Scatters to the element that each window selects."""
     value, source, start = operation.operands
     rank = len(_shape(value))
     sizes = operation.integers("window_dimensions", [1] * rank)

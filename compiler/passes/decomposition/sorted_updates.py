@@ -1,7 +1,7 @@
-"""Rows after the updates to them, by sorting these by the row that they go to: any body, any element.
+"""Scatter of rows by sorting the updates by row: for any body and any element type.
 
-Updates of one row stay in order. Where the body is one associative operation they are joined in log₂ n steps; otherwise
-they are applied in rounds, each row's first ones in the first.
+Updates of one row stay in order. Where the body is one associative operation they are combined in log₂ n steps;
+otherwise they are applied in rounds, the first update of each row in the first round.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ def _shape(value: Value) -> tuple[int, ...]:
 def applied_in_order(
     builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool
 ) -> Values:
-    """Rows after the updates to them.
+    """Applies updates to rows.
 
     Args:
-        builder: appends what is needed.
+        builder: appends the operations.
         body: from rows and updates to rows.
-        keys: the row that each update goes to; none where it is their number.
-        updates: one row for each key.
+        keys: the row of each update; the number of rows for no row.
+        updates: a row for each key.
         old: the rows.
         is_unique: whether no row has more than one update.
     """
@@ -65,7 +65,7 @@ def applied_in_order(
 
 
 def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Values:
-    """For each update, the updates of the same place up to it, joined."""
+    """Combines each update with the earlier ones of the same row."""
     (total,) = _shape(keys)
     distance = 1
     while distance < total:
@@ -84,12 +84,12 @@ def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Value
 
 
 def _chosen(builder: Builder, predicate: Value, chosen: Value, other: Value) -> Value:
-    """Rows by a predicate of each."""
+    """Selects rows by a predicate per row."""
     return builder.select(builder.broadcast(predicate, _shape(chosen), (0,)), chosen, other)
 
 
 def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
-    """For each row, how many of the sorted keys are not above it."""
+    """For each row, the number of sorted keys that are not above it."""
     (total,) = _shape(keys)
     found = builder.like(rows, 0)
     step = 1 << (total.bit_length() - 1)
@@ -105,7 +105,7 @@ def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
 
 
 def _updated(builder: Builder, body: Block, old: Values, updates: Values, positions: Value, hit: Value) -> list[Value]:
-    """Rows after one update of each that is hit."""
+    """Applies one update to each row that is hit."""
     chosen = [taken(builder, value, positions) for value in updates]
     new = over_tensors(builder, body, [*old, *chosen])
     return [_chosen(builder, hit, one, other) for one, other in zip(new, old, strict=True)]
@@ -114,7 +114,7 @@ def _updated(builder: Builder, body: Block, old: Values, updates: Values, positi
 def _in_rounds(
     builder: Builder, body: Block, old: Values, updates: Values, starts: Value, ends: Value
 ) -> Sequence[Value]:
-    """Each row's updates one after another, those of all rows at the same time."""
+    """Applies each row's updates one after another, in parallel for all rows."""
     index = TensorType((), I32)
     counts = builder.elementwise("subtract", ends, starts)
     region = builder.region([index, index], lambda inner, pair: [inner.elementwise("maximum", *pair)])

@@ -1,12 +1,12 @@
-"""Sorts: blocks of a few elements, which are merged in pairs, again and again.
+"""Merge sorts: blocks of a few elements, which are merged in pairs, again and again.
 
-A sort's attribute ``block`` says how many elements are sorted among themselves, and ``runs`` how many are in order
-already. Both are of powers of two, and the last block may be shorter, so that nothing is padded.
+A sort's attribute ``block`` is the number of elements that it sorts among themselves, and ``runs`` the number that are
+in order already. Both are powers of two, and the last block may be shorter, so that nothing is padded.
 
-Along a dimension whose length depends on the call, the number of merges does too. There a bitonic network's stages are
-rounds of a loop, in the form whose exchanges all go upwards: an element's partner of each stage is at a distance that
-mirrors it in its block or flips one bit of its index. Partners past the end count as larger than everything, so that no
-padding is needed: it suffices to leave their elements alone.
+Along a dimension whose length depends on the call, the number of merges does too. There the stages of a bitonic network
+are rounds of a loop, in the form whose exchanges all go upwards: the distance to an element's partner either mirrors it
+in its block or flips one bit of its index. Partners past the end would be larger than every element, so it suffices to
+leave their elements alone, and nothing is padded.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ from .whole_words import narrowed, widened
 Values = Sequence[Value]
 
 BLOCK: Final = 8
-"""Elements that are sorted at once."""
+"""Elements that a kernel sorts at once."""
 
 MAX_OPERANDS: Final = 5
-"""Of a sort, whose operands and results are buffers of a kernel."""
+"""Operands of a sort, at most: they and the results are buffers of a kernel."""
 
 _OWN: Final = {
     "stablehlo.constant": (IN_MEMORY,),
     "stablehlo.reduce_window": (LOOK_BACK,),
     "stablehlo.sort": ("block", "runs", GIVEN),
 }
-"""Attributes by the operations that have them."""
+"""Attributes that mark operations, by the operations' names."""
 
 _SCALAR = TensorType((), I32)
 
@@ -57,7 +57,7 @@ def forget_stages(block: Block) -> None:
 
 
 def sort(target: Target, builder: Builder, operation: Operation) -> Values | None:
-    """The sorted operands; equal elements stay in order."""
+    """Sorts stably; returns None for a sort that a kernel computes."""
     if "block" in operation.attributes or GIVEN in operation.attributes:
         return None
     shape = tensor_of(operation.operands[0]).lengths
@@ -90,7 +90,7 @@ def sort(target: Target, builder: Builder, operation: Operation) -> Values | Non
 
 
 def _compared(operation: Operation) -> list[int]:
-    """Numbers of the operands that a sort's order depends on."""
+    """Numbers of the operands that a comparison depends on."""
     block = operation.regions[0].block
     read = {value for each in block.operations for inner in each.walk() for value in inner.operands}
     arguments = block.arguments
@@ -98,7 +98,7 @@ def _compared(operation: Operation) -> list[int]:
 
 
 def _widened_body(builder: Builder, operation: Operation, values: Values) -> Region:
-    """The comparison of a sort on elements of whole words."""
+    """The comparison of a sort, on elements of whole words."""
     body = operation.regions[0]
     given = [tensor_of(value).scalar for value in operation.operands]
     if given == [tensor_of(value).scalar for value in values]:
@@ -115,7 +115,7 @@ def _widened_body(builder: Builder, operation: Operation, values: Values) -> Reg
 def _sorted_by_place(
     target: Target, builder: Builder, operation: Operation, axis: int, compared: Sequence[int]
 ) -> Values:
-    """What is compared is sorted with its places, and the other operands are gathered."""
+    """Sorts compared operands with their positions; gathers the others."""
     body, chosen = operation.regions[0].block, [operation.operands[number] for number in compared]
     place = builder.iota(TensorType(tensor_of(chosen[0]).lengths, I32), axis)
     types = [TensorType((), tensor_of(value).element) for value in (*chosen, place) for _ in range(2)]
@@ -141,7 +141,7 @@ def _sorted_by_place(
 
 
 def _gathered(builder: Builder, value: Value, places: Value, axis: int) -> Value:
-    """The elements of each row at its own places along a dimension."""
+    """Gathers each row's elements by its own positions along a dimension."""
     type = tensor_of(value)
     others = tuple(other for other in range(type.rank) if other != axis)
     fields = {
@@ -159,10 +159,11 @@ def _gathered(builder: Builder, value: Value, places: Value, axis: int) -> Value
 
 
 def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values:
-    """The sorted operands; ties go by position, so that the sort is stable.
+    """Sorts in a loop; positions break ties, so that the sort is stable.
 
-    The loop carries the size of blocks, the distance of the stage's partners (0 for the mirroring stage that begins a
-    size), the operands, and the positions that their elements come from.
+    The loop carries the block size, the distance of the stage's partners (0 for the mirroring stage that begins a
+    size),
+    the operands, and the positions that their elements come from.
     """
     body = operation.regions[0].block
     shape = tensor_of(operation.operands[0]).lengths
@@ -171,7 +172,7 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
     types = [value.type for value in starts]
 
     def more(inner: Builder, carried: Values) -> Values:
-        # The last size of blocks is the first that is no less than the length.
+        # The last block size is the first that is no less than the length.
         half = inner.elementwise("shift_right_logical", carried[0], 1)
         return [inner.compare("LT", half, inner.dimension(carried[2], axis))]
 
@@ -184,7 +185,7 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
 
 
 def _next(builder: Builder, size: Value, distance: Value) -> Values:
-    """Size and distance of the stage after this one: a quarter of the size after mirroring, then halves down to 1."""
+    """Block size and distance of the next stage: a quarter of the size after mirroring, then halves down to 1."""
     is_mirror = builder.compare("EQ", distance, 0)
     quarter = builder.elementwise("shift_right_logical", size, 2)
     half = builder.elementwise("shift_right_logical", distance, 1)
@@ -194,7 +195,7 @@ def _next(builder: Builder, size: Value, distance: Value) -> Values:
 
 
 def _exchanged(builder: Builder, body: Block, values: Values, size: Value, distance: Value, axis: int) -> Values:
-    """One stage. The last value has the positions that elements come from, by which ties go."""
+    """Computes one stage. The last value holds the positions that elements come from, which break ties."""
     shape = tensor_of(values[-1]).lengths
     vector = TensorType((shape[axis],), I32)
 
@@ -221,14 +222,14 @@ def _exchanged(builder: Builder, body: Block, values: Values, size: Value, dista
 def _in_order(
     builder: Builder, is_lower: Value, values: Values, others: Values
 ) -> tuple[Sequence[Value], Sequence[Value]]:
-    """Each pair of an element and its partner as the one whose place is lower, and the other."""
+    """Orders each pair of an element and its partner by index: the lower one, and the other."""
     firsts = [builder.select(is_lower, one, other) for one, other in zip(values, others, strict=True)]
     seconds = [builder.select(is_lower, other, one) for one, other in zip(values, others, strict=True)]
     return firsts, seconds
 
 
 def _out_of_order(builder: Builder, body: Block, firsts: Values, seconds: Values) -> tuple[Value, Value]:
-    """Whether the second of each pair comes before the first, by the body and then by position, and by position alone.
+    """Whether the second of each pair comes before the first: by the body and then by position, and by position alone.
 
     Positions are the last values.
     """
@@ -241,7 +242,7 @@ def _out_of_order(builder: Builder, body: Block, firsts: Values, seconds: Values
 
 
 def _taken(builder: Builder, value: Value, places: Value, axis: int) -> Value:
-    """The elements of a value at places along a dimension."""
+    """Gathers elements by positions along a dimension."""
     type = tensor_of(value)
     rest = tuple(other for other in range(type.rank) if other != axis)
     fields = {

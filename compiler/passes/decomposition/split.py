@@ -1,10 +1,8 @@
 """Long loops in parts: no invocation of a kernel runs more than a few thousand iterations.
 
-Drivers end long dispatches, some of them without a word. A reduction goes in stages over runs of elements; a
-contraction is a sum of partial ones; a convolution a loop over parts of its taps; a large window is made of
-windows of 1, 2, 4, … elements. Elements stay in order, so that bodies need only be associative, as the specification
-has it. Sums of narrow floats are in f32 until the end. Contractions and convolutions are here, reductions in
-``staged_reductions``, windows in ``large_windows``.
+Drivers end long dispatches, some of them silently. A contraction becomes a sum of partial ones, a convolution a loop
+over parts of its taps. Sums of narrow floats are in f32 until the end. Reductions are in ``staged_reductions``, windows
+in ``large_windows``.
 """
 
 from __future__ import annotations
@@ -26,16 +24,16 @@ from .large_windows import by_powers
 from .staged_reductions import Values, in_parts, in_stages, summed
 
 MAX_PRODUCTS: Final = 16_384
-"""Products that an invocation sums, half as many where there are more."""
+"""Products that an invocation sums, at most; half of it where they are split."""
 
 MIN_PRODUCTS: Final = 1024
-"""Products that an invocation sums at least, before a sum is divided because the device idles."""
+"""Products that an invocation sums, at least, where a sum is split because the device idles."""
 
 
 def split_loops(block: Block, target: Target) -> None:
     """Replaces operations whose loops are too long, in a block and the regions inside.
 
-    Sums of few elements are divided among more invocations, so that they keep the target busy.
+    Sums for few elements are split among more invocations, to keep the target busy.
     """
     rewrite_named(block, {**_RULES, "stablehlo.dot_general": partial(_dot_general, target)})
 
@@ -47,7 +45,7 @@ def _partial_type(operation: Operation) -> TensorType:
 
 
 def _most_products(operation: Operation, count: int, target: Target) -> int:
-    """Products that an invocation sums at most: half as many, if they are divided, keep the target busy."""
+    """Products that an invocation sums, at most; fewer where a split keeps the target busy."""
     results = tensor_of(operation.results[0]).count
     if isinstance(results, Size):
         return MAX_PRODUCTS
@@ -56,12 +54,12 @@ def _most_products(operation: Operation, count: int, target: Target) -> int:
 
 
 def _part_of(length: int, size: int) -> int:
-    """A part of a length about as long as a size, and no less: one that divides it, if there is one."""
+    """A part of a length, no shorter than ``size`` and about as long; one that divides the length if there is one."""
     return next((each for each in range(size, min(2 * size, length)) if length % each == 0), size)
 
 
 def _dot_general(target: Target, builder: Builder, operation: Operation) -> Values | None:
-    """A product for each part of the longest summed dimension, and their sum."""
+    """Splits the longest summed dimension, and sums the products of the parts."""
     numbers = operation.attributes["dot_dimension_numbers"]
     assert isinstance(numbers, StructAttr)
     left, right = operation.operands
@@ -99,7 +97,7 @@ def _dot_general(target: Target, builder: Builder, operation: Operation) -> Valu
 
 
 def _convolution(builder: Builder, operation: Operation) -> Values | None:
-    """A loop over parts of the longest dimension of the kernel that is summed over, which adds their convolutions."""
+    """Loops over parts of the kernel's longest summed dimension, and adds their convolutions."""
     value, kernel = operation.operands
     numbers = operation.attributes["dimension_numbers"]
     assert isinstance(numbers, StructAttr)

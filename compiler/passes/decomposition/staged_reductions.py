@@ -26,11 +26,11 @@ RUN: Final = 256
 """Elements that an invocation reduces where there are more than ``MAX_ALONE``."""
 
 ROW: Final = 4096
-"""Elements of the innermost dimensions that a workgroup reduces, where there are few rows, and longer ones."""
+"""Elements of a part of a row that a workgroup reduces, where rows are few and longer."""
 
 
 def in_stages(builder: Builder, operation: Operation) -> Values | None:
-    """A long reduction, in stages."""
+    """Splits a long reduction into stages; returns None for a short one."""
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     axes = sorted(operation.integers("dimensions"))
@@ -41,12 +41,12 @@ def in_stages(builder: Builder, operation: Operation) -> Values | None:
 
 
 def most_reduced(body: Block) -> int:
-    """Elements that an invocation reduces at most, by the loops that the body has itself."""
+    """Elements that an invocation reduces, at most, by the loops in the body."""
     return max(2, MAX_ALONE // (1 + sum(iterations_of(operation) for operation in body.operations)))
 
 
 def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
-    """A reduction in stages, each over runs of neighbouring elements; the initial values are used in the last."""
+    """Reduces in stages, each over runs of neighbouring elements; the last uses the initial values."""
     axes = sorted(axes)
     element = tensor_of(values[0]).scalar
     joined = joined_by(body.block)
@@ -59,7 +59,7 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     if identity is not None:
         neutral = [builder.constant(identity, TensorType((), element))]
     most = most_reduced(body.block)
-    # What depends on the call is one dimension in the end, of runs.
+    # Lengths that depend on the call end as one dimension of runs.
     while is_at_least(_reduced_count(values[0], axes), most + 1) is not False and not _are_runs(values, axes):
         rows = None if most < MAX_ALONE else rows_over(tensor_of(values[0]).lengths, axes)
         if rows is not None and is_enough(rows) and (isinstance(rows.length, int) or identity is not None):
@@ -82,7 +82,7 @@ def _are_runs(values: Values, axes: Sequence[int]) -> bool:
 def _reduced_runs(
     builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int], most: int
 ) -> tuple[Values, list[int]]:
-    """One stage: runs of at most so many elements; the values then, and the dimensions that are left to reduce."""
+    """One stage: reduces runs of up to ``most`` elements; returns the values, and the dimensions left to reduce."""
     shape = tensor_of(values[0]).lengths
     inner: list[int] = []
     run = 1
@@ -104,7 +104,7 @@ def _reduced_runs(
 
 
 def even_part(length: Dim, most: int) -> int:
-    """A size of parts that fills a length as well as one of a quarter of the most or above can."""
+    """A part size from a quarter of ``most`` up to ``most`` that leaves the least padding."""
     if isinstance(length, Size):
         return most
     divisors = (size for size in range(most, most // 4, -1) if length % size == 0)
@@ -112,7 +112,7 @@ def even_part(length: Dim, most: int) -> int:
 
 
 def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Value) -> Value:
-    """A dimension as two, the second of a size, filled up where it is no multiple."""
+    """Splits a dimension in two, the second of a size; pads to a multiple."""
     shape = tensor_of(value).lengths
     parts = strided(shape[axis], size)
     high = [parts * size - shape[axis] if each == axis else 0 for each in range(len(shape))]
@@ -132,13 +132,12 @@ def _reduce_over(builder: Builder, body: Region, values: Values, starts: Values,
 
 
 def sum_body(builder: Builder, element: ScalarType) -> Region:
-    """A body that adds its arguments."""
     scalar = TensorType((), element)
     return builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("add", *pair)])
 
 
 def summed(builder: Builder, value: Value, axis: int) -> Value:
-    """The sum over a dimension, in stages where it is long."""
+    """Sums over a dimension, in stages where it is long."""
     element = tensor_of(value).scalar
     zero = builder.constant(0, TensorType((), element))
     (found,) = reduced(builder, sum_body(builder, element), [value], [zero], [axis])

@@ -1,6 +1,6 @@
-"""Fourier transforms: by Cooley and Tukey's factors, down to rows that a kernel transforms in registers.
+"""Fourier transforms: by the factors of Cooley and Tukey, down to rows that a kernel transforms in registers.
 
-Prime factors that are larger are products with matrices of roots of unity, or Bluestein's convolutions.
+Larger prime factors are products with matrices of roots of unity, or Bluestein's convolutions.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _MAX_PRIME: Final = 256
 """Prime lengths up to this are one product with a matrix."""
 
 _MAX_TABLE: Final = 1 << 12
-"""Roots of unity that are a constant; more of them are products of two each."""
+"""Roots of unity in a constant, at most; more are products of two."""
 
 
 def fft(builder: Builder, operation: Operation) -> Values | None:
@@ -68,7 +68,7 @@ def is_short(operation: Operation) -> bool:
 
 
 def _hermitian(builder: Builder, value: Value, lengths: Sequence[int], inner: int) -> Value:
-    """The whole spectrum of a real signal from its first half: the rest is conjugate, at mirrored indices."""
+    """The whole spectrum of a real signal from its first half, whose mirrored conjugate is the rest."""
     axis = len(_shape(value)) - 1
     length = lengths[-1]
     missing = length - (length // 2 + 1)
@@ -91,7 +91,7 @@ def _reversed(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
 
 
 def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """The transform along a dimension, the inverse scaled."""
+    """Transforms along a dimension; scales the inverse."""
     shape = _shape(value)
     length = number_of(shape[axis])
     factor = _factor(length)
@@ -121,7 +121,7 @@ def _factor(length: int) -> int:
 
 
 def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """The transform along a dimension by the operation on the last one."""
+    """Transforms along a dimension by the operation, which transforms the last one."""
     rank = len(_shape(value))
     order = [*range(axis), *range(axis + 1, rank), axis]
     moved = _transposed(builder, value, order)
@@ -141,7 +141,7 @@ def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
 
 
 def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Value) -> Value:
-    """Powers of a root of unity by the products of row and column: a table, or products of two from short ones."""
+    """Powers of a root of unity by the product of row and column: a table, or products from two short ones."""
     length, element = factor * rest, tensor_of(like).element
     grid = TensorType((factor, rest), element)
     sign = 2j if inverse else -2j
@@ -159,7 +159,7 @@ def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Val
 
 
 def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """A transform of prime length by transforms of a power of two: Bluestein's convolution with a chirp."""
+    """A transform of prime length by Bluestein's convolution with a chirp, in transforms of a power of two."""
     shape = _shape(value)
     length = number_of(shape[axis])
     size = 1 << (2 * length - 2).bit_length()
@@ -184,7 +184,7 @@ def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Valu
 
 
 def _product(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """The transform as a product of a matrix with the vectors along a dimension."""
+    """The product of a matrix of roots of unity and the vectors along a dimension."""
     shape = _shape(value)
     length = number_of(shape[axis])
     powers = np.outer(np.arange(length), np.arange(length)) % length

@@ -1,9 +1,9 @@
-"""Rows after the updates to them: which way they are computed.
+"""Scatter of rows: the choice among the ways to compute it.
 
-Few updates are joined with each other first, looking backwards among themselves, and written to their rows then. Bodies
-for which the order does not matter take each update to its row by atomic instructions: those of integers, a choice of
-the last update by the largest number, maxima and minima of floats by integers of the same order, and sums of floats in
-fixed point. What is left is sorted.
+Few updates are first combined among themselves, each looking at those before it, and then written to their rows. Bodies
+whose result does not depend on the order are applied by atomic instructions: integer operations; assignment, as the
+maximum of the updates' numbers; maxima and minima of floats, as integers of the same order; sums of floats, in fixed
+point. Other updates are sorted.
 """
 
 from __future__ import annotations
@@ -30,30 +30,30 @@ from .whole_words import narrowed, widened
 Values = Sequence[Value]
 
 MAX_UPDATES: Final = 1024
-"""Updates that each element of a result looks at."""
+"""Updates that each element of a result looks at, at most."""
 
 _MAX_PAIRS: Final = 1 << 20
-"""So many pairs of updates look at each other, or as many as there are elements."""
+"""Pairs of updates that look at each other, at most; or the number of elements, if that is more."""
 
 
 def most_looks(body: Block) -> int:
-    """How many updates an element looks at, at most, with a body that is applied to each."""
+    """The number of updates that an element may look at, by the cost of the body."""
     return MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
 
 
 def applied(
     builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool, device: Target
 ) -> Values:
-    """Rows after the updates to them.
+    """Applies updates to rows.
 
     Args:
-        builder: appends what is needed.
+        builder: appends the operations.
         body: from rows and updates to rows.
-        keys: the row that each update goes to; none where it is their number.
-        updates: one row for each key.
+        keys: the row of each update; the number of rows for no row.
+        updates: a row for each key.
         old: the rows.
         is_unique: whether no row has more than one update.
-        device: that it is for.
+        device: the target.
     """
     (total,), count = type_shape(tensor_of(keys)), number_of(old[0].tensor.count)
     pairs = total * number_of(updates[0].tensor.count)
@@ -73,7 +73,7 @@ def applied(
 
 
 def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Values) -> Values:
-    """Updates of one key are applied to a copy of its row, at the place of the first of them; copies go back."""
+    """Applies the updates of each key to a copy of its row, at the first of them; then writes the copies back."""
     (total,), places = type_shape(tensor_of(keys)), old[0].tensor.lengths[0]
     square = TensorType((total, total), I32)
     same = builder.compare(
@@ -98,7 +98,7 @@ def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Value
 
 
 def _put(builder: Builder, keys: Value, rows: Value, old: Value) -> Value:
-    """Rows in the places of others, none twice."""
+    """Replaces rows at distinct indices."""
     wide = [widened(builder, value) for value in (rows, old)]
     region = joining(builder, REPLACED, tensor_of(wide[0]).scalar)
     return narrowed(builder, scattered(builder, region, keys, wide[:1], wide[1:], True)[0], tensor_of(old).scalar)
@@ -110,7 +110,7 @@ def _put(builder: Builder, keys: Value, rows: Value, old: Value) -> Value:
 def _in_any_order(
     builder: Builder, body: Block, keys: Value, update: Value, old: Value, is_unique: bool
 ) -> Value | None:
-    """Rows after updates whose order does not matter, or that are made such; None for other bodies."""
+    """Applies updates whose order does not matter, or can be made not to; returns None for other bodies."""
     name, element = joined_by(body), tensor_of(old).scalar
     if is_unique and element.bits >= 32:
         return scattered(builder, copy_region(Region([body]), {}), keys, [update], [old], True)[0]
@@ -145,11 +145,11 @@ _LOGICAL: Final = {
     "multiply": "and",
     "xor": "xor",
 }
-"""Operations on booleans by those that are the same."""
+"""Integer operations that are equal to logical ones on booleans."""
 
 
 def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
-    """Each row's last update."""
+    """Replaces each row by its last update."""
     (total,), shape, word = type_shape(tensor_of(keys)), tensor_of(old).lengths, ScalarType("ui32")
     numbers = builder.elementwise("add", builder.iota(TensorType((total,), word), 0), 1)
     none = builder.constant(0, TensorType(shape[:1], word))
@@ -159,12 +159,12 @@ def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
 
 
 def _extreme(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value:
-    """The largest or the smallest of each row and its updates; NaN if one is."""
+    """The maximum or the minimum of each row and its updates; NaN if any is."""
     element = tensor_of(old).scalar
     nan = 2**31 - 1 if name == "maximum" else -(2**31)
 
     def flipped(bits: Value) -> Value:
-        """From the bits of floats to integers of the same order, and back."""
+        """Maps the bits of floats to integers of the same order, and back."""
         sign = builder.elementwise("shift_right_arithmetic", bits, 31)
         return builder.elementwise("xor", bits, builder.elementwise("and", sign, 2**31 - 1))
 

@@ -1,4 +1,4 @@
-"""Elements of fewer than 32 bits as whole words, which invocations write one by one, and back."""
+"""Conversion of elements of fewer than 32 bits to whole words, which invocations can write one by one, and back."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...ir.types import F32, ScalarType
 
 
 def widened(builder: Builder, value: Value) -> Value:
-    """A tensor with elements of at least 32 bits: integers of the same bits, where they have fewer."""
+    """Converts elements of fewer than 32 bits to integers of 32 that hold their bits."""
     element = tensor_of(value).scalar
     if element.bits >= 32:
         return value
@@ -20,7 +20,7 @@ def widened(builder: Builder, value: Value) -> Value:
 
 
 def narrowed(builder: Builder, value: Value, element: ScalarType) -> Value:
-    """What ``widened`` made of elements of a type."""
+    """Reverses ``widened``."""
     if element.kind != "float" or not 8 <= element.bits < 32:
         return builder.convert(value, element)
     return builder.bitcast(builder.convert(value, ScalarType(f"ui{element.bits}")), element)

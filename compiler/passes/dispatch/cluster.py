@@ -1,8 +1,8 @@
-"""What may run as one dispatch: operations around a root, and what may join them.
+"""Clusters: operations around a root that run as one dispatch, and the rules for joining them.
 
-A kernel computes an operation once for each place at which it is read. A place is how one gets there from the root: by
-which users that read their operand elsewhere than they are written. Places multiply along chains of such users, as in
-the stages of a sort, so that what is read at too many is a region of its own.
+A kernel computes an operation once for each place at which it is read. A place is a path to it from the root, counting
+only users that read their operand elsewhere than they are written. Places multiply along chains of such users, as in
+the stages of a sort; an operation with too many is a region of its own.
 """
 
 from __future__ import annotations
@@ -23,24 +23,25 @@ MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200
 
 MAX_PLACES: Final = 4
-"""At most so often a kernel's code computes one operation."""
+"""How many times a kernel may recompute one operation."""
 
 MAX_INTERLEAVED: Final = 2
-"""The same where pads lie between the elements of what it computes, as each step of ``lax.associative_scan`` has them:
-an element in two is of one side, and the other's code is run for nothing, or written apart."""
+"""The same for interleaved elements, as each step of ``lax.associative_scan`` has them: every second element belongs to
+the other operand, whose code runs for nothing or is written apart.
+"""
 
 MAX_WORDS: Final = 1 << 16
-"""Words of a kernel's code, about."""
+"""Approximate number of words of a kernel's code, at most."""
 
 MAX_DEPTH: Final = 32
-"""Structures within structures, such as concatenations of what is padded."""
+"""Depth of nested structures, such as concatenations of padded values."""
 
 _COSTLY: Final = frozenset(
     {"atan2", "cbrt", "cosine", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "power"}
     | {"rsqrt", "sine", "sqrt", "tan", "tanh", "divide", "remainder"}
 )
 _REPEATS: Final = frozenset({"broadcast_in_dim", "gather", "dot_general", "convolution", "reduce_window"})
-"""Operations that read an element of an operand more than once."""
+"""Operations that read some element of an operand more than once."""
 
 _ROOT: Final = 0
 
@@ -53,12 +54,12 @@ class Cluster:
         inputs: values that they use and do not define.
         has_loop: whether one of them loops.
         has_scratch: whether one of them has scratch memory.
-        max_places: at most so often an operation that joins is computed.
-        places: where each is read; the root's elements are read where they are written.
-        depths: of structures around each, with itself.
-        followed: operations each element of which goes to one element of the root, by one user after another.
-        updated: what the root takes updates to in place, and nothing else reads.
-        words: of the code of all, about.
+        max_places: how many times an operation that joins may be computed.
+        places: of each operation; the root has the place where it is written.
+        depths: of each operation's nesting in structures.
+        followed: operations whose elements each go to one element of the root.
+        updated: the operand that the root updates in place and nothing else reads.
+        words: approximate size of the code.
     """
 
     __slots__ = (
@@ -95,7 +96,7 @@ class Cluster:
         self.max_places = _max_places(root)
 
     def with_operation(self, operation: Operation) -> dict[Value, None]:
-        """The inputs that the cluster has with one operation more."""
+        """The inputs of the cluster with one more operation."""
         rest = {value: None for value in self.inputs if value not in operation.results}
         return rest | dict.fromkeys(inputs_of(operation))
 
@@ -121,45 +122,45 @@ class Cluster:
 
     @property
     def is_in_order(self) -> bool:
-        """Whether what follows element by element has its elements in the order of the root's."""
+        """Whether the followed operations have their elements in the root's order."""
         return all(name_of(each) != "transpose" for each in self.followed)
 
     def words_with(self, operation: Operation, places: int) -> int:
-        """Words that an operation takes at so many places."""
+        """Words of an operation's code at a number of places."""
         return words_of(operation) * self._lanes * places
 
     def depth_of(self, operation: Operation, users: set[Operation]) -> int:
-        """Structures around an operation, if all its users are in the cluster."""
+        """The nesting depth of an operation whose users are all in the cluster."""
         return max(self.depths[user] for user in users) + is_structure(operation)
 
     def places_of(self, operation: Operation, users: set[Operation]) -> set[int]:
-        """Where an operation is read, if all its users are in the cluster."""
+        """The places of an operation whose users are all in the cluster."""
         found: set[int] = set()
         for user in users:
             if _is_pointwise(user):
                 found |= self.places[user]
                 continue
-            # What only a user's body reads is no operand of it.
+            # A value that only a user's body reads is no operand of it.
             positions = [at for at, operand in enumerate(user.operands) if operand in operation.results] or [-1]
-            # A reduction goes over its elements once, however often its result is read.
+            # A reduction visits its elements once, however often its result is read.
             around = {_ROOT} if name_of(user) == "reduce" else self.places[user]
             keys = [(place, user, position) for place in around for position in positions]
             found.update(self._numbers.setdefault(key, len(self._numbers) + 1) for key in keys)
         return found
 
     def takes(self, operation: Operation, using: set[Operation], of_rows: RowShape | None) -> bool:
-        """Whether an operation that only the cluster uses may be computed where it is needed.
+        """Whether an operation that only the cluster uses may join it.
 
         Args:
-            operation: to be computed.
+            operation: the candidate.
             using: its users, which are all in the cluster.
-            of_rows: the rows that it is computed once for each of, if it follows a reduction.
+            of_rows: the rows of which it is computed once each, if it follows a reduction.
         """
         name = name_of(operation)
         if len(self.operations) >= MAX_OPERATIONS or len(operation.results) > 1:
             return False
         if name == "sort" or is_direct(operation):
-            # They are the roots of regions: their kernels write what they compute themselves.
+            # These are roots of regions: their kernels write what they compute themselves.
             return False
         if self.updated is not None and self.updated in (*inputs_of(operation), *operation.results):
             return False
@@ -189,7 +190,7 @@ class Cluster:
             if spaces is None and (self._spaces_over(self._reduced) is not None or is_long(operation)):
                 return False
         elif of_rows is not None:
-            # Its reduction comes to be here as well.
+            # Its reduction will join, too.
             spaces = self._spaces_with(operation, {of_rows})
         space = None if spaces is None else spaces.of.get(operation.results[0])
         if name in HEAVY:
@@ -200,17 +201,17 @@ class Cluster:
             return False
         if not names & _REPEATS or space is Space.ROWS:
             return True
-        # Repeated work is accepted where it is cheap, and where it is little.
+        # Repeated work is accepted where it is cheap or little.
         repeats = bool(names & (_REPEATS - {"broadcast_in_dim"})) or any(map(_grows, using))
         return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
 
     def _spaces_with(self, operation: Operation, every: set[RowShape | None]) -> RowSpaces | None:
-        """Where values are read, if with an operation more all is over the same rows."""
+        """Where values are read if all reductions are over the same rows with one more operation; else None."""
         spaces = self._spaces_over(every)
         return spaces if spaces is not None and spaces.takes(operation) else None
 
     def _spaces_over(self, every: set[RowShape | None]) -> RowSpaces | None:
-        """Where values are read, if these are all the rows of reductions, and they are the same."""
+        """Where values are read if these rows of all reductions are the same; else None."""
         rows = next(iter(every)) if len(every) == 1 else None
         if rows is None:
             return None
@@ -237,14 +238,14 @@ def _grows(operation: Operation) -> bool:
 
 
 def _is_pointwise(operation: Operation) -> bool:
-    """Whether each element of the result depends on the elements at the same place."""
+    """Whether each element of the result depends only on elements at the same index."""
     name = name_of(operation)
     shape = operation.results[0].tensor.shape
     return name not in HEAVY and name not in MOVES and all(value.tensor.shape == shape for value in operation.operands)
 
 
 def is_small(value: Value) -> bool:
-    """Whether a value is a constant that stands in code rather than in memory."""
+    """Whether a value is a constant in the code rather than in memory."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "stablehlo.constant" or IN_MEMORY in owner.attributes:
         return False
@@ -253,7 +254,7 @@ def is_small(value: Value) -> bool:
 
 
 def inputs_of(operation: Operation) -> list[Value]:
-    """Values that an operation and its regions use from outside, small constants left out."""
+    """Values that an operation and its regions use from outside, without small constants."""
     if not operation.regions:
         return [value for value in operation.operands if not is_small(value)]
     inside: set[Value] = set()

@@ -22,17 +22,17 @@ UNSPECIFIED: Final = "Unspecified"
 
 
 def outline(function: Operation) -> list[Operation]:
-    """Executables, and after them the function as a sequence of the ``iree_hl_seq`` dialect."""
+    """Returns executables, and then the function as a sequence of the ``iree_hl_seq`` dialect."""
     return _Outliner(str(function.attributes["sym_name"])).run(function)
 
 
 def buffer_type(type: Type) -> Type:
-    """The type of a buffer that holds a value of a type; tokens and the like stay as they are."""
+    """The type of the buffer for a value; tokens and the like keep their type."""
     return MemRefType(type.shape, type.element) if isinstance(type, TensorType) else type
 
 
 def entry_of(executable: Operation) -> tuple[str, Operation]:
-    """The entry point of an executable as dispatches name it, and its function."""
+    """Returns the entry point of an executable as dispatches name it, and its function."""
     (function,) = (each for each in executable.walk() if each.name == "func.func")
     return f"{executable.attributes['sym_name']}::@{function.attributes['sym_name']}", function
 
@@ -54,7 +54,7 @@ class _Outliner:
         return [*(executable for executable, _ in self._executables.values()), sequence]
 
     def _block(self, block: Block, outer: Mapping[Value, Value]) -> Block:
-        """The sequence of a block; ``outer`` has the buffers of values from around it."""
+        """Makes the sequence of a block; ``outer`` has the buffers of enclosing values."""
         made = Block([buffer_type(value.type) for value in block.arguments])
         buffers = {**outer, **dict(zip(block.arguments, made.arguments, strict=True))}
         for operation in block.operations:
@@ -89,7 +89,7 @@ class _Outliner:
         return results
 
     def _entry(self, operation: Operation) -> str:
-        """The executable and the entry point that run a region's body."""
+        """Returns the entry point that runs a region's body; makes its executable the first time."""
         function = executable_function(operation.regions[0].block, "", operation.location)
         text = to_text([function])
         known = self._executables.get(text)
@@ -105,7 +105,7 @@ class _Outliner:
 
 
 def sharing(body: Block) -> dict[str, Attribute]:
-    """Attributes that say which inputs may lie where the result does, and what of it is written."""
+    """Attributes for inputs that may share memory with the result, and for the part of it that is written."""
     if is_view(body):
         return {"view": None}
     if body.scratch is not None:
@@ -116,7 +116,7 @@ def sharing(body: Block) -> dict[str, Attribute]:
 
 
 def executable_of(function: Operation, name: str) -> Operation:
-    """An executable of one function, for any target."""
+    """Makes an executable of one function, for any target."""
     location = function.location
     module = Operation("builtin.module", regions=[Region([block_of([function])])], location=location)
     attributes: dict[str, Attribute] = {"target": UNSPECIFIED}
@@ -134,7 +134,7 @@ def _kept_type(operation: Operation, type: Type) -> Type:
 
 
 def executable_function(body: Block, name: str, location: Location) -> Operation:
-    """The function of an executable: a region's body between loads of its inputs and stores of its results."""
+    """Makes the function of an executable: a region's body between loads of inputs and stores of results."""
     types = [buffer_type(value.type) for value in (*body.arguments, *body.terminator.operands)]
     block = Block(types)
     values: dict[Value, Value] = {}

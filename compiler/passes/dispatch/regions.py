@@ -1,8 +1,8 @@
-"""Dispatch regions: operations that run as one dispatch, outlined by what their results are used for.
+"""Dispatch regions: groups of operations that run as one dispatch.
 
 Operations are visited from the last to the first. One whose users all lie in one region joins it, if nothing expensive
-would be computed more often than it is stored; every other begins a region of its own. Since no value of a region but
-its root's results leaves it, regions cannot wait for each other in a circle.
+would be recomputed; every other starts a region of its own. Only a region's root has users outside, so regions cannot
+depend on each other in a cycle.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from ..canonical.canonicalize import drop_unused
 from .cluster import Cluster, is_small
 
 MAX_REPEATED: Final = 8
-"""Users of a view, at most, that have one of their own."""
+"""Users of a view that get a copy of their own, at most."""
 
 CONTROL: Final = frozenset({"while", "if", "case", "custom_call", "after_all", "create_token"})
 """Operations of the sequencer: they stay outside of regions."""
@@ -34,9 +34,9 @@ _VIEWS: Final = frozenset({"broadcast_in_dim", "iota", "reshape", "reverse", "sl
 
 
 def form_regions(block: Block) -> None:
-    """Moves all math of a block into dispatch regions, that of the bodies of loops and branches too, in place."""
+    """Moves computations of a block, loops and branches included, into dispatch regions, in place."""
     _form(block)
-    # Small constants stand in the regions now.
+    # Small constants are in the regions now.
     drop_unused(block)
 
 
@@ -66,7 +66,7 @@ def _form(block: Block) -> None:
 
 
 def _fill(block: Block) -> None:
-    """Gives scatters that go forward an operand in memory, in place, where it is a constant of the code."""
+    """Materialises constant operands of direct scatters, in place."""
     operations, block.operations = block.operations, []
     builder = Builder(block)
     for operation in operations:
@@ -83,7 +83,7 @@ def _fill(block: Block) -> None:
 
 
 def _repeat_views(block: Block) -> None:
-    """Gives each user of a view one of its own, in place: it costs little to compute, and a dispatch to store."""
+    """Copies views for each user, in place: a view is cheap to compute, and storing it takes a dispatch."""
     users: dict[Value, list[tuple[Operation, int]]] = defaultdict(list)
     kept: list[Operation] = []
     for operation in reversed(block.operations):
@@ -106,7 +106,7 @@ def _repeat_views(block: Block) -> None:
 
 
 def _is_view(operation: Operation) -> bool:
-    """Whether elements cost no more than reading their operand's, or are read wider than they are stored."""
+    """Whether elements cost no more than reading the operand's, or are wider when read than when stored."""
     if name_of(operation) not in ("bitcast_convert", "convert"):
         return name_of(operation) in _VIEWS
     narrow, wide = (bits_of(value.tensor.scalar) for value in (operation.operands[0], operation.results[0]))
@@ -137,7 +137,7 @@ def _rebuild(block: Block, cluster_of: Mapping[Operation, Cluster]) -> None:
 
 
 def _region(builder: Builder, cluster: Cluster, replaced: Mapping[Value, Value]) -> list[Value]:
-    """Appends the region of a cluster; gives its results."""
+    """Appends the region of a cluster; returns its results."""
     operations = cluster.operations[::-1]
     root = operations[-1]
     inputs = list(cluster.inputs)
@@ -172,7 +172,7 @@ def _region(builder: Builder, cluster: Cluster, replaced: Mapping[Value, Value])
 
 
 def workload_of(types: Sequence[Type], location: Location) -> Operation:
-    """The shape of the result, the innermost dimension first, as up to three numbers: a constant if they are known."""
+    """The result's shape as up to three numbers, the innermost dimension first; a constant if they are known."""
     (first, *_) = types
     shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []
     every = [*shape[::-1], 1, 1, 1]
@@ -199,7 +199,7 @@ def _bytes(values: Sequence[Value]) -> Dim:
 
 
 def _flops(operations: Sequence[Operation]) -> Dim:
-    """Arithmetic operations on elements, a multiplication with its addition as two."""
+    """The number of arithmetic operations on elements; a multiply-add counts twice."""
     total: Dim = 0
     for operation in operations:
         name = name_of(operation)
@@ -214,7 +214,7 @@ def _flops(operations: Sequence[Operation]) -> Dim:
 
 
 def _depth(operation: Operation) -> Dim:
-    """Products that are summed for each element of a contraction or a convolution."""
+    """Products summed per element of a contraction or a convolution."""
     left, right = (value.tensor for value in operation.operands[:2])
     numbers = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
     assert isinstance(numbers, StructAttr)

@@ -1,4 +1,4 @@
-"""Operations whose shapes are operands, as those whose shapes are in their types and attributes."""
+"""Static forms of operations whose shapes are operands."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def _added(
     attributes: Mapping[str, Attribute],
     regions: Sequence[Region] = (),
 ) -> Values:
-    """An operation of the types that follow, which have to be those that are declared."""
+    """Appends an operation with inferred types, which must agree with the declared ones."""
     made = Operation(
         f"stablehlo.{name}",
         list(operands),
@@ -45,10 +45,10 @@ def _added(
 
 
 def agreed(inferred: Type, declared: Type) -> Type:
-    """A type from what follows and what the program says; sizes that differ are an equation.
+    """Unifies an inferred and a declared type; sizes that differ are an equation.
 
     Raises:
-        OperationError: a length is known from neither, or they cannot agree.
+        OperationError: neither has a length, or they cannot agree.
         UnequalError: they agree if sizes do.
     """
     if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
@@ -68,7 +68,7 @@ def agreed(inferred: Type, declared: Type) -> Type:
 
 
 def _declared(operation: Operation, shape: Sequence[Dim]) -> TensorType:
-    """The type of a shape, which has to be the result's."""
+    """The type of a shape, which must agree with the result's."""
     declared = tensor_of(operation.results[0])
     found = agreed(TensorType(shape, declared.element), declared)
     assert isinstance(found, TensorType)
@@ -115,7 +115,7 @@ def _slice(builder: Builder, operation: Operation, known: Known) -> Values:
 
 
 def _slice_at(builder: Builder, operation: Operation, known: Known, sizes: Sizes) -> Values:
-    """A slice that starts at a place computed from data, and is as long as a size."""
+    """A slice whose start is computed from data, and whose length is a size."""
     value, starts, _, strides = operation.operands
     steps = known.lengths(strides, "strides")
     declared = tensor_of(operation.results[0]).shape
@@ -143,7 +143,7 @@ def _convolution(builder: Builder, operation: Operation, known: Known) -> Values
 
 
 def _set_dimension_size(builder: Builder, operation: Operation, known: Known) -> Values:
-    """The first elements of a dimension."""
+    """Slices a dimension to its first elements."""
     value, size = operation.operands
     axis = operation.integer("dimension")
     (length,) = known.lengths(size, "a size")
@@ -162,11 +162,11 @@ FORMS: Final[Mapping[str, Callable[[Builder, Operation, Known], Values]]] = {
     "real_dynamic_slice": _slice,
     "set_dimension_size": _set_dimension_size,
 }
-"""By the operation's name without the dialect."""
+"""By name without the dialect."""
 
 
 def static_window(builder: Builder, operation: Operation, known: Known, functions: Mapping[str, Operation]) -> Values:
-    """A windowed reduction whose windows are operands, as JAX writes it: inputs, initial values, five lists."""
+    """A windowed reduction whose windows are operands, in JAX's form: inputs, initial values, five lists."""
     *values, sizes, strides, base, dilations, padding = operation.operands
     called = operation.attributes.get("called_computations")
     name = called[0] if isinstance(called, tuple) and len(called) == 1 else None

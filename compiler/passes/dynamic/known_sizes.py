@@ -1,8 +1,8 @@
 """Small integer tensors whose elements are known as numbers, or as sizes that depend on the call.
 
-What is computed from data is a symbol of its own, an unknown. So the limit of a slice minus its start may be a size,
-although neither is. Of an unknown it is known which integer arguments it comes from, if any: where a length is needed,
-these may be lengths themselves.
+A value that is computed from data is a symbol of its own, an unknown. So the limit of a slice minus its start may be a
+size, although neither is. An unknown also has the integer arguments that it comes from: where a length is needed, these
+may be lengths themselves.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ...ir.sizes import Dim, Size, SizeError, is_at_least, is_multiple, quotient
 from ...ir.types import TensorType, Type
 
 Sizes = npt.NDArray[np.object_]
-"""Elements are integers, booleans and sizes; None where one is not known."""
+"""Elements are integers, booleans and sizes; None where unknown."""
 
 MAX_ELEMENTS: Final = 64
 """Larger tensors are not followed."""
 
 _UNKNOWN: Final = 10**6
-"""Symbols from this number on are unknowns, of which not even the sign is known."""
+"""Symbols from this number on are unknowns, which may have either sign."""
 
 
 def is_size(value: object) -> TypeGuard[Dim]:
@@ -44,7 +44,7 @@ def _at_least(size: Dim, low: int) -> bool | None:
 
 
 class ArgumentsError(OperationError):
-    """A length is not known that would be, or might be, if values of integer arguments were lengths.
+    """A length is unknown, but would or might be known if values of integer arguments were lengths.
 
     Attributes:
         arguments: their numbers.
@@ -56,11 +56,11 @@ class ArgumentsError(OperationError):
 
 
 class Known:
-    """What is known of values.
+    """Sizes known for values.
 
     Attributes:
         sizes: elements by value.
-        divisions: symbols that are divided, and by what, where it is not known that there is no rest.
+        divisions: symbols and their divisors, where divisibility is not known.
     """
 
     def __init__(self) -> None:
@@ -70,11 +70,11 @@ class Known:
         self._origins: dict[str, frozenset[int]] = {}
 
     def note_argument(self, value: Value, number: int) -> None:
-        """Follows an integer argument without dimensions, of which nothing is known."""
+        """Adds an integer argument without dimensions, as an unknown."""
         self.sizes[value] = self._with_unknowns(self.scalar(None), frozenset({number}))
 
     def not_known(self, elements: Iterable[object], expected: str) -> OperationError:
-        """The error for elements of which one is not known and has to be."""
+        """Makes the error for elements that must be known."""
         arguments = self._origin(elements)
         return ArgumentsError(expected, arguments) if arguments else OperationError(expected)
 
@@ -86,7 +86,7 @@ class Known:
         return frozenset(number for name in names for number in self._origins.get(name, ()))
 
     def elements(self, value: Value) -> Sizes | None:
-        """Elements of a small tensor of integers or booleans; unknowns where nothing is known."""
+        """Elements of a small tensor of integers or booleans, unknowns included; None for other values."""
         if value not in self.sizes and _is_small(value.type):
             self.sizes[value] = np.full(type_shape(value.tensor), None, object)
             if value.tensor.scalar.is_integer:
@@ -105,22 +105,22 @@ class Known:
 
     @staticmethod
     def scalar(size: Dim | bool | None) -> Sizes:
-        """A tensor without dimensions."""
+        """Makes a tensor without dimensions."""
         found = np.empty((), object)
         found[()] = size
         return found
 
     def lengths(self, value: Value, what: str, declared: Sequence[Dim | None] = ()) -> tuple[Dim, ...]:
-        """Elements of a vector of sizes.
+        """Returns the elements of a vector of sizes.
 
         Args:
             value: the vector.
-            what: it is, for errors.
-            declared: what elements have to be, where that is known.
+            what: its name in errors.
+            declared: required values of elements, None where there is none.
 
         Raises:
-            ArgumentsError: one is not known that comes from values of arguments.
-            OperationError: one is not known.
+            ArgumentsError: an element is unknown and comes from values of arguments.
+            OperationError: an element is unknown.
         """
         found = self.elements(value)
         listed = [None] * len(declared) if found is None else found.reshape(-1).tolist()
@@ -135,7 +135,7 @@ class Known:
         return tuple(elements)
 
     def comparison(self, value: Value) -> tuple[str, Dim, Dim] | None:
-        """Direction and sides of the comparison of sizes that a value is, if it is one."""
+        """Returns direction and sides of the comparison of sizes that a value is, if it is one."""
         owner = value.owner
         if not isinstance(owner, Operation) or owner.name != "stablehlo.compare":
             return None
@@ -149,7 +149,7 @@ class Known:
         return direction.case, left, right
 
     def note(self, operation: Operation) -> None:
-        """Follows an operation, if it is one that computes with sizes."""
+        """Adds the results of an operation that computes with sizes."""
         rule = _RULES.get(operation.name.removeprefix("stablehlo."))
         if rule is None or len(operation.results) != 1 or not _is_small(operation.results[0].type):
             return
@@ -175,13 +175,13 @@ def _is_small(type: Type) -> bool:
 
 
 def is_true(known: Known, value: Value) -> bool | None:
-    """Whether a boolean holds in every call, or in none; None where it is not known."""
+    """Whether a boolean is true in every call, or false in every call; None where that is unknown."""
     found = known.sizes.get(value)
     return None if found is None or found.size != 1 else found.reshape(-1)[0]
 
 
 def _each(function: Callable[..., object]) -> Callable[..., Sizes]:
-    """A rule that applies a function to each element; what is not known stays so."""
+    """Makes a rule that applies a function to each known element."""
 
     def rule(operation: Operation, *operands: Sizes) -> Sizes:
         shape = type_shape(operation.results[0].tensor)
@@ -202,7 +202,7 @@ def _divided(left: Dim, right: Dim) -> Dim | None:
         return abs(left) // abs(right) * (1 if (left < 0) == (right < 0) else -1)
     if is_multiple(left, right):
         return quotient(left, right)
-    # Whether a symbol alone is a multiple may be asserted later on.
+    # A later assertion may say that a symbol is a multiple.
     is_large = left.name is None and right > 0 and _at_least(left, 1) and not left.symbols - left.plain_symbols
     return quotient(left, right) if is_large else None
 
@@ -217,10 +217,10 @@ def _rest(left: Dim, right: Dim) -> Dim | None:
 
 
 def _exceeds(left: Dim, right: Dim, least: int) -> bool | None:
-    """Whether one is more than the other by a number at least."""
+    """Whether ``left >= right + least`` for all sizes, or for none."""
     try:
         return _at_least(left - right, least)
-    except SizeError:  # of a number that no length is, such as the largest of its type
+    except SizeError:  # a number that no length has, such as the largest of its type
         return None
 
 
@@ -254,7 +254,7 @@ def _equal(left: Dim, right: Dim) -> bool | None:
 
 
 def _either(absorbing: bool) -> Callable[..., Sizes]:
-    """``or`` and ``and`` of booleans, of which one may settle it; of integers only if both are known."""
+    """``or`` and ``and`` of booleans, which one operand may decide; of integers only if both are known."""
 
     def rule(operation: Operation, *operands: Sizes) -> Sizes:
         left, right = (np.broadcast_to(operand, type_shape(operation.results[0].tensor)) for operand in operands)

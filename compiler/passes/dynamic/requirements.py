@@ -1,7 +1,7 @@
-"""What operations take for granted of lengths that depend on the call, and what calls have to fulfil therefore.
+"""Requirements on lengths that depend on the call, and the attributes of a function that hold them.
 
-Two attributes of a function say that. ``requires`` are pairs of a size that has to be 0 or more, and what to say if it
-is not; ``values`` are pairs of an argument and the size that its value has to be.
+``requires`` are pairs of a size that must be 0 or more and the error message if it is not; ``values`` are pairs of an
+argument and the size that its value must be.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ def can_be_length(type: Type) -> bool:
 
 
 def values_of(attributes: Mapping[str, Attribute], types: Sequence[Type]) -> dict[int, Dim]:
-    """Arguments of a function whose values are lengths, and the sizes that they have to be.
+    """Reads which arguments' values are lengths; returns the required sizes by argument.
 
     Raises:
-        OperationError: the attribute says something else.
+        OperationError: the attribute has another form.
     """
     found: dict[int, Dim] = {}
     listed = attributes.get(VALUES, ())
@@ -44,7 +44,7 @@ def values_of(attributes: Mapping[str, Attribute], types: Sequence[Type]) -> dic
 
 
 def shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
-    """Sizes that have to be 0 or more for results to have shapes, each with what is then expected."""
+    """Yields sizes that must be 0 or more for results to have shapes, with the expectation in words."""
     for value in operation.results:
         if isinstance(value.type, TensorType):
             for axis, length in enumerate(value.type.lengths):
@@ -56,7 +56,7 @@ def shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
 
 
 def requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
-    """Sizes that have to be 0 or more for an operation to be defined, each with what it then expects."""
+    """Yields sizes that must be 0 or more for an operation to be defined, with the expectation in words."""
     yield from shape_requirements(operation)
     name = operation.name.removeprefix("stablehlo.")
     if not operation.operands or not isinstance(operation.operands[0].type, TensorType):

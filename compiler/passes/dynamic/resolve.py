@@ -1,11 +1,11 @@
-"""Lengths that depend on the call: every ``?`` becomes a size, and operations whose shapes are operands static ones.
+"""Resolution of lengths that depend on the call: every ``?`` becomes a size, and operations become static.
 
-Each ``?`` of an argument is a symbol. Types follow from operation to operation; where two lengths have to be the same
-and are not, a symbol is replaced by what it then has to be, and the walk begins again. So it does where a length comes
-from an integer argument without dimensions, whose value is a symbol from then on.
+Each ``?`` of an argument is a symbol. Types are inferred from operation to operation. Where two lengths must be equal
+and are not, a symbol is replaced by its solution, and the walk starts again. It also does where a length comes from an
+integer argument without dimensions, whose value is then a symbol.
 
-What a call has to fulfil beyond the shapes of its arguments is noted in attributes of the function, which
-``requirements.py`` describes.
+Requirements on a call beyond the shapes of its arguments become attributes of the function, which ``requirements.py``
+describes.
 """
 
 from __future__ import annotations
@@ -43,19 +43,20 @@ from .known_sizes import ArgumentsError, Known, is_true
 from .requirements import REQUIRES, VALUES, can_be_length, requirements, shape_requirements
 
 MAX_SIZE: Final = 2**31 - 1
-"""What a symbol is at most: lengths are 32-bit integers in programs."""
+"""The largest value of a symbol: lengths are 32-bit integers in programs."""
 
 
 def resolve(function: Operation, functions: Mapping[str, Operation], source: SourceText) -> Operation:
-    """A function without calls, as it is, or a copy in which all lengths are numbers or sizes.
+    """Returns the function if it is static, else a copy in which all lengths are numbers or sizes.
 
     Args:
         function: without calls.
-        functions: those of the program, for the bodies that custom calls name.
+        functions: of the program, for the bodies that custom calls name.
         source: of the program.
 
     Raises:
-        CompileError: a length is no polynomial in the lengths of arguments' dimensions, or cannot be what it has to be.
+        CompileError: a length is no polynomial in the lengths of arguments' dimensions, or cannot have its required
+        value.
     """
     if all(_is_static(operation) for operation in function.walk()):
         return function
@@ -94,7 +95,7 @@ def _is_static(operation: Operation) -> bool:
 
 @dataclass
 class _Unequal(Exception):
-    """A symbol that has to be a size."""
+    """A symbol and the size that it must equal."""
 
     symbol: str
     size: Dim
@@ -146,7 +147,7 @@ class _Resolver:
         values: dict[int, Dim] = {}
         for number, argument in enumerate(block.arguments):
             if number in self._values:
-                # Lengths of dimensions have the first symbols, so that values are solved for before them.
+                # Lengths of dimensions have the first symbols, so that equations are solved for values first.
                 values[number] = substituted(symbol(count + number), self._replaced)
                 self._known.sizes[argument] = self._known.scalar(values[number])
             elif can_be_length(argument.type):
@@ -220,7 +221,7 @@ class _Resolver:
         return values
 
     def _infer(self, builder: Builder, operation: Operation, replaced: dict[Value, Value]) -> None:
-        """Adds an operation with the types that follow from its operands'."""
+        """Appends an operation with the types inferred from its operands."""
         name = operation.name.removeprefix("stablehlo.")
         _hold_static(operation)
         for region in operation.regions:
@@ -247,7 +248,7 @@ class _Resolver:
     # -- scalars of sizes ------------------------------------------------------------------------------
 
     def _dimension(self, builder: Builder, operation: Operation) -> Value:
-        """The length of a dimension, from the lengths of arguments' dimensions."""
+        """The length of a dimension, computed from the arguments' lengths."""
         (operand,) = operation.operands
         size = operand.tensor.lengths[operation.integer("dimension")]
         value = self._size(builder, size)
@@ -284,10 +285,10 @@ class _Resolver:
         length = builder.elementwise("subtract", length, constant) if constant else length
         return builder.elementwise("divide", length, factor) if factor > 1 else length
 
-    # -- what calls have to fulfil ---------------------------------------------------------------------
+    # -- requirements on calls -------------------------------------------------------------------------
 
     def _assert(self, operation: Operation) -> None:
-        """A check of shapes: known to hold, an equation that says what a symbol is, or left to the call."""
+        """Handles a check of shapes: it holds, or it is an equation for a symbol, or the call has to check it."""
         message = str(operation.attributes.get("error_message", "")).partition(" Using the following")[0]
         condition = operation.operands[0]
         known = is_true(self._known, condition)
@@ -297,7 +298,7 @@ class _Resolver:
             return
         compared = self._known.comparison(condition)
         if compared is None and self._known.divisions:
-            # What is asserted is that there is no rest.
+            # It asserts that a division has no remainder.
             name, divisor = self._known.divisions[0]
             raise _Unequal(name, divisor * Size((((name,), 1),)))
         if compared is None:
@@ -314,7 +315,7 @@ class _Resolver:
         self._requires.setdefault(difference, message or f"expected {left} {_SIGNS[direction]} {right}")
 
     def _require(self, operation: Operation) -> None:
-        # What is in a loop or a branch may never run: only its shapes have to be shapes.
+        # A loop's or a branch's body may never run: only its shapes are required to be valid.
         for size, what in shape_requirements(operation) if self._depth else requirements(operation):
             holds = is_at_least(size, 0)
             if holds is False:
@@ -324,7 +325,7 @@ class _Resolver:
 
 
 def _complete(operation: Operation) -> None:
-    """Gives a reshape or a broadcast, whose result is declared, the length that is left open there."""
+    """Completes the declared result of a reshape or a broadcast by the length that is open there."""
     name = operation.name.removeprefix("stablehlo.")
     if name not in ("reshape", "broadcast_in_dim") or not isinstance(operation.results[0].type, TensorType):
         return
@@ -342,7 +343,7 @@ def _complete(operation: Operation) -> None:
 
 
 def _hold_bytes(type: Type) -> None:
-    """Holds that a tensor is of whole bytes in every call."""
+    """Checks that a tensor occupies whole bytes in every call."""
     if not isinstance(type, TensorType) or type.is_static or type.scalar.kind not in ("int", "uint"):
         return
     if not is_multiple(type.count * type.scalar.bits, 8):
@@ -352,7 +353,7 @@ def _hold_bytes(type: Type) -> None:
 
 
 def _hold_static(operation: Operation) -> None:
-    """Holds that the dimensions are numbers over which an operation is written out."""
+    """Checks that the dimensions that an operation is unrolled over are numbers."""
     name = operation.name.removeprefix("stablehlo.")
     types = [value.type for value in operation.operands if isinstance(value.type, ShapedType)]
     count = {"cholesky": 2, "triangular_solve": 2, "fft": len(operation.integers("fft_length"))}.get(name)

@@ -15,7 +15,7 @@ from ...ir.types import I64, TensorType
 
 
 def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """A loop over the dimension, through the carries and the outputs, into which it writes."""
+    """Makes a scan a loop over the dimension, which carries the carries and the outputs that it writes into."""
     input_count, carry_count = operation.integers("operandSegmentSizes")
     inputs, inits = operation.operands[:input_count], operation.operands[input_count:]
     outputs = [tensor_of(value) for value in operation.results[: len(operation.results) - carry_count]]
@@ -51,7 +51,7 @@ def _starts(builder: Builder, rank: int, axis: int, position: Value) -> list[Val
 
 
 def _slice(builder: Builder, value: Value, axis: int, position: Value) -> Value:
-    """An element of a dimension, which goes."""
+    """An element along a dimension, which the result does not have."""
     type = tensor_of(value)
     sizes = tuple(1 if each == axis else length or 0 for each, length in enumerate(type.shape))
     attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, sizes)}
@@ -67,11 +67,13 @@ def _written(builder: Builder, whole: Value, part: Value, axis: int, position: V
 
 
 def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """A contraction of each group's part of the left side, the rest being zeros.
+    """Contracts each group's part of the left operand, with zeros elsewhere.
 
     Rows along the ragged dimension belong to groups, one after another. If the dimension is contracted, each group has
-    a result of its own; if it stays, groups are contracted too, since the right side has one matrix a group; if it is a
-    batch dimension, groups make no difference but that what belongs to none is zero.
+    a
+    result of its own. If it stays, groups are contracted too, since the right operand has one matrix per group. If it
+    is a
+    batch dimension, groups only make elements that belong to none zero.
     """
     left, right, sizes = operation.operands
     numbers = operation.attributes["ragged_dot_dimension_numbers"]
@@ -94,7 +96,7 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
     given = builder.select(mask, spread, 0)
     shifted = [[axis + 1 for axis in axes] for axes in lists["lhs"]]
     if ragged in lists["lhs"][1]:
-        # The left side's group is one of its free dimensions; results have it before the batch dimensions.
+        # The left operand's group is a free dimension; results have it before the batch dimensions.
         found = _contracted(builder, operation, given, right, shifted, lists["rhs"], groups)
         count = len(batching)
         rank = tensor_of(found).rank
@@ -108,7 +110,7 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _prefix(rank: int, ragged: int, batching: Sequence[int], contracting: Sequence[int]) -> list[int]:
-    """Dimensions of the left side for each index of which there may be other group sizes."""
+    """Dimensions of the left operand by which group sizes may differ."""
     if ragged in batching:
         return list(batching[: batching.index(ragged)])
     if ragged in contracting:
@@ -117,7 +119,7 @@ def _prefix(rank: int, ragged: int, batching: Sequence[int], contracting: Sequen
 
 
 def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: Sequence[int]) -> Value:
-    """For each group, which elements of the left side belong to it."""
+    """A mask of the left operand's elements for each group."""
     type = tensor_of(sizes)
     groups = number_of(type.lengths[-1])
     below = np.tri(groups, dtype=np.int64)
@@ -140,7 +142,7 @@ def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: S
 
 
 def _spread(builder: Builder, value: Value, shape: Sequence[Dim], places: Sequence[int]) -> Value:
-    """A value of groups, the group last, over the left side with the group first."""
+    """Broadcasts a per-group value to the left operand."""
     type = tensor_of(value)
     order = (type.rank - 1, *range(type.rank - 1))
     moved: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
@@ -174,8 +176,10 @@ def _contracted(
     right_axes: Sequence[Sequence[int]],
     groups: Dim | None = None,
 ) -> Value:
-    """A contraction by batching and contracting dimensions of each side; ``groups`` is the length of the left side's
-    first dimension where that stays."""
+    """A contraction by batching and contracting dimensions of each operand; ``groups`` is the length of the left
+    operand's
+    first dimension where that stays.
+    """
     result = tensor_of(operation.results[0])
     shape = list(result.shape)
     if groups is not None:

@@ -25,13 +25,13 @@ def _joined(real: Expression, imaginary: Expression) -> Expression:
 
 
 def _with_sign(size: Expression, of: Expression) -> Expression:
-    """A size with the sign of another number, zeros' signs too."""
+    """A magnitude with the sign of another number, signed zeros included."""
     negative = of.equals(0.0).then((1.0 / of) < 0.0, of < 0.0)
     return negative.then(-size, size)
 
 
 def square(z: Expression) -> Expression:
-    """The square, without infinite parts that cancel each other."""
+    """The square; infinite parts do not cancel each other."""
     x, y = _parts(z)
     size_x, size_y = abs(x), abs(y)
     real = (size_x.equals(size_y) & (size_x < math.inf)).then(0.0, (x - y) * (x + y))
@@ -51,14 +51,14 @@ def _hypot(x: Expression, y: Expression) -> Expression:
 
 
 def _asin_parts(x: Expression, y: Expression) -> tuple[Expression, Expression, Expression]:
-    """For sizes x and y of the parts: the real part of asin, that of acos, and the imaginary part of both."""
+    """For magnitudes x and y of the parts: the real part of asin, that of acos, and the imaginary part of both."""
     largest = math.sqrt(limits(x.element).max) / 8
     smallest = math.sqrt(limits(x.element).tiny) * 4
     plus, minus = x + 1.0, x - 1.0
     r, s = _hypot(plus, y), _hypot(abs(minus), y)
     a = (r + s) * 0.5
     half_y2 = y * y
-    # b may be close to 1: then the arcsine comes from the complement, by an arctangent.
+    # Where b is close to 1, the arcsine is an arctangent of the complement.
     b = x / a
     apx = a + x
     first = half_y2 / (r + plus)
@@ -103,7 +103,7 @@ def acos(z: Expression) -> Expression:
 
 
 def asinh(z: Expression) -> Expression:
-    """The inverse hyperbolic sine: that of asin, turned by a right angle."""
+    """The inverse hyperbolic sine: asin rotated by a right angle."""
     x, y = _parts(z)
     real, _, imaginary = _asin_parts(abs(y), abs(x))
     return _joined(_with_sign(imaginary, x), _with_sign(real, y))
@@ -139,7 +139,7 @@ def atanh(z: Expression) -> Expression:
 
 
 def atan(z: Expression) -> Expression:
-    """The inverse tangent: that of atanh, turned by a right angle."""
+    """The inverse tangent: atanh rotated by a right angle."""
     x, y = _parts(z)
     real, imaginary = _parts(atanh(_joined(-y, x)))
     return _joined(imaginary, -real)

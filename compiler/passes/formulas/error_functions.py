@@ -175,16 +175,16 @@ def erf(x: Expression) -> Expression:
 
 
 def erfc(x: Expression) -> Expression:
-    """One minus the error function, exact where that is small."""
+    """One minus the error function, accurate where that is small."""
     large = _erfc_large(abs(x))
     found = (abs(x) < 1.0).then(1.0 - x * _ratio(x * x, _ERF_T, _ERF_U), (x < 0.0).then(2.0 - large, large))
     return x.differs(x).then(x, found)
 
 
 def _erfc_large(size: Expression) -> Expression:
-    """For arguments of 1 or more. The square is split, so that its rounding error is not raised by the exponential."""
+    """For arguments of at least 1. The square is split, so that the exponential does not magnify its rounding error."""
     bits = 28 if _f64(size) else 12
-    # Dekker's split gives a part whose square is exact.
+    # The high part of Dekker's split has an exact square.
     scaled = size.call("minimum", 1e4) * float(2**bits + 1)
     high = scaled - (scaled - size.call("minimum", 1e4))
     low = size - high

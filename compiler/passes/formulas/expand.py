@@ -1,4 +1,4 @@
-"""CHLO's operations in terms of StableHLO's."""
+"""Expansion of CHLO operations into StableHLO."""
 
 from __future__ import annotations
 
@@ -52,12 +52,12 @@ _COMPLEX: Final[Mapping[str, Callable[[Expression], Expression]]] = {
 
 
 def expand_chlo(block: Block) -> None:
-    """Replaces CHLO's operations in a block and the regions inside."""
+    """Expands CHLO operations in a block and the regions inside."""
     rewrite_block(block, _expand)
 
 
 def expand_operation(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """Appends what stands for one operation of CHLO; gives its results."""
+    """Appends the expansion of one CHLO operation; returns its results."""
     found = _expand(builder, operation)
     assert found is not None, f"{operation.name} is none of CHLO's"
     return found
@@ -80,7 +80,7 @@ def _function(builder: Builder, name: str, operation: Operation) -> Value:
     element = operands[0].element
     if element.kind == "complex":
         return _COMPLEX[name](operands[0]).value
-    # Narrow floats go through f32.
+    # Narrow floats are computed in f32.
     wide = [operand.convert(F32) if element.bits < 32 else operand for operand in operands]
     return _REAL[name](*wide).convert(element).value
 
@@ -91,7 +91,7 @@ def _next_after(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """The upper half of a product of twice as many bits, from products of halves, none of which overflows."""
+    """The upper half of a product, from products of halves, none of which overflows."""
     x, y = (Expression(builder, value) for value in operation.operands)
     element = x.element
     half = element.bits // 2
@@ -109,7 +109,7 @@ def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
     found = high_x * high_y + high + middle.call("shift_right_logical", half)
     if not is_signed:
         return [found.value]
-    # As signed numbers, operands below zero stand for 2**bits less.
+    # Signed operands below zero stand for 2**bits less.
     zero = found.constant(0)
     found = found - (x < 0).then(right, zero) - (y < 0).then(left, zero)
     return [found.bitcast(element).value]
@@ -155,7 +155,7 @@ def _is_infinite(sign: int) -> Callable[[Builder, Operation], Sequence[Value]]:
 
 
 def _top_k(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """A stable sort of the last dimension, the largest first, with positions; and then the first k of each."""
+    """Sorts the last dimension stably with positions, the largest first, and takes the first k."""
     (value,) = operation.operands
     count = operation.integer("k")
     type = tensor_of(value)
@@ -176,7 +176,7 @@ def _top_k(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _ordered(builder: Builder, value: Value) -> Value:
-    """Integers that order floats as totalOrder does; other values themselves."""
+    """Maps floats to integers in the order of totalOrder; leaves other values as they are."""
     element = tensor_of(value).scalar
     if element.kind != "float":
         return value
@@ -186,7 +186,9 @@ def _ordered(builder: Builder, value: Value) -> Value:
 
 
 def _broadcast(builder: Builder, operation: Operation, name: str) -> Value:
-    """Both operands to one shape; the smaller one's dimensions are the last ones unless the operation says which."""
+    """Broadcasts both operands to one shape; the smaller one's dimensions are the last ones unless an attribute says
+    which.
+    """
     result = tensor_of(operation.results[0])
     values = []
     for value in operation.operands:

@@ -11,10 +11,10 @@ from ...ir.types import ScalarType
 
 
 class Expression:
-    """A value in a formula. Numbers in a formula become constants of its type; comparisons give booleans.
+    """A value in a formula. Numbers become constants of its type; comparisons are booleans.
 
     Attributes:
-        builder: appends what operators ask for.
+        builder: appends the operations.
         value: the value.
     """
 
@@ -30,24 +30,24 @@ class Expression:
         return tensor_of(self.value).scalar
 
     def call(self, name: str, *others: Expression | float) -> Self:
-        """An element-wise operation, this value first."""
+        """Applies an element-wise operation, with this value as the first operand."""
         return type(self)(self.builder, self.builder.elementwise(name, *self._aligned(self, *others)))
 
     def call_to(self, name: str, element: ScalarType) -> Self:
-        """An element-wise operation of this value alone, which gives elements of another type."""
+        """Applies an element-wise operation whose result has another element type."""
         type = tensor_of(self.value).of(element)
         return self.__class__(self.builder, self.builder.append(name, [self.value], [type]).result)
 
     def constant(self, number: complex) -> Self:
-        """A number in this value's shape and type."""
+        """A constant of this value's shape and type."""
         return type(self)(self.builder, self.builder.like(self.value, number))
 
     def convert(self, element: ScalarType) -> Self:
-        """This value's elements in another type."""
+        """Converts elements to another type."""
         return type(self)(self.builder, self.builder.convert(self.value, element))
 
     def bitcast(self, element: ScalarType) -> Self:
-        """This value's bits as another type."""
+        """Reinterprets the bits of elements as another type."""
         return type(self)(self.builder, self.builder.bitcast(self.value, element))
 
     def polynomial(self, coefficients: Sequence[float]) -> Self:
@@ -119,11 +119,11 @@ class Expression:
         return self._compare("NE", other)
 
     def then(self, chosen: Expression | float, other: Expression | float) -> Self:
-        """One or the other, by these booleans."""
+        """Selects by these booleans."""
         predicate, *operands = self._aligned(self, chosen, other)
         assert isinstance(predicate, Value)
         return type(self)(self.builder, self.builder.select(predicate, *operands))
 
     def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
-        """Operands of an element-wise operation, in one shape."""
+        """Broadcasts the operands of an element-wise operation to one shape."""
         return [operand.value if isinstance(operand, Expression) else operand for operand in operands]

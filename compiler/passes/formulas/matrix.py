@@ -1,4 +1,4 @@
-"""Formulas over batches of matrices: the last two dimensions are rows and columns; lengths of 1 are stretched."""
+"""Formulas over batches of matrices: the last two dimensions are rows and columns; lengths of 1 broadcast."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ class Matrix(Expression):
 
     @property
     def is_complex(self) -> bool:
-        """Whether the elements are."""
+        """Whether elements are complex."""
         return self.element.kind == "complex"
 
     def at(self, builder: Builder) -> Self:
-        """The same values in formulas of another builder, as that of a loop's body."""
+        """The same values for formulas of another builder, such as that of a loop's body."""
         return type(self)(builder, self.value)
 
     def of(self, value: Value) -> Self:
-        """A value as matrices in formulas with this one."""
+        """Makes a value a matrix of this one's builder."""
         return type(self)(self.builder, value)
 
     def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
@@ -54,11 +54,11 @@ class Matrix(Expression):
     # -- parts -----------------------------------------------------------------------------------------
 
     def rows(self, start: int, stop: int) -> Self:
-        """Some rows."""
+        """Rows from ``start`` to ``stop``."""
         return self._part(len(self.shape) - 2, start, stop)
 
     def columns(self, start: int, stop: int) -> Self:
-        """Some columns."""
+        """Columns from ``start`` to ``stop``."""
         return self._part(len(self.shape) - 1, start, stop)
 
     def _part(self, axis: int, start: int, stop: int) -> Self:
@@ -67,11 +67,11 @@ class Matrix(Expression):
         return self.of(self.builder.slice(self.value, ranges))
 
     def row(self, number: Value) -> Self:
-        """The row of a number that the program computes."""
+        """The row of a computed index."""
         return self._picked(len(self.shape) - 2, number)
 
     def column(self, number: Value) -> Self:
-        """The column of a number that the program computes."""
+        """The column of a computed index."""
         return self._picked(len(self.shape) - 1, number)
 
     def _picked(self, axis: int, number: Value) -> Self:
@@ -83,11 +83,11 @@ class Matrix(Expression):
         return self.of(self.builder.append("dynamic_slice", [self.value, *starts], [type], attributes).result)
 
     def beside(self, *others: Expression) -> Self:
-        """Matrices with the columns of others behind their own."""
+        """Concatenates columns."""
         return self._joined(len(self.shape) - 1, others)
 
     def above(self, *others: Expression) -> Self:
-        """Matrices with the rows of others below their own."""
+        """Concatenates rows."""
         return self._joined(len(self.shape) - 2, others)
 
     def _joined(self, axis: int, others: Sequence[Expression]) -> Self:
@@ -100,7 +100,7 @@ class Matrix(Expression):
         return self.of(self.builder.append("concatenate", values, [type], attributes).result)
 
     def reordered(self, order: Value) -> Self:
-        """Columns in the order of a row of i32."""
+        """Reorders columns by a row of i32."""
         rank = len(self.shape)
         batch = tuple(range(rank - 2))
         numbers = {
@@ -120,14 +120,14 @@ class Matrix(Expression):
         type = TensorType((*self.shape[:-1], tensor_of(order).shape[-1]), self.element)
         return self.of(self.builder.append("gather", [self.value, indices], [type], attributes).result)
 
-    # -- numbers of rows and columns -------------------------------------------------------------------
+    # -- indices of rows and columns -------------------------------------------------------------------
 
     def row_numbers(self) -> Self:
-        """The number of each row, as a column."""
+        """The index of each row, as a column."""
         return self.of(self.builder.iota(TensorType((*self.shape[:-1], 1), I32), len(self.shape) - 2))
 
     def column_numbers(self) -> Self:
-        """The number of each column, as a row."""
+        """The index of each column, as a row."""
         shape = (*self.shape[:-2], 1, self.shape[-1])
         return self.of(self.builder.iota(TensorType(shape, I32), len(self.shape) - 1))
 
@@ -149,7 +149,7 @@ class Matrix(Expression):
         return self.of(self.builder.part("imag", self.value)) if self.is_complex else self.constant(0)
 
     def like(self, other: Expression) -> Self:
-        """Real numbers as elements of another's type."""
+        """Converts real numbers to another expression's element type."""
         if other.element.kind != "complex" or self.is_complex:
             return self
         return self.of(self.builder.complex(self.value, self.builder.like(self.value, 0)))
@@ -160,7 +160,7 @@ class Matrix(Expression):
         return real * real + imaginary * imaginary if self.is_complex else self * self
 
     def transposed(self) -> Self:
-        """Rows as columns."""
+        """The transpose."""
         rank = len(self.shape)
         order = (*range(rank - 2), rank - 1, rank - 2)
         type = TensorType([self.shape[axis] for axis in order], self.element)
@@ -172,17 +172,17 @@ class Matrix(Expression):
         return self.transposed().conjugate()
 
     def times(self, other: Matrix) -> Self:
-        """The product of matrices."""
+        """The matrix product."""
         return self.of(self.builder.product(self.value, other.value))
 
     # -- reductions ------------------------------------------------------------------------------------
 
     def sum(self, *axes: int) -> Self:
-        """Sums along rows (-2: over them) or columns (-1), which stay with length 1."""
+        """Sums over rows (-2) or columns (-1); keeps the dimension with length 1."""
         return self._reduced("add", 0, axes)
 
     def largest(self, *axes: int) -> Self:
-        """The largest of elements that are not negative."""
+        """The maximum of elements that are not negative."""
         return self._reduced("maximum", 0, axes)
 
     def _reduced(self, name: str, start: float, axes: Sequence[int]) -> Self:
@@ -198,7 +198,7 @@ class Matrix(Expression):
         return self.of(self.builder.reshape(found, shape))
 
     def place_of_largest(self) -> Self:
-        """The number of the row, as i32, of the largest element of each column; the first of equal ones."""
+        """The row index, as i32, of each column's largest element; the first of equal ones."""
         numbers = self.of(self._stretched(self.row_numbers().value, self.shape))
         scalars = [TensorType((), self.element), TensorType((), I32)]
 
@@ -218,7 +218,7 @@ class Matrix(Expression):
         return self.of(self.builder.reshape(found, [*self.shape[:-2], 1, self.shape[-1]]))
 
     def falling_order(self) -> Value:
-        """The numbers of the columns of a row, in the order in which its elements fall."""
+        """The column indices of a row, in descending order of its elements."""
         type = tensor_of(self.value)
         numbers = self.column_numbers().value
         scalars = [TensorType((), self.element)] * 2 + [TensorType((), I32)] * 2
@@ -229,7 +229,7 @@ class Matrix(Expression):
 
 
 def identity(builder: Builder, shape: Sequence[int], element: ScalarType) -> Matrix:
-    """Ones where rows and columns have one number, in a shape."""
+    """Identity matrices of a shape."""
     rows = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 2))
     columns = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 1))
     ones = builder.constant(1, TensorType(shape, element))
@@ -242,7 +242,7 @@ def loop(
     starts: Sequence[Matrix],
     step: Callable[[Value, Sequence[Matrix]], Sequence[Matrix]],
 ) -> list[Matrix]:
-    """Matrices after ``step(number, matrices)`` for each number below a count."""
+    """Applies ``step(number, matrices)`` for each number below ``count``, in a loop."""
 
     def run(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
         return [found.value for found in step(number, [Matrix(inner, value) for value in values])]

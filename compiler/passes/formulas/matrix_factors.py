@@ -1,10 +1,10 @@
 """Factorisations of matrices as loops over whole matrices: LU, QR, singular values, eigenvalues.
 
-A loop's body is of a fixed number of operations, whatever the matrices' size. LU goes by columns with partial pivoting,
+A loop's body has a fixed number of operations, whatever the matrices' size. LU goes by columns with partial pivoting,
 QR by Householder's reflections in LAPACK's conventions. Singular values come from Hestenes's one-sided Jacobi method
-with the columns in Brent and Luk's order, in which each round rotates disjoint pairs, so that a round is element-wise
-and works for batches. Eigenvalues of a Hermitian matrix are singular values of one that is shifted to have none below
-zero, refined by Rayleigh's quotient: the error is a few units of the largest one, as LAPACK's is.
+with the columns in Brent and Luk's order: each round rotates disjoint pairs, so it is element-wise and works for
+batches. Eigenvalues of a Hermitian matrix are singular values of one shifted to have none below zero, refined by
+Rayleigh's quotient: the error is a few units in the last place of the largest one, as LAPACK's is.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _MAX_SWEEPS = 24
 
 
 def lu(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-    """Both factors in one matrix, the row that each step swaps with its own (from 0), and the first zero pivot.
+    """Returns both factors in one matrix, the row that each step swaps with its own (from 0), and the first zero pivot.
 
-    The last is 0 where there is none, and else counted from 1, as LAPACK's ``info``. Both are i32.
+    The last is 0 where there is none, else counted from 1, as LAPACK's ``info``. Both are i32.
     """
     builder = matrix.builder
     *batch, rows, columns = matrix.shape
@@ -55,7 +55,7 @@ def lu(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def qr(matrix: Matrix) -> tuple[Matrix, Matrix]:
-    """The upper factor with Householder's vectors below it, and their factors as a row: LAPACK's ``geqrf``."""
+    """Returns the upper factor with Householder's vectors below it, and their factors as a row: LAPACK's ``geqrf``."""
     builder = matrix.builder
     *batch, rows, columns = matrix.shape
     steps = min(rows, columns)
@@ -68,7 +68,7 @@ def qr(matrix: Matrix) -> tuple[Matrix, Matrix]:
         column = a.column(number)
         below = (row_numbers > index).then(column, column.constant(0))
         alpha = a.row(number).column(number)
-        # Scaled, so that squares neither overflow nor vanish.
+        # Scaled, so that squares neither overflow nor underflow.
         size = (abs(below) if not a.is_complex else abs(below.real()) + abs(below.imaginary())).largest(-2)
         head = abs(alpha.real()) + abs(alpha.imaginary()) if a.is_complex else abs(alpha)
         scale = (size > head).then(size, head)
@@ -96,13 +96,13 @@ def qr(matrix: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def reflected(vectors: Matrix, factors: Matrix, matrix: Matrix, is_adjoint: bool = False) -> Matrix:
-    """A matrix multiplied from the left by the unitary factor that ``qr`` describes, or by its adjoint.
+    """Multiplies a matrix from the left by the unitary factor that ``qr`` describes, or by its adjoint.
 
     Args:
         vectors: Householder's vectors, below the diagonal.
-        factors: theirs, as a row.
-        matrix: with as many rows.
-        is_adjoint: whether the adjoint multiplies.
+        factors: of the vectors, as a row.
+        matrix: with the same number of rows.
+        is_adjoint: whether to multiply by the adjoint.
     """
     count = factors.shape[-1]
 
@@ -123,11 +123,11 @@ def reflected(vectors: Matrix, factors: Matrix, matrix: Matrix, is_adjoint: bool
 
 
 def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
-    """Left vectors as columns, singular values as a row, the largest first, and right vectors as columns.
+    """Returns left vectors as columns, singular values as a row, the largest first, and right vectors as columns.
 
     Args:
-        matrix: of as many rows as columns, or more.
-        is_full: whether there is a left vector for each row, rather than for each column.
+        matrix: with at least as many rows as columns.
+        is_full: whether to return a left vector for each row, rather than for each column.
     """
     builder = matrix.builder
     *batch, rows, columns = matrix.shape
@@ -140,7 +140,7 @@ def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
     work, lengths = work.reordered(order), lengths.reordered(order)
     divisor = lengths.equals(0.0).then(lengths.constant(1), lengths)
     left, right = work.rows(0, rows) / divisor.like(work), work.rows(rows, rows + columns)
-    # Vectors of values that are zero or nearly so are no unit vectors: those of a QR factorisation are.
+    # Vectors of values near zero are not unit vectors; those of a QR factorisation are.
     packed, factors = qr(left)
     whole = identity(builder, (*batch, rows, rows if is_full else columns), matrix.element)
     unitary = reflected(packed, factors, whole)
@@ -155,7 +155,7 @@ def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
-    """A matrix rotated until its columns are orthogonal, above what an identity becomes by the same rotations."""
+    """Rotates a matrix until its columns are orthogonal; applies the same rotations to the rows below, an identity."""
     builder = matrix.builder
     *batch, rows, _ = matrix.shape
     work = matrix.above(identity(builder, (*batch, columns, columns), matrix.element))
@@ -179,7 +179,7 @@ def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
         safe = is_zero.then(c.constant(1), c)
         zeta = (b - a) / (safe * 2.0)
         size = abs(zeta)
-        # Its square would overflow; the tangent is then half the reciprocal.
+        # The square would overflow; the tangent is then half the reciprocal.
         tangent = 1.0 / (size + (1.0 + (size > 1e8).then(size.constant(0), size * size)).call("sqrt"))
         tangent = (size > 1e8).then(0.5 / size, tangent)
         tangent = is_zero.then(c.constant(0), (zeta < 0.0).then(-tangent, tangent))
@@ -189,7 +189,7 @@ def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
         turned = phase.conjugate() * other
         cosine, sine = cosine.like(other), sine.like(other)
         one, other = cosine * one - sine * turned, sine * one + cosine * turned
-        # A column that is tiny beside another is noise, of whatever direction.
+        # A column that is tiny compared with another is noise in any direction.
         shortest, longest = (a < b).then(a, b), (a < b).then(b, a)
         counts = ~is_zero & (shortest > longest * (tolerance * tolerance))
         angle = counts.then(c / root, c.constant(0)).largest(*range(len(c.shape)))
@@ -216,7 +216,7 @@ def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
 
 
 def eigh(matrix: Matrix) -> tuple[Matrix, Matrix]:
-    """Eigenvectors as columns and eigenvalues as a row, the smallest first, of Hermitian matrices."""
+    """Returns eigenvectors as columns and eigenvalues as a row, the smallest first, of Hermitian matrices."""
     builder = matrix.builder
     *_, size, _ = matrix.shape
     sizes = matrix.squares().call("sqrt")
@@ -233,6 +233,6 @@ def eigh(matrix: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def scalars_of(value: Matrix) -> Value:
-    """A row or a number of each batch without the dimensions of length 1 that stand for rows."""
+    """Drops the dimensions of length 1 from a row or a number of each batch."""
     shape = [length or 0 for length in tensor_of(value.value).shape]
     return value.builder.reshape(value.value, [*shape[:-2], *shape[-1:]])

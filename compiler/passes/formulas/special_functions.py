@@ -54,7 +54,7 @@ def _logarithm(z: Expression) -> tuple[Expression, Expression]:
 
 
 def lgamma(x: Expression) -> Expression:
-    """The logarithm of the size of the gamma function; by reflection below one half."""
+    """The logarithm of the magnitude of the gamma function; by reflection below one half."""
     reflects = x < 0.5
     z = reflects.then(-x, x - 1.0)
     t, log_t = _logarithm(z)
@@ -88,7 +88,7 @@ def digamma(x: Expression) -> Expression:
 
 
 def _chebyshev(x: Expression, coefficients: Values) -> Expression:
-    """Clenshaw's recurrence over coefficients, the highest first; the last counts half."""
+    """Clenshaw's recurrence over coefficients, the highest first; the last one is halved."""
     first, second, third = x.constant(0.0), x.constant(0.0), x.constant(0.0)
     for coefficient in coefficients:
         first, second, third = x * first - second + coefficient, first, second
@@ -113,7 +113,7 @@ def _bessel_coefficients(start: float, stop: float, count: int) -> Values:
 def _scaled_bessel(
     x: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """exp(-x) I1(x) as the mean of cos(t) exp(x (cos(t) - 1)), which the trapezoidal rule gives to full precision."""
+    """exp(-x) I1(x) as the mean of cos(t) exp(x (cos(t) - 1)), by the trapezoidal rule, to full precision."""
     t = np.pi * (np.arange(4096) + 0.5) / 4096
     return np.asarray(np.mean(np.cos(t) * np.exp(x[:, None] * (np.cos(t) - 1.0)), -1))
 
@@ -134,7 +134,7 @@ _BERNOULLI: Final = tuple(
 
 
 def zeta(x: Expression, q: Expression) -> Expression:
-    """Hurwitz's zeta function by ten terms and Euler and Maclaurin's rest; NaN for x below 1 and at poles of q."""
+    """Hurwitz's zeta function by ten terms and the Euler-Maclaurin remainder; NaN for x below 1 and at poles of q."""
     total = q.call("power", -x)
     a = q
     for _ in range(9):
@@ -165,7 +165,7 @@ def polygamma(n: Expression, x: Expression) -> Expression:
 
 
 def sinh(x: Expression) -> Expression:
-    """The hyperbolic sine, which does not lose small arguments nor overflow early."""
+    """The hyperbolic sine; accurate for small arguments, without early overflow."""
     small = x.call("exponential_minus_one")
     near = 0.5 * (small + small / (small + 1.0))
     size = abs(x)
@@ -175,7 +175,7 @@ def sinh(x: Expression) -> Expression:
 
 
 def cosh(x: Expression) -> Expression:
-    """The hyperbolic cosine, which does not overflow early."""
+    """The hyperbolic cosine, without early overflow."""
     half = (abs(x) * 0.5).call("exponential")
     return (half * 0.5) * half + (0.5 / half) / half
 
@@ -221,7 +221,7 @@ def atanh(x: Expression) -> Expression:
 
 
 def next_after(x: Expression, y: Expression) -> Expression:
-    """The number after x towards y, in x's own type."""
+    """The next number after x towards y, in x's type."""
     element = x.element
     bits = ScalarType(f"i{element.bits}")
     sign = -(1 << (element.bits - 1))

@@ -14,9 +14,9 @@ def tridiagonal_solve(builder: Builder, lower: Value, diagonal: Value, upper: Va
 
     Args:
         builder: appends the operations.
-        lower: the lower diagonal: an element for each row, of which the first is not used.
+        lower: the lower diagonal: an element for each row, the first unused.
         diagonal: the diagonal.
-        upper: the upper diagonal: an element for each row, of which the last is not used.
+        upper: the upper diagonal: an element for each row, the last unused.
         right: the right sides, as columns.
     """
     b = Matrix(builder, right)

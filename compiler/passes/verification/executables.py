@@ -1,4 +1,4 @@
-"""Holds executables against what lowering, scheduling and emission take for granted."""
+"""Verification of executables."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from .stage_rules import Entry, body_of, function_type_of, hold, in_place, infer
 
 
 def entries_of(executables: Sequence[Operation], stage: str, source: SourceText) -> Mapping[str, Entry]:
-    """The entry points of executables, by the names that dispatches have for them.
+    """Verifies executables; returns their entry points by the names that dispatches use.
 
     Raises:
-        CompileError: at the first operation that is not as the stage wants it.
+        CompileError: at the first operation that is wrong at the stage.
     """
     check = _Checker(stage, source)
     hold(check.executable, executables, source)
@@ -36,7 +36,7 @@ class _Checker:
         self.entries: dict[str, Entry] = {}
 
     def executable(self, operation: Operation) -> None:
-        """One executable for each target and its features; all have the same entry point."""
+        """Checks the variants of an executable, one for each target and its features; all have the same entry point."""
         if self._stage in ("canonical", "regions"):
             raise OperationError("no executables at this stage")
         variants = operations_of(operation)
@@ -64,7 +64,7 @@ class _Checker:
         hold(lambda each: self._kernel_function(each, symbol), inside, self._source)
 
     def longer(self, variant: Operation) -> None:
-        """What takes longer lengths than an executable has as many buffers."""
+        """Checks that the executable for longer lengths has the same number of buffers."""
         longer = variant.attributes.get("longer")
         if longer is None:
             return
@@ -74,7 +74,7 @@ class _Checker:
             raise OperationError(f"an entry point of the program with {len(kernel.bindings)} buffers, got {longer}")
 
     def _enter(self, name: str, entry: Entry) -> None:
-        """Takes note of an entry point; those of several targets have one name, and buffers that suit all."""
+        """Records an entry point; those of several targets share a name, and need the same buffers."""
         symbol = name.partition("::@")[0]
         for other, known in self.entries.items():
             if other.partition("::@")[0] == symbol:
@@ -87,7 +87,7 @@ class _Checker:
         self.entries[name] = entry
 
     def _kernel_function(self, function: Operation, symbol: str) -> None:
-        """Loads of its first arguments, operations of StableHLO, stores to its other arguments."""
+        """Checks a kernel's function: loads of the first arguments, operations of StableHLO, stores to the others."""
         block = body_of(function)
         types = function_type_of(function, block).inputs
         loads = [each for each in block.operations if each.name == "iree.load_input"]

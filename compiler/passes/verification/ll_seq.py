@@ -1,4 +1,4 @@
-"""Holds functions of the low-level sequencer against what their schedules take for granted."""
+"""Verification of functions of the low-level sequencer."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _PARTIAL: Final = "partial result"
 
 
 def verify_ll_seq(block: Block, entries: Mapping[str, Entry], source: SourceText) -> None:
-    """Checks the operations of a function's block, whose end and types are as they have to be.
+    """Checks the operations of a function's block, whose end and types are checked already.
 
     Raises:
         CompileError: at the first operation that is wrong in itself.
@@ -63,7 +63,7 @@ class _Checker:
         rule(self, operation)
 
     def declare(self, operation: Operation) -> None:
-        """A buffer that is named at the head of a function."""
+        """Checks a declaration of a buffer at the start of a function."""
         type = buffer_of(operation)
         name = operation.name.removeprefix("iree_ll_seq.")
         if operation.parent is None or operation.parent.parent is None or operation.parent.parent.parent is None:
@@ -85,7 +85,7 @@ class _Checker:
             self._kinds[operation.result] = _PARTIAL
 
     def _table(self, operation: Operation, type: MemRefType) -> None:
-        """Workgroup counts: a row of ones, and one of each entry point."""
+        """Checks a table of workgroup counts: a row of ones, and one for each entry point."""
         entries = operation.attributes.get("entries")
         if not isinstance(entries, tuple):
             raise OperationError("entries, a list of entry points")
@@ -96,7 +96,7 @@ class _Checker:
             raise OperationError(f"memref<{1 + len(entries)}x3xi32> for {len(entries)} entry points, got {type}")
 
     def subview(self, operation: Operation) -> None:
-        """A place in the arena."""
+        """Checks a range of the arena."""
         type = buffer_of(operation)
         arena, offset = operation.operands, operation.integer("offset", -1)
         if len(arena) != 1 or self._kinds.get(arena[0]) != "arena":
@@ -115,7 +115,7 @@ class _Checker:
         self._kinds[operation.result] = "transient"
 
     def view(self, operation: Operation) -> None:
-        """The same bytes as another type."""
+        """Checks a view of the same bytes as another type."""
         type = buffer_of(operation)
         if len(operation.operands) != 1 or is_smaller(size_of(operation.operands[0].type), size_of(type)):
             raise OperationError("one buffer that is as large as the result")
@@ -128,12 +128,12 @@ class _Checker:
         return kind
 
     def writes(self, value: Value) -> None:
-        """Holds that a buffer may be written."""
+        """Checks that a buffer may be written."""
         if self._kind(value) in ("constant", "argument"):
             raise OperationError(f"to write no {self._kind(value)}")
 
     def dispatch(self, operation: Operation) -> None:
-        """Inputs, and at the end what it writes."""
+        """Checks a dispatch: inputs, then buffers that it writes."""
         workload = operation.attributes.get("workload")
         if not is_workload(workload):
             raise OperationError("a workload of three numbers")
@@ -154,7 +154,7 @@ class _Checker:
                     raise OperationError("to write a result that ends within a word by a copy")
 
     def _guard(self, guard: Value | None, row: int) -> None:
-        """A row of workgroup counts in the arena, from which a dispatch takes its own."""
+        """Checks that a guard is a row of workgroup counts in the arena."""
         if guard is None or self._kind(guard) != "transient":
             raise OperationError("a buffer in the arena as its last operand, with a guard_row")
         type = guard.tensor
@@ -164,7 +164,6 @@ class _Checker:
             raise OperationError(f"a guard_row of {type}, got {row}")
 
     def copy(self, operation: Operation) -> None:
-        """From one buffer to another."""
         if len(operation.operands) != 2:
             raise OperationError("two buffers")
         source, target = operation.operands
@@ -174,12 +173,11 @@ class _Checker:
             raise OperationError(f"to copy no more than there is, got {source.type} and {target.type}")
 
     def check(self, operation: Operation) -> None:
-        """A call of the host."""
         for value in operation.operands:
             self._kind(value)
 
     def decision(self, operation: Operation) -> None:
-        """A loop or a branch: what the host reads is a flag."""
+        """Checks a loop or a branch: the host reads a flag."""
         is_loop = operation.name.endswith("loop")
         if len(operation.operands) != 1 or self._kind(operation.operands[0]) != "flag":
             raise OperationError("a buffer of iree_ll_seq.alloc_flag")
@@ -189,7 +187,7 @@ class _Checker:
         self._regions(operation)
 
     def repeat(self, operation: Operation) -> None:
-        """Steps that run a number of times: it is known, or a flag holds it."""
+        """Checks a repetition: its number is known, or a flag holds it."""
         flags = operation.operands
         if flags and (len(flags) > 1 or self._kind(flags[0]) != "flag" or flags[0].tensor.element is not I32):
             raise OperationError("a buffer of iree_ll_seq.alloc_flag of type memref<i32>")
@@ -207,7 +205,7 @@ class _Checker:
         self._operation(operation)
 
     def nothing(self, operation: Operation) -> None:
-        """What needs no check of its own."""
+        """Accepts an operation that needs no check."""
 
 
 _LL_SEQ: Final[Mapping[str, Callable[[_Checker, Operation], None]]] = {

@@ -1,4 +1,4 @@
-"""Rules that the verification of stages shares: bodies, buffers, entry points, operations of StableHLO."""
+"""Rules that the stages share: bodies, buffers, entry points, operations of StableHLO."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from .verify import agree, located
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """What an entry point takes.
+    """The buffers of an entry point.
 
     Attributes:
         types: of its buffers; empty where only the code is known.
         sizes: of its buffers in bytes.
-        results: how many of them, the last, it writes.
+        results: the number of buffers that it writes, the last ones.
     """
 
     types: Sequence[Type]
@@ -46,7 +46,7 @@ def hold(rule: Callable[[Operation], None], operations: Iterable[Operation], sou
 
 
 def dispatch(operation: Operation, buffers: Sequence[Value], entries: Mapping[str, Entry]) -> None:
-    """Holds that a dispatch gives an entry point the buffers that it takes."""
+    """Checks that a dispatch passes the buffers that its entry point takes."""
     symbol = operation.attributes.get("entry")
     entry = entries.get(symbol.name) if isinstance(symbol, SymbolRef) else None
     if entry is None:
@@ -75,7 +75,7 @@ def is_workload(value: Attribute) -> bool:
 
 
 def infer_types(operation: Operation) -> None:
-    """An operation of StableHLO on tensors, and those of its regions."""
+    """Checks a StableHLO operation on tensors, and the operations in its regions."""
     for inner in operation.walk():
         if not inner.name.startswith("stablehlo."):
             raise OperationError(f"operations of StableHLO alone at this stage, got {inner.name}")
@@ -92,14 +92,14 @@ def hold_rule(operation: Operation) -> None:
 
 
 def in_place(operation: Operation, name: str, inputs: int) -> None:
-    """Holds that a list of inputs that may share memory with the result has positions of inputs."""
+    """Checks that inputs which may share memory with the result exist."""
     found = operation.integers(name)
     if any(not 0 <= index < inputs for index in found):
         raise OperationError(f"{name} with positions of its {inputs} inputs, got {list(found)}")
 
 
 def known_trips(operation: Operation) -> None:
-    """Holds that what an earlier pass noted of a loop's rounds may be so."""
+    """Checks the trip count that an earlier pass recorded."""
     count = operation.attributes.get("trip_count", IntegerAttr(0, I64))
     if not isinstance(count, IntegerAttr) or count.value < 0:
         raise OperationError("trip_count to be a number of rounds")
@@ -138,7 +138,7 @@ def ends(block: Block, name: str, types: Sequence[Type]) -> None:
 
 
 def buffer_of(operation: Operation) -> MemRefType:
-    """The type of the only result."""
+    """Returns the buffer type of an operation's only result."""
     type = operation.results[0].type if len(operation.results) == 1 else None
     if not isinstance(type, MemRefType) or None in type.shape:
         raise OperationError(f"one result, a buffer of known size, got {type}")
@@ -150,7 +150,7 @@ def buffer_of(operation: Operation) -> MemRefType:
 
 
 def size_of(type: Type) -> Dim:
-    """Bytes of a buffer in whole words."""
+    """Returns the bytes of a buffer in whole words."""
     if not isinstance(type, MemRefType) or None in type.shape:
         raise OperationError(f"buffers of known size, got {type}")
     try:

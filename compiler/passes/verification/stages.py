@@ -1,7 +1,6 @@
-"""Holds a program that is past the canonical form against what the passes after it take for granted.
+"""Verification of programs past the canonical form.
 
-A program that the passes before made is as it has to be. One that was read from a file may be anything that the grammar
-allows.
+The passes make correct programs, but a program that was read from a file may be anything that the grammar allows.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def verify_stage(
     """Checks every operation of a program at a stage from ``canonical`` to ``targets``.
 
     Raises:
-        CompileError: at the first operation that is not as its stage wants it.
+        CompileError: at the first operation that is wrong at the stage.
     """
     check = _Checker(stage, entries_of(executables, stage, source), source)
     hold(check.function, functions.values(), source)
@@ -56,7 +55,7 @@ class _Checker:
         self._source = source
 
     def function(self, function: Operation) -> None:
-        """A function that a module exports."""
+        """Checks an exported function."""
         if not function.regions or function.attributes.get("sym_visibility") == "private":
             raise OperationError(f"a public function with a body at the stage {self._stage}")
         block = body_of(function)
@@ -69,7 +68,7 @@ class _Checker:
             verify_ll_seq(block, self._entries, self._source)
 
     def _region_level(self, operation: Operation) -> None:
-        """What is outside of dispatch regions."""
+        """Checks an operation outside of dispatch regions."""
         if operation.name == "iree.dispatch_region":
             _dispatch_region(operation)
         elif operation.name in ("arith.constant", "stablehlo.constant"):
@@ -102,7 +101,7 @@ class _Checker:
 
 
 def _workload(operation: Operation) -> None:
-    """A workload that depends on the call."""
+    """Checks a workload that depends on the call."""
     if not is_workload(operation.attributes.get("sizes")) or operation.operands or len(operation.results) != 1:
         raise OperationError("three numbers as sizes, and one result")
 
@@ -116,7 +115,7 @@ _WORKLOADS: Final = {"arith.constant": "value", "iree.workload": "sizes"}
 
 
 def _after_workload(operation: Operation) -> Sequence[Value]:
-    """Operands but for the first, which is a constant."""
+    """Returns the operands behind the first, which must be a constant workload."""
     owner = operation.operands[0].owner if operation.operands else None
     name = owner.name if isinstance(owner, Operation) else ""
     found = owner.attributes.get(_WORKLOADS[name]) if isinstance(owner, Operation) and name in _WORKLOADS else None
@@ -140,7 +139,7 @@ def _dispatch_region(operation: Operation) -> None:
 
 
 def _closed(block: Block, known: set[Value]) -> None:
-    """Holds that a block uses no values from outside."""
+    """Checks that a block uses no values from outside."""
     for operation in block.operations:
         for inner in operation.walk():
             for region in inner.regions:
@@ -152,7 +151,7 @@ def _closed(block: Block, known: set[Value]) -> None:
 
 
 def _control(operation: Operation) -> None:
-    """A loop or a branch over buffers."""
+    """Checks a loop or a branch over buffers."""
     name = operation.name.removeprefix("stablehlo.")
     types = [value.type for value in operation.results]
     if name == "while":

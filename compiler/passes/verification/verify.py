@@ -1,4 +1,4 @@
-"""Holds a program against the rules of its operations."""
+"""Verification of programs by the rules of their operations."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from ...ir.types import FunctionType, ScalarType, TensorType, Type, types_text
 
 _ENDS: Final = {"func.func": "func.return"}
 _COMPOSITE: Final = re.compile(r"[A-Za-z]\w*(\.[\w$]+)+", re.ASCII)
-_EXPORTED: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)  # what symbols of VM assembly have
+_EXPORTED: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)  # the characters of symbols in VM assembly
 _MAX_VALUES: Final = 8192
 """Each argument takes a register of the virtual machine, of which there are 16,383."""
 
@@ -28,7 +28,7 @@ def verify(functions: Mapping[str, Operation], source: SourceText) -> None:
     """Checks every operation of every function.
 
     Raises:
-        CompileError: at the first operation that is not as its rule wants it.
+        CompileError: at the first operation that breaks its rule.
     """
     for function in functions.values():
         for operation in function.walk():
@@ -39,7 +39,7 @@ def verify(functions: Mapping[str, Operation], source: SourceText) -> None:
 
 
 def verify_boundary(function: Operation, source: SourceText) -> None:
-    """Checks that a function takes and gives what callers have: tensors of scalars.
+    """Checks that an exported function takes and returns tensors of scalars.
 
     Raises:
         CompileError: at the function.
@@ -86,7 +86,7 @@ def _check(operation: Operation, functions: Mapping[str, Operation]) -> None:
 
 
 def _check_regions(operation: Operation, name: str) -> None:
-    """Holds that regions are one block each that ends with a return, the only one."""
+    """Checks that each region is one block with one return, at its end."""
     count = len(operation.regions)
     wanted = count if name in ("case", "func") else REGIONS.get(name, 0)
     if count != wanted:
