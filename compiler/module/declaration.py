@@ -1,4 +1,4 @@
-"""What the exports of a function say about it: its declaration, and how it is called."""
+"""Reflection attributes of exports: the declaration, and the calling convention."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from ..ir.operation import Operation
 from ..ir.types import FunctionType, ShapedType, TensorType, Type
 
 ASYNC = "$async"
-"""What the name of an asynchronous form ends with."""
+"""The suffix of the names of asynchronous forms."""
 
 REUSES_KEY = "pumice.abi.reuses"
-"""The attribute of a storage that lists the arguments in whose memory it may be."""
+"""The attribute of a storage that lists the arguments whose memory it may share."""
 
 
 def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async: bool) -> dict[str, str]:
-    """The attributes of an export of a function.
+    """Returns the reflection attributes of an export.
 
     Args:
         function: with its types.
-        reused: for each result the arguments in whose memory it may be.
+        reused: for each result, the arguments whose memory it may have.
         is_async: whether the export takes storages for the results, a wait fence and a signal fence.
     """
     type = function.attributes["function_type"]
@@ -32,7 +32,7 @@ def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async
     inputs = [_declared(f"input{index}", each, abi.arguments[index], {}) for index, each in enumerate(type.inputs)]
     results = []
     for index, (each, kind) in enumerate(zip(type.results, abi.results, strict=True)):
-        # What a function writes is memory, also of what is returned as a number.
+        # A function writes to memory, also results that are returned as numbers.
         way = Abi.VIEW if has_outs and kind is Abi.VALUE else kind
         attributes = {"iree.abi.output": f"{index} : index"} if has_outs else {}
         memories = [str(each) for each in reused[index] if abi.arguments[each] is not Abi.VALUE]
@@ -53,7 +53,6 @@ def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async
 
 
 def _declared(name: str, type: Type, kind: Abi, attributes: dict[str, str]) -> str:
-    """An argument or a result."""
     shown = str(type)
     if isinstance(type, ShapedType):
         shape = [length if isinstance(length, int) else None for length in type.shape]

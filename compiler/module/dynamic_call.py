@@ -28,7 +28,7 @@ LIST: Final = f"!vm.list<{ELEMENT}>"
 
 
 class DynamicCall:
-    """What calls of one function have in common.
+    """The common parts of one function's calls.
 
     Args:
         name: of the function.
@@ -96,7 +96,7 @@ class DynamicCall:
         return Lengths(code, self._plan.plan, registers)
 
     def load(self, code: FunctionBuilder) -> Lengths:
-        """Lengths of a call, in a function that records: its argument is the list."""
+        """Loads the lengths of a call in a function that records: its argument is the list."""
         registers = {
             symbol: code.compute("list.get.i64", code.arguments[0], code.i32(number))
             for number, symbol in enumerate(self.symbols)
@@ -150,7 +150,8 @@ class DynamicCall:
         commands: Mapping[int, Register],
         kept: Register,
     ) -> None:
-        """Puts command buffers for a call's lengths into registers, recorded anew if those of the last call differ.
+        """Puts command buffers for a call's lengths into registers; records them anew if the last call had other
+        lengths.
 
         Args:
             code: of the function.

@@ -1,4 +1,4 @@
-"""A module of scheduled functions: bytecode, executables, constants."""
+"""The module of scheduled functions: bytecode, executables, constants."""
 
 from __future__ import annotations
 
@@ -47,11 +47,11 @@ def emit_module(
     variants: Mapping[str, Sequence[Variant]],
     source: SourceText,
 ) -> ModuleDef:
-    """A module that exports functions. When it is loaded it takes the first device that runs one of its variants.
+    """Makes a module that exports functions. When it is loaded it takes the first device that runs one of its variants.
 
     Args:
         name: of the module.
-        functions: each function as it was before it became a sequence, for its types, and its schedule.
+        functions: each with its types as before it became a sequence, and its schedule.
         variants: executables of the kernels that the schedules dispatch, by entry point, ``executable::@function``: one
             of each format, for each set of features, the preferred one first.
         source: the program's text, whose lines the debug database names.
@@ -86,7 +86,7 @@ def _module(
     types: Sequence[str],
     rodata: Rodata,
 ) -> ModuleDef:
-    """A module of functions, with ordinals for the functions, imports, globals and types that these name."""
+    """Makes a module of functions; numbers the functions, imports, globals and types that these name."""
     imports = sorted({name for function in functions for name in function.imports})
     dependencies = [DependencyDef("hal", HAL_VERSION)]
     if any(imported.startswith("check.") for imported in imports):
@@ -143,7 +143,7 @@ class _Choice:
 
 
 def _choices(variants: Mapping[str, Sequence[Variant]], context: ModuleContext) -> list[_Choice]:
-    """The executables for each kind of device; adds them to the constants."""
+    """Returns the executables for each kind of device; adds them to the constants."""
     choices: dict[tuple[str, tuple[str, ...]], _Choice] = {}
     for entry, several in variants.items():
         for variant in several:
@@ -155,7 +155,7 @@ def _choices(variants: Mapping[str, Sequence[Variant]], context: ModuleContext) 
 
 
 def _packed(value: DenseElements) -> bytes:
-    """The bytes of a constant, in whole words, as they lie in memory."""
+    """Returns the bytes of a constant as in memory, in whole words."""
     spec = TensorSpec(value.array.dtype, value.array.shape)
     memory = np.zeros(max(-(-storage_bytes(spec) // 4) * 4, 4), np.uint8)
     store(memory, value.array, spec, "a constant")
@@ -229,7 +229,7 @@ def _query(
 ) -> None:
     """Continues at a label where a device does not have something.
 
-    A device that has no answer to the question has what is optional.
+    A device that does not know the question has what is optional.
     """
     is_known, value = code.integer(), code.wide()
     names = [code.rodata(rodata.text(name)) for name in key]
@@ -245,12 +245,12 @@ def _query(
 
 
 def _query_key(feature: str) -> str:
-    """The key of a query for a feature: ``shader_int64``."""
+    """Returns the key of a query for a feature, such as ``shader_int64``."""
     return re.sub("(?=[A-Z])", "_", feature).lower()
 
 
 def _refusal(choices: Sequence[_Choice]) -> str:
-    """The message of a module that no device runs."""
+    """Returns the error message of a module that no device runs."""
     wanted = []
     for choice in choices:
         features = dict.fromkeys([*choice.features, *choice.needs])

@@ -1,4 +1,4 @@
-"""Shapes made equal by NumPy's rules of broadcasting."""
+"""Broadcasting by NumPy's rules."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .known_values import lengths_of
 
 
 def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
-    """The shape of all, where lengths of 1 are repeated and missing ones are put in front.
+    """Returns the shape that shapes broadcast to.
 
     Raises:
         ValueError: two lengths differ.
@@ -27,7 +27,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
 
 
 def broadcast_to(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
-    """A value repeated to a shape, its dimensions the last ones of it."""
+    """Broadcasts a value to a shape, whose last dimensions are its own."""
     found = lengths_of(value)
     if found == tuple(shape):
         return value
@@ -37,6 +37,6 @@ def broadcast_to(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
 
 
 def broadcast_all(builder: Builder, values: Sequence[Value]) -> list[Value]:
-    """Values of one shape."""
+    """Broadcasts values to one shape."""
     shape = broadcast_shape([lengths_of(value) for value in values])
     return [broadcast_to(builder, value, shape) for value in values]

@@ -24,12 +24,12 @@ _NOT_COMPUTED: Final = frozenset({"while", "rng", "rng_bit_generator"})
 
 
 def lengths_of(value: Value) -> tuple[Dim, ...]:
-    """Lengths of a tensor, of which some may depend on the call."""
+    """Returns the lengths of a tensor, some of which may depend on the call."""
     return tensor_of(value).lengths
 
 
 def known_array(value: Value) -> Array | None:
-    """The elements of a value that depends on constants only; None if it depends on others, or is large."""
+    """Returns the elements of a value that depends on constants only; None if it depends on others, or is large."""
     operations = _definitions(value)
     if operations is None:
         return None
@@ -47,7 +47,7 @@ def known_array(value: Value) -> Array | None:
 
 
 def known_lengths(value: Value) -> tuple[Dim, ...] | None:
-    """The elements of a vector of integers that depends on constants and lengths; None if it depends on others."""
+    """Returns the elements of a vector of integers that depends on constants and lengths only; else None."""
     operations = _definitions(value)
     if operations is None or not tensor_of(value).scalar.is_integer:
         return None
@@ -58,7 +58,7 @@ def known_lengths(value: Value) -> tuple[Dim, ...] | None:
 
 
 def _followed(operations: Sequence[Operation], value: Value) -> tuple[Dim, ...] | None:
-    """The elements of a value as sizes."""
+    """Returns the elements of a value as sizes."""
     known = Known()
     for operation in operations:
         if operation.name == _DIMENSION:
@@ -72,7 +72,10 @@ def _followed(operations: Sequence[Operation], value: Value) -> tuple[Dim, ...] 
 
 
 def _definitions(value: Value) -> list[Operation] | None:
-    """The operations that a value depends on, in order; lengths are not followed. None if one cannot be evaluated."""
+    """Returns the operations that a value depends on, in order, or None if one cannot be evaluated.
+
+    Operands of lengths are not followed.
+    """
     operations: list[Operation] = []
     seen: set[Value] = set()
     stack = [(value, False)]
@@ -104,7 +107,7 @@ def _definitions(value: Value) -> list[Operation] | None:
 
 
 def _is_closed(operation: Operation) -> bool:
-    """Whether the bodies use nothing from around them."""
+    """Whether the regions use nothing from outside."""
     defined: set[Value] = set()
     for inner in operation.walk():
         for region in inner.regions:

@@ -1,4 +1,4 @@
-"""A GraphDef becomes a program: feeds are its arguments, fetches its results."""
+"""Import of a GraphDef as a program: feeds are its arguments, fetches its results."""
 
 from __future__ import annotations
 
@@ -30,27 +30,27 @@ _NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Placeholder", "Print", "Print
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
 _SHAPE: Final = re.compile(r"((?:(?:[0-9]{1,12}|\?)(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
 _BATCH: Final = symbol(0)
-"""The first length of every argument whose graph leaves that open: it depends on the call."""
+"""The first length of every argument whose graph leaves it open: it depends on the call."""
 _GRAPH: Final = Location(0)
-"""Where the function comes from: the graph as a whole."""
+"""The function's location: the graph as a whole."""
 
 
 def import_graph(
     data: bytes, file_name: str, feeds: Sequence[str] = (), fetches: Sequence[str] = ()
 ) -> tuple[list[Operation], SourceText]:
-    """Translates what fetches need into one function of StableHLO operations.
+    """Translates the nodes that fetches need into one function of StableHLO operations.
 
     Args:
         data: a GraphDef as text or binary.
-        file_name: as errors name it; the function has the name of the file.
+        file_name: for errors; the function is named after the file.
         feeds: arguments of the function, in order: ``NAME[:N][=SHAPE]`` with a shape such as ``4x224x224x3`` or
-            ``4x3xf32``. Placeholders that are needed and not named follow in the graph's order. A first length that is
-            ``?`` here or in the graph depends on the call, and is the same for all arguments. A shape is needed where
-            the graph leaves another length open, and an element type where a feed is no placeholder.
-        fetches: results of the function: ``NAME[:N]``. Without any, all outputs of the nodes that nobody takes.
+            ``4x3xf32``. Other placeholders that are needed follow in the graph's order. A first length that is ``?``
+            here or in the graph depends on the call, and is the same for all arguments. A shape is needed where the
+            graph leaves another length open, and an element type where a feed is no placeholder.
+        fetches: results of the function: ``NAME[:N]``. By default all outputs of nodes that no other node uses.
 
     Returns:
-        A module, and the text in which its locations are places: of a binary graph, a line for each node.
+        A module, and the text that its locations refer to: of a binary graph, a line for each node.
 
     Raises:
         CompileError: the graph is wrong, or something that is needed is not supported.
@@ -90,7 +90,7 @@ def import_graph(
 
 
 def _named(graph: Graph, text: str, what: str) -> Ref:
-    """An output by its name; ``NAME`` is its first."""
+    """Returns an output by its name; ``NAME`` is its first."""
     match = _OUTPUT.fullmatch(text)
     name, port = (match[1], int(match[2] or 0)) if match else (text, 0)
     if name not in graph.nodes:
@@ -106,7 +106,7 @@ def _feed(graph: Graph, text: str) -> tuple[Ref, str | None]:
 
 
 def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
-    """A new argument for an output."""
+    """Adds an argument for an output."""
     node = graph.nodes[ref.node]
     declared = _declared(graph, node)
     try:
@@ -125,7 +125,7 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
             element = ScalarType(match[2]) if match[2] else element
         except ValueError as error:
             raise graph.error(node, str(error)) from None
-        # Graphs before version 22 declare a shape that is not known as one without dimensions.
+        # Graphs before version 22 declare an unknown shape as one without dimensions.
         fits = not declared or len(declared) == len(dims)
         if not fits or any(None not in (a, b) and a != b for a, b in zip(declared or (), dims, strict=False)):
             raise graph.error(node, f"it is fed with the shape {shape}, and declared as {_shown(declared)}")
@@ -144,7 +144,7 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
 
 
 def _declared(graph: Graph, node: GraphNode) -> Sequence[int | None] | None:
-    """The shape that a placeholder declares."""
+    """Returns the shape that a placeholder declares."""
     found = node.attributes.get("shape")
     if found is None or not node.op.startswith("Placeholder"):
         return None
@@ -163,7 +163,7 @@ def _example(dims: Sequence[int | None] | None) -> str:
 
 
 def _sinks(graph: Graph, plan: GraphPlan) -> list[str]:
-    """Nodes with outputs that no node takes."""
+    """Returns nodes with outputs that no other node uses."""
     taken = {ref.node for node in graph.nodes.values() for ref in node.inputs}
     found = [
         name
@@ -191,6 +191,6 @@ def _module(block: Block, file_name: str) -> Operation:
 
 
 def _identifier(name: str) -> str:
-    """A name of letters, digits and underscores."""
+    """Makes a name of letters, digits and underscores."""
     found = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
     return f"_{found}" if found[:1].isdigit() else found

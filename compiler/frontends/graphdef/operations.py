@@ -1,4 +1,4 @@
-"""Which operations of TensorFlow are translated, and why others are not."""
+"""TensorFlow's operations that are translated, and reasons why others are not."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ ROOMS: Final[Mapping[str, Mapping[str, Translate]]] = {
     "control flow": CONTROL,
     "lists": LISTS,
 }
-"""Translations by kind and by name; the dataflow operations of control flow are ``plan``'s."""
+"""Translations by kind and name; ``plan`` handles the dataflow operations of control flow."""
 
 OPERATIONS: Final[Mapping[str, Translate]] = {name: each for room in ROOMS.values() for name, each in room.items()}
 
@@ -43,7 +43,7 @@ _VARIABLES: Final = ("Variable", "VarHandleOp", "ReadVariableOp", "AssignVariabl
 
 
 def why_not(op: str) -> str:
-    """Why an operation is not translated, and what helps."""
+    """Returns why an operation is not translated, and what helps."""
     if op.startswith(_VARIABLES):
         return (
             "variables have no place in a compiled program: freeze the graph, which makes constants of them, "

@@ -1,4 +1,4 @@
-"""Translates what a graph's outputs need, node by node, into blocks of StableHLO operations."""
+"""Translation of the nodes that a graph's outputs need into blocks of StableHLO operations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from .operators.lists import opened
 from .operators.node import MAX_ELEMENTS, Node, Translate
 
 _MAX_DEPTH: Final = 64
-"""Functions, conditionals and loops inside each other."""
+"""Nesting of functions, conditionals and loops, at most."""
 
 
 class Scope:
@@ -34,8 +34,8 @@ class Scope:
 
     Args:
         builder: appends to the block.
-        around: the scope of the block around.
-        values: that the block starts with.
+        around: the enclosing block's scope.
+        values: initial values of the block.
         context: under which its operations run.
     """
 
@@ -48,7 +48,7 @@ class Scope:
         self.context = context
 
     def find(self, ref: Ref) -> Value | None:
-        """The value of an output, if it has been translated."""
+        """Returns the value of an output, if it has been translated."""
         scope: Scope | None = self
         while scope is not None:
             found = scope.values.get(ref)
@@ -58,12 +58,12 @@ class Scope:
         return None
 
     def inner(self, block: Block, values: Mapping[Ref, Value], context: Context) -> Scope:
-        """A scope for a block inside this one's."""
+        """Makes a scope for a block inside this one's."""
         return Scope(Builder(block, self.builder.location), self, values, context)
 
 
 class Translator:
-    """Translates graphs; one for a document.
+    """Translates the graphs of one document.
 
     Args:
         functions: of the library, by name.
@@ -78,13 +78,13 @@ class Translator:
         self._count = 0
 
     def plan(self, graph: Graph) -> GraphPlan:
-        """The plan of a graph, made once."""
+        """Returns the plan of a graph, which is made once."""
         if graph not in self._plans:
             self._plans[graph] = GraphPlan(graph)
         return self._plans[graph]
 
     def call(self, name: str, arguments: Sequence[Value], node: Node, builder: Builder) -> Sequence[Value]:
-        """Appends what a function does; gives its results."""
+        """Appends the body of a function; returns its results."""
         graph = self._functions.get(name)
         if graph is None:
             raise node.error(f"there is no function '{name}' in the library")
@@ -102,7 +102,7 @@ class Translator:
         return results
 
     def values(self, graph: Graph, wanted: Sequence[Ref], scope: Scope) -> list[Value]:
-        """The values of outputs, for which the scope's block gets the operations that are not there yet."""
+        """Returns the values of outputs; translates the nodes that the scope does not have yet."""
         plan = self.plan(graph)
         needed = self.needed(graph, wanted, scope)
         for name in sorted(needed, key=plan.rank.__getitem__):
@@ -126,7 +126,7 @@ class Translator:
         return [self._value(graph, ref, scope) for ref in wanted]
 
     def needed(self, graph: Graph, wanted: Iterable[Ref], scope: Scope) -> set[str]:
-        """Names of the nodes that outputs depend on, as far as the scope does not have them."""
+        """Returns names of the nodes that outputs depend on and the scope does not have."""
         plan = self.plan(graph)
         found: set[str] = set()
         stack = [ref for ref in wanted if scope.find(ref) is None]
@@ -159,7 +159,7 @@ class Translator:
         operands = [self._value(graph, ref, scope, graph_node) for ref in graph_node.inputs]
         node = Node(graph, graph_node, operands, scope.builder, self)
         if graph_node.op == "Switch":
-            # Both sides have the value; which of them runs is the matter of the Merge that ends it.
+            # Both outputs have the value; the Merge that ends the context decides which side runs.
             node.expect(2)
             results: Sequence[Value] = [operands[0], operands[0]]
         elif translate is not None:
@@ -177,7 +177,7 @@ class Translator:
             raise node.error("it has no outputs, and one is wanted")
 
     def _choose(self, graph: Graph, plan: GraphPlan, node: GraphNode, needed: set[str], scope: Scope) -> None:
-        """A conditional for a Merge and for those that can go with it."""
+        """Adds a conditional for a Merge and for those that share it."""
         choice, context = plan.choices[node.name], plan.contexts[node.name]
         merges = [name for name in choice.together if name in needed]
         predicate = self._value(graph, choice.predicate, scope, node)
@@ -211,7 +211,7 @@ class Translator:
             scope.values[Ref(name, 1)] = results[len(merges) + index]
 
     def _loop(self, graph: Graph, loop: GraphLoop, node: GraphNode, scope: Scope) -> None:
-        """A loop, whose Exits all get their values."""
+        """Adds a loop; sets the values of all its Exits."""
         condition = loop.condition
         if condition is None or not loop.variables:
             raise graph.error(node, "its loop has no LoopCond")
@@ -260,7 +260,7 @@ def _errors_of(graph: Graph, node: GraphNode) -> Iterator[None]:
 
 
 def _guarded(node: Node, translate: Translate) -> Sequence[Value]:
-    """Errors of shapes and numbers that do not fit together become errors of the node."""
+    """Translates a node; turns errors of shapes and numbers that do not fit together into errors of the node."""
     try:
         return translate(node)
     except CompileError:
@@ -274,7 +274,7 @@ def _guarded(node: Node, translate: Translate) -> Sequence[Value]:
 
 
 def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> None:
-    """Holds new operations against their rules, so that errors name the node."""
+    """Checks new operations by their rules, so that errors name the node."""
     for operation in operations:
         for value in operation.results:
             _check_size(graph, node, value.type)

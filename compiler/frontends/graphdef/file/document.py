@@ -1,4 +1,4 @@
-"""A GraphDef's file: its messages, and where each node stands, for errors that point at it."""
+"""A GraphDef's file: its messages, and the positions of its nodes for errors."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from ....ir.source import SourceText
 from .messages import GraphMessage, NodeMessage, ParsingError, parse_binary, parse_text, print_text
 
 FREEZE: Final = "tensorflow.python.framework.convert_to_constants.convert_variables_to_constants_v2"
-"""What makes a GraphDef of a function with variables."""
+"""The TensorFlow function that makes a GraphDef of a function with variables."""
 
 _CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-"""Text has none: the text format escapes them. A binary GraphDef has one before each node's operation."""
+"""The text format escapes these; a binary GraphDef has one before each node's operation."""
 
 _TOKEN: Final = re.compile(r"""[A-Za-z_][A-Za-z0-9_.]*|[{}<>]|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\#[^\n]*""")
 _SEPARATOR: Final = re.compile(r"\s*[,;]")
@@ -33,18 +33,18 @@ _WITHOUT_MEANING: Final = frozenset(
         "resource_arg_unique_id",
     }
 )
-"""Blocks that say nothing about what is computed and that the schema does not have."""
+"""Blocks that do not affect the computation and are not in the schema."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A GraphDef that was read.
+    """A parsed GraphDef.
 
     Attributes:
         graph: its messages.
-        source: the text; for a binary file a listing, one line a node.
+        source: the text; for a binary file a listing with a line for each node.
         nodes: offsets of the graph's nodes in the text.
-        functions: of each function of the library, its offset and those of its nodes.
+        functions: the offset of each library function, and those of its nodes.
     """
 
     graph: GraphMessage
@@ -54,10 +54,10 @@ class Document:
 
 
 def read_document(data: bytes, file_name: str) -> Document:
-    """Reads a GraphDef; its first bytes say whether it is text.
+    """Parses a GraphDef; its first bytes say whether it is text.
 
     Raises:
-        CompileError: it is no GraphDef.
+        CompileError: the data is no GraphDef.
         UnavailableError: the extra ``graphdef`` is not installed.
     """
     if _CONTROL_CHARACTER.search(data) is None:
@@ -75,7 +75,7 @@ def read_document(data: bytes, file_name: str) -> Document:
 
 
 def graph_text(data: bytes, file_name: str) -> str:
-    """A GraphDef as text: as it stands, or written out from a binary.
+    """Returns a GraphDef as text: unchanged, or printed from a binary.
 
     Raises: as for ``read_document``.
     """
@@ -113,8 +113,10 @@ def _of_text(text: str, file_name: str) -> Document:
 
 
 def _blocks(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """Blocks with braces: the names around and before each, where the name starts, and where the block ends, which is
-    -1 when it opens. A block is given twice, opening and closed."""
+    """Yields blocks with braces: the enclosing names and the block's own, where that name starts, and where the block
+    ends,
+    which is -1 when it opens. A block is yielded twice, when it opens and when it closes.
+    """
     stack: list[tuple[str, int]] = []
     name, start = "", 0
     for match in _TOKEN.finditer(text):

@@ -1,4 +1,4 @@
-"""Nodes and the edges between them, of a graph or of a function of its library."""
+"""Nodes and the edges between them, in a graph or in a function of its library."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from .document import FREEZE, Document
 from .messages import AttributeMessage, NodeMessage
 
 ARGUMENT: Final = "_Arg"
-"""What stands in a function's graph for an argument."""
+"""The operation that stands for an argument in a function's graph."""
 
-# Outputs of operations that have several with names, by which functions speak of them.
+# Names of outputs, by which functions refer to them, of operations that have several.
 _OUTPUTS: Final[Mapping[str, Sequence[str]]] = {
     "Switch": ("output_false", "output_true"),
     "Merge": ("output", "value_index"),
@@ -46,7 +46,7 @@ class GraphNode(NamedTuple):
     Attributes:
         name: unique in its graph.
         op: name of the operation.
-        inputs: what it takes.
+        inputs: outputs of other nodes.
         controls: names of nodes that have to run before.
         attributes: by name.
         offset: in the document's text.
@@ -61,13 +61,13 @@ class GraphNode(NamedTuple):
 
 
 class Graph:
-    """Nodes by name, whose edges lead to nodes that are there.
+    """Nodes by name. Every edge leads to a node that exists.
 
     Attributes:
         name: of the function; empty for the graph itself.
         nodes: by name, in the document's order.
-        arguments: names of the arguments of a function.
-        results: what a function gives.
+        arguments: names of a function's arguments.
+        results: outputs that a function returns.
         source: the document's text.
     """
 
@@ -79,16 +79,16 @@ class Graph:
         self.source = source
 
     def error(self, node: GraphNode, message: str) -> CompileError:
-        """An error at a node."""
+        """Makes an error at a node."""
         inside = f" of function '{self.name}'" if self.name else ""
         return self.source.error(node.offset, f"node '{node.name}' ({node.op}){inside}: {message}")
 
 
 def graph_of(document: Document) -> Graph:
-    """The graph of a document.
+    """Returns the graph of a document.
 
     Raises:
-        CompileError: it has no nodes, two of one name, or an edge from a node that is not there.
+        CompileError: it has no nodes, two nodes of the same name, or an edge from a node that does not exist.
     """
     graph = Graph(document.source)
     if not document.graph.node:
@@ -101,10 +101,10 @@ def graph_of(document: Document) -> Graph:
 
 
 def functions_of(document: Document) -> Mapping[str, Graph]:
-    """The functions of a document's library, by name.
+    """Returns the functions of a document's library, by name.
 
     Raises:
-        CompileError: one has two nodes of one name, or an edge from a node that is not there.
+        CompileError: a function has two nodes of the same name, or an edge from a node that does not exist.
     """
     found: dict[str, Graph] = {}
     for index, function in enumerate(document.graph.library.function):
@@ -148,7 +148,7 @@ def _add_nodes(graph: Graph, messages: Sequence[NodeMessage], offsets: Sequence[
 
 
 def _ref(text: str, graph: Graph) -> Ref:
-    """``node``, ``node:1``, or in a function ``node:output:1`` with the name of the output."""
+    """Parses ``node``, ``node:1``, or in a function ``node:output:1`` with the name of the output."""
     name, *rest = text.split(":")
     port = rest[-1] if rest and rest[-1].isdecimal() and len(rest[-1]) < 10 else "0"
     node = graph.nodes.get(name)

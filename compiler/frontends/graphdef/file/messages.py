@@ -1,7 +1,7 @@
 """The protocol buffer messages of a GraphDef.
 
-The schema is that of the package tensorboardX, which holds an older release of TensorFlow's: what came later and is
-read here (functions, three element types) is added to its descriptors. The messages live in a pool of their own, so
+The schema comes from the package tensorboardX, which has an older release of TensorFlow's; later additions that are
+read here (functions, three element types) are added to its descriptors. The messages live in a pool of their own, so
 that TensorFlow may be imported beside them. Sources of the added numbers: ``tensorflow/core/framework/`` of TensorFlow
 2.21, ``types.proto``, ``tensor.proto``, ``graph.proto``, ``function.proto`` and ``op_def.proto``.
 """
@@ -20,8 +20,8 @@ _MESSAGE: Final = 11
 _ENUM: Final = 14
 
 _NEW_TYPES: Final = {"DT_VARIANT": 21, "DT_UINT32": 22, "DT_UINT64": 23}
-# Fields by message: name, number, type; a star stands before the type of a repeated one. Maps are read as the repeated
-# entries that they are.
+# Fields by message: name, number, type; a star marks a repeated one. Maps are read as the repeated entries that they
+# are.
 _NEW_FIELDS: Final = {
     "TensorProto": (("uint32_val", 16, "*uint32"), ("uint64_val", 17, "*uint64")),
     "GraphDef": (("library", 2, "FunctionDefLibrary"),),
@@ -61,20 +61,20 @@ _NEW_FIELDS: Final = {
 
 
 class DimensionMessage(Protocol):
-    """A length; -1 where it is not known."""
+    """A length; -1 if unknown."""
 
     size: int
 
 
 class ShapeMessage(Protocol):
-    """A shape, or a rank that is not known."""
+    """A shape, or an unknown rank."""
 
     dim: Sequence[DimensionMessage]
     unknown_rank: bool
 
 
 class TensorMessage(Protocol):
-    """A constant tensor: its bytes, or values of which the last is repeated."""
+    """A constant tensor: its bytes, or values, the last of which is repeated."""
 
     dtype: int
     tensor_shape: ShapeMessage
@@ -112,7 +112,7 @@ class AttributeMessage(Protocol):
     func: FunctionReference
 
     def WhichOneof(self, name: str) -> str | None:
-        """Which one, of the oneof ``value``."""
+        """The name of the field that is set, of the oneof ``value``."""
 
 
 class NodeMessage(Protocol):
@@ -132,7 +132,7 @@ class ArgumentMessage(Protocol):
 
 
 class SignatureMessage(Protocol):
-    """What a function takes and gives."""
+    """The arguments and results of a function."""
 
     name: str
     input_arg: Sequence[ArgumentMessage]
@@ -140,7 +140,7 @@ class SignatureMessage(Protocol):
 
 
 class NamePairMessage(Protocol):
-    """A name and what it stands for."""
+    """A name and its replacement."""
 
     key: str
     value: str
@@ -168,10 +168,10 @@ class GraphMessage(Protocol):
 
 
 class ParsingError(Exception):
-    """A text or bytes that are no GraphDef.
+    """Text or bytes that are no GraphDef.
 
     Attributes:
-        line: from 1, or 0 where it is not known.
+        line: from 1; 0 if unknown.
         column: from 1, or 0.
     """
 
@@ -182,10 +182,10 @@ class ParsingError(Exception):
 
 
 def parse_binary(data: bytes) -> GraphMessage:
-    """Reads a binary GraphDef.
+    """Parses a binary GraphDef.
 
     Raises:
-        ParsingError: the bytes are none.
+        ParsingError: the bytes are no GraphDef.
         UnavailableError: the extra ``graphdef`` is not installed.
     """
     graph = _graph_class()()
@@ -200,10 +200,10 @@ def parse_binary(data: bytes) -> GraphMessage:
 
 
 def parse_text(text: str) -> GraphMessage:
-    """Reads a GraphDef as text.
+    """Parses a GraphDef in text form.
 
     Raises:
-        ParsingError: at the first place that is not as the schema wants it.
+        ParsingError: at the first error.
         UnavailableError: the extra ``graphdef`` is not installed.
     """
     graph = _graph_class()()
@@ -211,7 +211,7 @@ def parse_text(text: str) -> GraphMessage:
 
     try:
         with warnings.catch_warnings():
-            # Of escapes that Python's strings do not have.
+            # Python warns of escapes that its strings do not have.
             warnings.simplefilter("ignore", DeprecationWarning)
             text_format.Parse(text, graph)
     except text_format.ParseError as error:
@@ -223,7 +223,7 @@ def parse_text(text: str) -> GraphMessage:
 
 
 def print_text(graph: GraphMessage) -> str:
-    """A GraphDef as text."""
+    """Prints a GraphDef as text."""
     from google.protobuf import text_format
 
     text: str = text_format.MessageToString(graph)
@@ -231,7 +231,7 @@ def print_text(graph: GraphMessage) -> str:
 
 
 def _plain(error: Exception) -> str:
-    """The message of an error, with names of messages as TensorFlow has them."""
+    """Returns an error's message with TensorFlow's names of messages."""
     return str(error).replace("tensorboardX.", "")
 
 

@@ -1,11 +1,11 @@
-"""Order of a graph's nodes, and the structure of the control flow of its dataflow operations.
+"""The order of a graph's nodes, and the structure of its dataflow control flow.
 
-Switch gives its value on one of two outputs, and what depends on an output runs only if the value was given there;
-Merge passes on whichever of its inputs came. A *context* is the set of (predicate, branch) under which a node runs.
-Merge ends a context: it becomes a conditional whose branches are what runs under the two contexts of its inputs.
+Switch passes its value to one of two outputs, and what depends on an output runs only if the value came there; Merge
+passes on whichever of its inputs came. A *context* is the set of (predicate, branch) under which a node runs. Merge
+ends a context: it becomes a conditional whose branches are what runs under the two contexts of its inputs.
 
-A loop is a frame: Enter leads in, a Merge for each variable takes what Enter gives at first and NextIteration
-afterwards, Switch leads on into the body or out to Exit, by LoopCond.
+A loop is a frame. Enter leads in. A Merge for each variable takes the value of Enter first and that of NextIteration
+afterwards. By LoopCond, Switch continues into the body or out to Exit.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ class Variable(NamedTuple):
     """A variable of a loop.
 
     Attributes:
-        merge: node that starts an iteration.
+        merge: the node that starts an iteration.
         initial: its first value.
         following: its value for the next iteration.
-        switch: node that leads on, empty where the body does not use it.
-        exit: node that gives the last value, empty where nobody wants it.
+        switch: the node that continues into the body, empty where the body does not use it.
+        exit: the node that has the last value, empty where that is not used.
     """
 
     merge: str
@@ -46,7 +46,7 @@ class GraphLoop:
 
     Attributes:
         enters: nodes that lead in.
-        condition: what says whether to go on.
+        condition: the value that continues the loop.
         variables: in the graph's order.
     """
 
@@ -56,7 +56,7 @@ class GraphLoop:
 
 
 class Choice(NamedTuple):
-    """What a Merge depends on.
+    """The conditional that a Merge is part of.
 
     Attributes:
         predicate: of the conditional.
@@ -71,14 +71,14 @@ class Choice(NamedTuple):
 
 
 class GraphPlan:
-    """Order and control flow of a graph.
+    """The order and the control flow of a graph.
 
     Attributes:
         rank: of each node; nodes translated by rank come after what they need.
         contexts: under which each node runs.
-        depths: number of loops around each node's outputs.
+        depths: the number of loops around each node's outputs.
         choices: of each Merge that is not part of a loop.
-        loops: of each Exit, its loop.
+        loops: the loop of each Exit.
 
     Raises:
         CompileError: a cycle that is no loop, or control flow that is not well formed.
@@ -98,7 +98,7 @@ class GraphPlan:
         self._order()
 
     def sources(self, node: GraphNode) -> Sequence[Ref]:
-        """Values that have to be there before a node is translated."""
+        """Returns the values that a node needs when it is translated."""
         if node.name in self.loops:
             return [Ref(name, 0) for name in self.loops[node.name].enters]
         if node.name in self.choices:
@@ -106,7 +106,7 @@ class GraphPlan:
         return node.inputs
 
     def predicate(self, ref: Ref) -> Ref:
-        """The value that identities pass on."""
+        """Follows identities back to the value that they pass on."""
         node = self._graph.nodes[ref.node]
         while node.op == "Identity" and node.inputs:
             ref = node.inputs[0]
@@ -200,7 +200,7 @@ class GraphPlan:
             return self._choice(node, level)
         found: Context = frozenset()
         for ref in node.inputs:
-            if ref.node in self.contexts:  # not so for the next iteration's value
+            if ref.node in self.contexts:  # the next iteration's value has no context yet
                 found |= self._context_of(ref)
         for name in node.controls:
             found |= self.contexts[name]
@@ -229,7 +229,7 @@ class GraphPlan:
         return context
 
     def _refuse_cycle(self, before: Mapping[str, Sequence[str]]) -> None:
-        """Goes back from a node that never came, by nodes that never came, until one comes again."""
+        """Finds a cycle by going back through nodes that the sort never reached; raises an error for it."""
         name = next(name for name in self._graph.nodes if name not in self.rank)
         seen: dict[str, int] = {}
         path: list[str] = []

@@ -29,7 +29,7 @@ _NAMES: Final = {
     23: "ui64",
 }
 ELEMENTS: Final = frozenset(map(ScalarType, _NAMES.values()))
-"""The types of elements that a GraphDef has."""
+"""The element types that a GraphDef may have."""
 
 _REFUSED: Final = {
     7: "strings",
@@ -41,7 +41,7 @@ _REFUSED: Final = {
     20: "resources",
     21: "variants",
 }
-# The field that holds values of a type, where it is not named after it.
+# Fields with the values of types, where they are not named after the type.
 _FIELDS: Final[Mapping[str, str]] = {
     "f32": "float_val",
     "f64": "double_val",
@@ -55,14 +55,14 @@ _FIELDS: Final[Mapping[str, str]] = {
     "complex<f64>": "dcomplex_val",
 }
 MAX_BYTES: Final = 1 << 32
-"""Constants of more bytes are refused: a GraphDef itself may not have more than half as many."""
+"""Largest constant in bytes: a GraphDef itself may have half of it."""
 
 
 def element_of(number: int) -> ScalarType:
-    """The element type of a DataType; references are to elements of the same type.
+    """Returns the element type of a DataType; references are to elements of the same type.
 
     Raises:
-        ValueError: there is none.
+        ValueError: the number is not supported.
     """
     number = number - 100 if number > 100 else number
     if number in _REFUSED:
@@ -73,10 +73,10 @@ def element_of(number: int) -> ScalarType:
 
 
 def dims_of(shape: ShapeMessage) -> tuple[int | None, ...] | None:
-    """Lengths of a shape, None where one is not known; None for a rank that is not known.
+    """Returns the lengths of a shape, None for an unknown one; None for an unknown rank.
 
     Raises:
-        ValueError: a length that is negative and not -1.
+        ValueError: a length is negative and not -1.
     """
     if shape.unknown_rank:
         return None
@@ -87,7 +87,7 @@ def dims_of(shape: ShapeMessage) -> tuple[int | None, ...] | None:
 
 
 def array_of(tensor: TensorMessage) -> Array:
-    """The elements of a constant; one value for all is a view of it, with strides of 0.
+    """Returns the elements of a constant; a repeated value is a view with strides of 0.
 
     Raises:
         ValueError: values and shape do not fit together.
@@ -119,7 +119,7 @@ def array_of(tensor: TensorMessage) -> Array:
         return values.reshape(shape)
     if values.size <= 1:
         return np.broadcast_to(values[0] if values.size else np.zeros((), dtype), shape)
-    # The last value stands for all that follow.
+    # The last value is repeated.
     return np.concatenate([values, np.broadcast_to(values[-1], count - values.size)]).reshape(shape)
 
 

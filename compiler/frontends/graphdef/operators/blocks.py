@@ -1,4 +1,4 @@
-"""Blocks of an image moved into its channels or its batch, and back."""
+"""Rearrangement of an image's blocks into its channels or its batch, and back."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .pieces import pairs_of
 
 
 def _split_depth(node: Node, shape: Sequence[Dim], block: int) -> tuple[tuple[Dim, int, int, int], bool]:
-    """The shape as batch, height, width and depth, and whether the layout is NHWC."""
+    """Returns the shape as batch, height, width and depth, and whether the layout is NHWC."""
     layout = node.text("data_format", "NHWC")
     if layout not in ("NHWC", "NCHW") or len(shape) != 4 or block < 1:
         raise node.error(f"expected four dimensions as NHWC or NCHW, got {node.type(0)} as {layout}")

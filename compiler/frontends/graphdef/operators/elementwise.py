@@ -108,7 +108,7 @@ def _add_n(node: Node) -> Sequence[Value]:
 
 
 def _select(node: Node) -> Sequence[Value]:
-    """Select's predicate may be a vector that chooses along the first dimension; SelectV2 broadcasts."""
+    """Select's predicate may be a vector for the first dimension; SelectV2 broadcasts."""
     predicate, chosen, other = node.expect(3)
     builder = node.builder
     if node.op == "Select":
@@ -171,7 +171,7 @@ def _clip(node: Node) -> Sequence[Value]:
 
 
 def _fake_quantized(node: Node) -> Sequence[Value]:
-    """Numbers rounded to those that so many bits hold between bounds, which are moved so that 0 is one of them."""
+    """Rounds numbers to evenly spaced values, as many as bits allow, between bounds moved so that 0 is a value."""
     bits = node.integer("num_bits", 8)
     if not 2 <= bits <= 16:
         raise node.error(f"expected 2 to 16 bits, got {bits}")

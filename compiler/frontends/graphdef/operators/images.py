@@ -1,4 +1,4 @@
-"""Images in another size."""
+"""Resizing of images."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ def _sizes(node: Node) -> tuple[int, int]:
 
 
 def _coordinates(node: Node, length: int, size: int, shift: float) -> Coordinates:
-    """Where the new positions are in the old ones, in single precision as the definitions have it.
+    """Coordinates of the new pixels in the old image, in single precision like TensorFlow's.
 
     Args:
         node: whose flags say how ends are aligned.
         length: of the old dimension.
         size: of the new one.
-        shift: subtracted where positions are those of the middles of pixels.
+        shift: to subtract where coordinates are those of the pixels' centres.
     """
     positions = np.arange(size, dtype=np.float32)
     if node.flag("align_corners") and size > 1:

@@ -1,4 +1,4 @@
-"""Slices, gathers, scatters, and what is chosen by order: top_k, one_hot."""
+"""Slices, gathers, scatters, ``top_k`` and ``one_hot``."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def _shown(starts: Sequence[int | Value]) -> list[str]:
 
 
 def _strided_slice(node: Node) -> Sequence[Value]:
-    """The masks are bits for the elements of begin, end and strides."""
+    """Each mask has a bit for each element of begin, end and strides."""
     value, begins, ends, _ = node.expect(4)
     shape = node.shape(0)
     strides = node.known_integers(3, "the strides")
@@ -103,7 +103,7 @@ def _strided_slice(node: Node) -> Sequence[Value]:
 
 
 def _counted(node: Node, start: int | Value, length: int, axis: int) -> int | Value:
-    """The start of one element; negative ones count from the end."""
+    """Makes a start count from the beginning."""
     if isinstance(start, int):
         if not -length <= start < length:
             raise node.error(f"index {start} of dimension {axis} is out of {node.type(0)}")
@@ -133,7 +133,7 @@ def _gather_nd(node: Node) -> Sequence[Value]:
 
 
 def _reverse_sequence(node: Node) -> Sequence[Value]:
-    """The first elements of each sequence in reverse; the lengths of the sequences say how many."""
+    """Reverses the first elements of each sequence, up to its length."""
     value, lengths = node.expect(2)
     builder = node.builder
     rank = node.type(0).rank
@@ -169,7 +169,7 @@ def _tensor_scatter(combine: str) -> Translate:
     return translate
 
 
-# -- by order and by number ------------------------------------------------------------------------------
+# -- top_k and one_hot -----------------------------------------------------------------------------------
 
 
 def _one_hot(node: Node) -> Sequence[Value]:
@@ -192,7 +192,7 @@ def _top_k(node: Node) -> Sequence[Value]:
     if not type.rank or not 0 <= count <= number_of(node.shape(0)[-1]):
         raise node.error(f"expected k to be at most the last length of {type}, got {count}")
     shape = (*node.shape(0)[:-1], count)
-    # Positions count in i32 and have another type only where it is wanted.
+    # Positions are i32, and are converted to another type only on request.
     types = [TensorType(shape, type.element), TensorType(shape, I32)]
     made = Operation("chlo.top_k", [value], types, {"k": IntegerAttr(count, I64)}, location=node.builder.location)
     values, indices = node.builder.block.append(made).results

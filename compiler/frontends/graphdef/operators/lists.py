@@ -1,7 +1,7 @@
 """Lists of tensors (TensorList, TensorArray) as one tensor whose first dimension counts elements.
 
 A list made without a shape of its elements is *open*: its type has the encoding ``open``, and the loop that fills it
-says what its elements are.
+determines their shape.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from .node import Node, Translate
 
 _OPEN: Final = "open"
 OPEN_LIST: Final = "graphdef.list"
-"""The operation that stands for a new list whose elements have no shape yet."""
+"""The operation that stands for a new open list."""
 
 
 def is_open(type: Type) -> bool:
-    """Whether it is that of a list whose elements have no shape yet."""
+    """Whether a type is that of an open list."""
     return isinstance(type, TensorType) and type.encoding == _OPEN
 
 
 def opened(builder: Builder, value: Value, type: Type) -> Value:
-    """An empty list of a type, if the value is an open list that fits it; else the value."""
+    """Replaces an open list by an empty one of a type, if that fits; returns other values as they are."""
     if not is_open(value.type) or not isinstance(type, TensorType) or type.encoding:
         return value
     return builder.constant(0, type) if type.shape[:1] == value.tensor.shape else value
@@ -44,7 +44,7 @@ def _new(node: Node, count: int, dims: Sequence[Dim | None] | None, element: Sca
 
 
 def _dims(values: Sequence[Dim]) -> Sequence[Dim | None] | None:
-    """A shape as a list's operand has it; a single -1 is an unknown rank."""
+    """Returns the shape of a list's operand; a single -1 is an unknown rank."""
     return None if tuple(values) == (-1,) else [None if value == -1 else value for value in values]
 
 
@@ -63,12 +63,12 @@ def _tensor_array(node: Node) -> Sequence[Value]:
     if node.flag("dynamic_size"):
         raise node.error("expected a TensorArray of a fixed size")
     made = _new(node, node.known_integer(0, "the size"), node.dims("element_shape"), node.element("dtype"))
-    # The handle only stands for the array; its contents are in the flow.
+    # The handle is a dummy; the contents are in the flow.
     return [node.builder.constant(0, TensorType((), I32)), made]
 
 
 def _given(node: Node, count: int, index: int) -> Value:
-    """The list among so many operands, which has to be one that has elements."""
+    """Returns the list among the operands; it must not be open."""
     node.expect(count)
     if is_open(node.operand(index).type):
         raise node.error("the list is read before anything is written to it, and its elements have no shape")

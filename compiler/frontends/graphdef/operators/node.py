@@ -19,27 +19,27 @@ from ..file.messages import AttributeMessage
 from ..file.tensors import dims_of, element_of
 
 MAX_ELEMENTS: Final = 1 << 32
-"""A tensor has fewer."""
+"""A tensor has fewer elements."""
 
 MAX_COUNTED: Final = 1 << 24
-"""Of what is counted while a graph is read, such as the positions of a range, there may not be more."""
+"""Things that are enumerated while a graph is read, such as the values of a range, at most."""
 
 
 class Caller(Protocol):
-    """Translates functions of the library where they are called."""
+    """Translates calls of library functions."""
 
     def call(self, name: str, arguments: Sequence[Value], node: Node, builder: Builder) -> Sequence[Value]:
-        """Appends what a function does; gives its results."""
+        """Appends the body of a function; returns its results."""
 
 
 class Node:
-    """A node while it is translated.
+    """A node during its translation.
 
     Attributes:
         op: name of the operation.
         operands: values of the inputs.
         builder: appends StableHLO operations.
-        caller: for functions.
+        caller: translates calls.
     """
 
     def __init__(
@@ -53,13 +53,13 @@ class Node:
         self.caller = caller
 
     def error(self, message: str) -> CompileError:
-        """An error at this node."""
+        """Makes an error at this node."""
         return self._graph.error(self._node, message)
 
     # -- inputs
 
     def expect(self, least: int, most: int | None = None) -> Sequence[Value]:
-        """The operands, whose number has to be from ``least`` to ``most`` (as many as ``least`` without it)."""
+        """Returns the operands; checks their number, which is ``least`` without ``most``."""
         most = least if most is None else most
         if not least <= len(self.operands) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
@@ -67,7 +67,7 @@ class Node:
         return self.operands
 
     def expect_declared_type(self) -> None:
-        """Holds that some operand has the element type that the attribute T declares, if it is one of tensors."""
+        """Checks that some operand has the element type of the attribute T, if that is one of tensors."""
         declared = self._node.attributes.get("T")
         if declared is None or declared.WhichOneof("value") != "type" or not self.operands:
             return
@@ -80,40 +80,40 @@ class Node:
             raise self.error(f"its type T is {element}, its inputs are ({types_text(types)})")
 
     def operand(self, index: int) -> Value:
-        """An operand, which has to be there."""
+        """Returns an operand, which must exist."""
         if not 0 <= index < len(self.operands):
             raise self.error(f"expected at least {index + 1} inputs, got {len(self.operands)}")
         return self.operands[index]
 
     def type(self, index: int) -> TensorType:
-        """The type of an operand, which has to be a tensor."""
+        """Returns the type of an operand, which must be a tensor."""
         value = self.operand(index)
         if not isinstance(value.type, TensorType):
             raise self.error(f"expected a tensor as input {index}, got {value.type}")
         return value.type
 
     def shape(self, index: int) -> tuple[Dim, ...]:
-        """Lengths of an operand, of which some may depend on the call."""
+        """Returns the lengths of an operand, some of which may depend on the call."""
         return self.type(index).lengths
 
     def fixed_shape(self, index: int) -> tuple[int, ...]:
-        """Lengths of an operand, all of which have to be numbers."""
+        """Returns the lengths of an operand, all of which must be numbers."""
         return type_shape(self.type(index))
 
     def expression(self, index: int) -> Expression:
-        """An operand in a formula."""
+        """Returns an operand for a formula."""
         return Expression(self.builder, self.operand(index))
 
     def expressions(self, count: int) -> list[Expression]:
-        """The operands, of which there have to be so many, broadcast to one shape."""
+        """Returns the operands, broadcast to one shape; checks their number."""
         return [Expression(self.builder, value) for value in broadcast_all(self.builder, self.expect(count))]
 
     def known(self, index: int, what: str) -> Array:
-        """An operand's elements, which have to be known while the graph is read.
+        """Returns an operand's elements, which must be known while the graph is read.
 
         Args:
             index: of the operand.
-            what: it is, for the error.
+            what: its name in errors.
         """
         found = known_array(self.operand(index))
         if found is None:
@@ -121,32 +121,32 @@ class Node:
         return found
 
     def known_integers(self, index: int, what: str) -> tuple[int, ...]:
-        """A known operand as integers, in order."""
+        """Returns a known operand as integers, in order."""
         found = self.known(index, what)
         if found.dtype.kind not in "iu":
             raise self.error(f"expected integers as {what} (input {index}), got {found.dtype}")
         return tuple(int(item) for item in found.reshape(-1))
 
     def known_integer(self, index: int, what: str) -> int:
-        """A known operand as one integer."""
+        """Returns a known operand as one integer."""
         found = self.known_integers(index, what)
         if len(found) != 1:
             raise self.error(f"expected one integer as {what} (input {index}), got {list(found)}")
         return found[0]
 
     def counted(self, count: int, what: str) -> int:
-        """A number of things that are written out one by one, which has to be within reason."""
+        """Checks that a number of enumerated things is not too large."""
         if not 0 <= count <= MAX_COUNTED:
             raise self.error(f"expected {what} to be from 0 to {MAX_COUNTED}, got {count}")
         return count
 
     def known_lengths(self, index: int, what: str) -> tuple[Dim, ...]:
-        """A known operand as lengths, of which some may depend on the call."""
+        """Returns a known operand as lengths, some of which may depend on the call."""
         found = known_lengths(self.operand(index))
         return self.known_integers(index, what) if found is None else found
 
     def axis(self, axis: int, rank: int) -> int:
-        """A dimension's number, which may count from the end, as one from 0."""
+        """Makes a dimension's number count from 0; negative ones count from the end."""
         if not -rank <= axis < rank:
             raise self.error(f"expected a dimension from {-rank} to {rank - 1}, got {axis}")
         return axis % rank
@@ -154,7 +154,7 @@ class Node:
     # -- attributes
 
     def has(self, name: str) -> bool:
-        """Whether there is an attribute."""
+        """Whether an attribute exists."""
         return name in self._node.attributes
 
     def _attribute(self, name: str, kind: str) -> AttributeMessage | None:
@@ -175,7 +175,7 @@ class Node:
         return default if found is None else found.b
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """An integer attribute, which has to be there unless there is a default."""
+        """An integer attribute, required unless there is a default."""
         found = self._attribute(name, "i") if default is not None else self._required(name, "i")
         return found.i if found is not None else default or 0
 
@@ -185,7 +185,7 @@ class Node:
         return default if found is None else found.f
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string attribute, which has to be there unless there is a default."""
+        """A string attribute, required unless there is a default."""
         found = self._attribute(name, "s") if default is not None else self._required(name, "s")
         return found.s.decode(errors="replace") if found is not None else default or ""
 
@@ -195,7 +195,7 @@ class Node:
         return tuple(found.list.i) if found is not None and found.list.i else tuple(default)
 
     def element(self, name: str) -> ScalarType:
-        """An element type."""
+        """An element type attribute."""
         return self._element(self._required(name, "type").type)
 
     def _element(self, number: int) -> ScalarType:
@@ -205,7 +205,7 @@ class Node:
             raise self.error(str(error)) from None
 
     def dims(self, name: str) -> tuple[int | None, ...] | None:
-        """A shape, None for a rank that is not known or where there is no attribute."""
+        """A shape attribute; None for an unknown rank or without the attribute."""
         found = self._attribute(name, "shape")
         if found is None:
             return None
@@ -215,7 +215,7 @@ class Node:
             raise self.error(str(error)) from None
 
     def functions(self, name: str) -> tuple[str, ...]:
-        """Names of functions of the library."""
+        """Names of library functions in an attribute."""
         found = self._node.attributes.get(name)
         if found is not None and found.WhichOneof("value") == "list":
             return tuple(item.name for item in found.list.func)
@@ -231,14 +231,14 @@ class Node:
     def append(
         self, name: str, operands: Sequence[Value], types: Sequence[Type], attributes: Mapping[str, Attribute]
     ) -> Value:
-        """An operation of any dialect, named in full, with one result."""
+        """Appends an operation with one result, of any dialect, by its full name."""
         made = Operation(name, list(operands), types, dict(attributes), location=self.builder.location)
         return self.builder.block.append(made).result
 
     def chlo(self, name: str, *operands: Value) -> Value:
-        """An element-wise function of CHLO."""
+        """Appends an element-wise CHLO operation."""
         return self.append(f"chlo.{name}", operands, [operands[0].type], {})
 
 
 Translate: TypeAlias = Callable[[Node], Sequence[Value]]
-"""Appends what a node does and gives its outputs."""
+"""Translates a node; returns its outputs."""

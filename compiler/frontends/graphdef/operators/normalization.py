@@ -15,7 +15,7 @@ from .node import Node, Translate
 
 
 def _fused_batch_norm(node: Node) -> Sequence[Value]:
-    """Statistics are given for inference and taken from the batch for training; all are computed in f32."""
+    """Statistics are operands for inference, and of the batch for training; all are computed in f32."""
     value, scale, offset, given_mean, given_variance = node.expect(5)
     builder = node.builder
     shape = node.shape(0)
@@ -37,7 +37,7 @@ def _fused_batch_norm(node: Node) -> Sequence[Value]:
         mean_of = Expression(builder, mean(builder, x.value, axes))
         centered = x - spread(mean_of.value)
         variance = Expression(builder, mean(builder, (centered * centered).value, axes))
-        # The variance that is given out is that of a sample.
+        # The variance that is returned is that of a sample.
         sample = variance * (count / max(count - 1, 1))
         factor = node.number("exponential_avg_factor", 1.0)
         found_mean, found_variance = mean_of, sample
@@ -79,7 +79,7 @@ def _local_response(node: Node) -> Sequence[Value]:
     if len(shape) != 4 or radius < 0:
         raise node.error(f"expected images of 4 dimensions and a radius, got {node.type(0)} and {radius}")
     x = Expression(node.builder, wide(node.builder, node.operand(0)))
-    # Windows past both ends of the channels are cut to them.
+    # Windows are cut at both ends of the channels.
     radius = min(radius, number_of(shape[3]))
     pads = [(0, 0)] * 3 + [(radius, radius)]
     total = reduced_windows(node.builder, (x * x).value, (1, 1, 1, 2 * radius + 1), (1, 1, 1, 1), pads, "add")

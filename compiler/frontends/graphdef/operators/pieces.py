@@ -1,4 +1,4 @@
-"""Values put together of parts, taken apart, and moved around."""
+"""Concatenation, splitting, padding, reversal and rolling."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _reverse(node: Node) -> Sequence[Value]:
 
 
 def _roll(node: Node) -> Sequence[Value]:
-    """Elements moved along dimensions; what goes past the end comes in at the start."""
+    """Rotates elements along dimensions."""
     value, _, _ = node.expect(3)
     shifts, axes = node.known_integers(1, "the shift"), node.known_integers(2, "the dimensions")
     if len(shifts) != len(axes):

@@ -22,7 +22,7 @@ def _axes(node: Node) -> list[int]:
 
 
 def _kept(node: Node, value: Value, axes: Sequence[int]) -> Value:
-    """The result with dimensions of length 1 for those that are gone, if that is wanted."""
+    """Keeps reduced dimensions with length 1, if the node says so."""
     if not node.flag("keep_dims"):
         return value
     shape = [1 if axis in axes else length for axis, length in enumerate(node.shape(0))]

@@ -1,4 +1,4 @@
-"""Constants, shapes, and operations that give their input another shape."""
+"""Constants, shapes, and changes of shape."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def _shape(node: Node) -> Sequence[Value]:
 
 
 def _shape_of(node: Node, value: Value) -> Value:
-    """The shape as a vector, whose elements may depend on the call."""
+    """Returns the shape as a vector, whose elements may depend on the call."""
     builder, type = node.builder, tensor_of(value)
     if type.is_static:
         return builder.constant(type_shape(type), TensorType((type.rank,), I32))
@@ -101,7 +101,7 @@ def _reshape(node: Node) -> Sequence[Value]:
 
 
 def _divided(size: Dim, divisor: Dim) -> Dim | None:
-    """What a size is divided by another, if there is no rest; symbols of both are cancelled first."""
+    """The exact quotient of two sizes, or None; symbols of both are cancelled first."""
     if isinstance(divisor, Size) and isinstance(size, Size) and len(divisor.terms) == 1:
         ((names, factor),) = divisor.terms
         kept = []
@@ -213,7 +213,7 @@ def _lin_space(node: Node) -> Sequence[Value]:
 
 
 def _band(node: Node) -> Sequence[Value]:
-    """Matrices with zeros but for so many diagonals below and above the main one; negative numbers keep all."""
+    """Zeroes all but some diagonals below and above the main one; negative numbers keep all."""
     value, _, _ = node.expect(3)
     below, above = node.known_integer(1, "the diagonals below"), node.known_integer(2, "the diagonals above")
     rank = node.type(0).rank

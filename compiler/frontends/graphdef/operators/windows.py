@@ -40,7 +40,7 @@ def _per_dimension(node: Node, name: str, rank: int, default: int | None = None)
 def _padding(
     node: Node, lengths: Sequence[Dim], sizes: Sequence[int], strides: Sequence[int], axes: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Padding before and after each of the dimensions ``axes``, whose windows are as long as ``sizes``."""
+    """Returns the padding before and after each of the dimensions ``axes``, whose window lengths are ``sizes``."""
     kind = node.text("padding")
     if kind == "VALID":
         return [(0, 0)] * len(lengths)
@@ -58,7 +58,7 @@ def _padding(
 
 
 def _convolution(node: Node) -> Sequence[Value]:
-    """Filters are (spatial…, input features of a group, output features)."""
+    """Filters have spatial dimensions, input features of a group, and output features."""
     value, kernel = node.expect(2)
     rank = node.type(0).rank
     layout = _layout(node, rank)
@@ -87,7 +87,9 @@ def _convolution(node: Node) -> Sequence[Value]:
 
 
 def _transposed_convolution(node: Node) -> Sequence[Value]:
-    """The gradient of a convolution by its input: a convolution of the spread output with the reversed filter."""
+    """The gradient of a convolution with respect to its input: a convolution of the dilated output and the reversed
+    filter.
+    """
     _, kernel, value = node.expect(3)
     rank = node.type(2).rank
     layout = _layout(node, rank)
@@ -150,7 +152,7 @@ def _pool(node: Node) -> Sequence[Value]:
         node.builder, reduced_windows(node.builder, wide(node.builder, value), sizes, strides, pads, "add")
     )
     counts = np.ones((), np.float32)
-    # Elements of the padding are not counted.
+    # Padding is not counted.
     for length, size, stride, (low, _), count in zip(shape, sizes, strides, pads, lengths_of(total.value), strict=True):
         if isinstance(length, Size) or isinstance(count, Size):
             counts = counts[..., np.newaxis]
