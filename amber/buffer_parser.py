@@ -202,7 +202,9 @@ class BufferParser:
     def _initial(
         self, statement: Statement, type: DataType, layout: Layout, count: int, name: Token, *, required: bool
     ) -> bytes:
-        """The contents after the size: ``FILL``, ``SERIES_FROM``, ``FILE``, or zeros unless they are required."""
+        """Returns the contents after the size: ``FILL``, ``SERIES_FROM``, ``FILE``, or zeros unless
+        they are required.
+        """
         size = count * layout.size
         if size > MAX_BUFFER_BYTES:
             self._source.fail(f"{name.text} would have {size:,} bytes; {MAX_BUFFER_BYTES:,} is the most", name.place)
@@ -267,7 +269,7 @@ class BufferParser:
         return picture.shape[1], picture.shape[0], to_texels(picture, texels, token.text).tobytes()
 
     def _data(self, statement: Statement, layout: Layout, name: Token) -> bytes:
-        """The values after ``DATA``, on any number of lines, up to ``END``."""
+        """Returns the values after ``DATA``, on any number of lines, up to ``END``."""
         tokens: list[Token] = []
         line: Statement | None = statement
         while True:

@@ -101,7 +101,7 @@ def captured_script(
     subgroup_size: int | None = None,
     glsl: tuple[str, str] | None = None,
 ) -> Script:
-    """The script of one dispatch.
+    """Returns the script of one dispatch.
 
     Args:
         code: the SPIR-V that ran, with its ``reflection``.
@@ -197,7 +197,9 @@ def _texels(name: str, captured: CapturedBuffer) -> Buffer:
 
 
 def _type_of(data: Array) -> DataType:
-    """The type of a buffer's elements: the array's, or unsigned integers where text would not keep every bit."""
+    """Returns the type of a buffer's elements: the array's, or unsigned integers where text would not
+    keep every bit.
+    """
     kind, bits = _KINDS.get(data.dtype.kind), 8 * data.dtype.itemsize
     if kind == "float" and (bits > 64 or np.isnan(data).any() or (bits == 16 and _has_subnormals(data))):
         kind = "uint" if bits <= 64 else None
@@ -241,7 +243,7 @@ def _expected(name: str, captured: CapturedBuffer, declared: dict[str, Buffer]) 
 
 
 def _requirements(reflection: ShaderModuleReflection) -> list[Requirement]:
-    """The features that the module needs and that Amber has a name for."""
+    """Returns the features that the module needs and that Amber has a name for."""
     table = requirements(CAPABILITIES)
     found: dict[str, Requirement] = {}
     for capability in reflection.capabilities:

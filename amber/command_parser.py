@@ -36,7 +36,7 @@ class CommandParser:
         self._pipelines = pipelines
 
     def command(self, line: Statement) -> Command:
-        """The command of a statement, and for ``REPEAT`` those of the lines up to its ``END``."""
+        """Returns the command of a statement, and for ``REPEAT`` those of the lines up to its ``END``."""
         token = line.take("a command")
         if token.text == "REPEAT":
             return self._repeat(line)
@@ -183,7 +183,7 @@ class CommandParser:
 
 
 def read_tolerances(line: Statement, most: int) -> tuple[Tolerance, ...]:
-    """One to ``most`` tolerances, each a number or a percentage."""
+    """Returns one to ``most`` tolerances, each a number or a percentage."""
     found: list[Tolerance] = []
     while (token := line.peek()) is not None:
         text = token.text.removesuffix("%")

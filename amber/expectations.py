@@ -54,7 +54,7 @@ def compare_values(expectation: ExpectValues, data: Bytes) -> str:
 
 
 def _rounded(expected: int | float, segment: Segment) -> int | float:
-    """The value that a script means: as exact as the buffer's; halves are compared as floats, as Amber does."""
+    """Returns the value that a script means: as exact as the buffer's; halves are compared as floats, as Amber does."""
     if segment.kind != "float" or segment.bits == 64:
         return expected
     with np.errstate(over="ignore"):
@@ -115,7 +115,7 @@ def compare_texels(expectation: ExpectTexels, buffer: Buffer, data: Bytes) -> st
 
 
 def _channels(buffer: Buffer, data: Bytes) -> dict[str, npt.NDArray[np.float64]]:
-    """The channels of every texel, normalised ones from 0 to 1."""
+    """Returns the channels of every texel, normalised ones from 0 to 1."""
     layout = buffer.layout
     if not isinstance(buffer.type, ImageFormat):
         return {
@@ -172,7 +172,7 @@ def _beyond(what: str, value: float, expectation: ExpectBuffer) -> str:
 
 
 def _emd(first: Bytes, second: Bytes) -> float:
-    """The earth mover's distance of two histograms, from 0 to 1."""
+    """Returns the earth mover's distance of two histograms, from 0 to 1."""
     bins = [np.bincount(data, minlength=_BINS) / len(data) for data in (first, second)]
     return float(np.abs(np.cumsum(bins[0] - bins[1])).sum() / _BINS)
 

@@ -51,7 +51,7 @@ class ScriptParser:
         self._timeout: float | None = None
 
     def parse(self) -> Script:
-        """The script; ScriptError or UnsupportedScriptError at the first thing that is wrong or not run."""
+        """Returns the script; ScriptError or UnsupportedScriptError at the first thing that is wrong or not run."""
         commands = CommandParser(self._source, self._data.buffers, self._pipelines)
         while (line := self._source.statement()) is not None:
             if line.first.text in ("REPEAT", *REPEATABLE):

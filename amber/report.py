@@ -58,7 +58,7 @@ class ScriptReport:
     seconds: float = 0.0
 
     def format(self) -> str:
-        """A line, and one more for each failure and timing."""
+        """Returns a line, and one more for each failure and timing."""
         text = f"{self.path}: {self.outcome.value}"
         if self.outcome is Outcome.PASSED:
             text += f", {self.expectations:,} expectation{'s' * (self.expectations != 1)}"

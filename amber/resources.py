@@ -51,7 +51,7 @@ class Resources(Closing):
     # -- contents ------------------------------------------------------------------------------------
 
     def read(self, name: str) -> Bytes:
-        """A buffer's contents, or the texels of an image's first level, once what was submitted is done."""
+        """Returns a buffer's contents, or the texels of an image's first level, once what was submitted is done."""
         return np.asarray(self._current(name).numpy(), np.uint8)
 
     def write(self, name: str, offset: int, data: bytes) -> None:
@@ -72,7 +72,7 @@ class Resources(Closing):
         return found
 
     def _current(self, name: str) -> DeviceArray:
-        """A buffer's memory, with what a shader wrote to its image."""
+        """Returns a buffer's memory, with what a shader wrote to its image."""
         array = self._array(name)
         image = self._images.get(name)
         if image is not None and image.is_newer:
@@ -111,7 +111,7 @@ class Resources(Closing):
         return [self._texels(name) for name in binding.resources]
 
     def _range(self, binding: Binding, index: int) -> HalBuffer:
-        """The bytes of a buffer that a descriptor sees. A dynamic offset is a part of the descriptor's own."""
+        """Returns the bytes of a buffer that a descriptor sees. A dynamic offset is a part of the descriptor's own."""
         buffer = cast("HalBuffer", self._current(binding.resources[index]).buffer)
         offset = sum(offsets[index] for offsets in (binding.offsets, binding.descriptor_offsets) if offsets)
         length = binding.ranges[index] if binding.ranges else WHOLE
@@ -135,7 +135,7 @@ class Resources(Closing):
         return found
 
     def _image(self, name: str) -> Image:
-        """The image of a buffer, with the buffer's contents if they are newer."""
+        """Returns the image of a buffer, with the buffer's contents if they are newer."""
         declared = self._script.buffers[name]
         extent = declared.extent
         assert extent is not None
@@ -208,7 +208,7 @@ class Resources(Closing):
 
 
 def _texel_format(declared: Buffer) -> TexelFormat:
-    """The format of a buffer's texels."""
+    """Returns the format of a buffer's texels."""
     if isinstance(declared.type, ImageFormat):
         name = declared.type.name
     elif isinstance(declared.type, Number) and declared.type.columns == 1:

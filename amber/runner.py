@@ -268,7 +268,7 @@ class ScriptRunner:
         return found
 
     def _constant(self, constant: SpecializationConstant, value: Specialization, declared: Pipeline) -> int | float:
-        """The value of a constant: the script's bits as the shader's type."""
+        """Returns the value of a constant: the script's bits as the shader's type."""
         scalar = constant.scalar
         if scalar.kind == "bool":
             return bool(value.bits)
@@ -308,12 +308,12 @@ class ScriptRunner:
         return type(error)(message, code=error.code, location=location or None)
 
     def _text(self, error: PumiceError) -> str:
-        """The error's text; its location loses the path, which the report begins with."""
+        """Returns the error's text; its location loses the path, which the report begins with."""
         return located_text(error, self._script.path)
 
 
 def located_text(error: PumiceError, path: str) -> str:
-    """An error's text with its location, but for the path of the script."""
+    """Returns an error's text with its location, but for the path of the script."""
     location = (error.location or "").removeprefix(f"{path}:")
     text = f"{location}: {error.message}" if location else error.message
     return text if not error.vk_result or error.vk_result in text else f"{text} [{error.vk_result}]"

@@ -50,7 +50,7 @@ class Devices(Closing):
         self._opened: dict[bool, Device] = {}
 
     def device(self, *, robust: bool = False) -> Device:
-        """The device with or without bounded accesses."""
+        """Returns the device with or without bounded accesses."""
         if self._given is not None:
             return self._given
         if robust and "robustBufferAccess" not in self.device().profile.features:

@@ -166,7 +166,7 @@ class Pipeline:
     bindings: dict[tuple[int, int], Binding] = field(default_factory=dict)
 
     def derived(self, name: str, place: Place) -> Pipeline:
-        """A copy under another name."""
+        """Returns a copy under another name."""
         return dataclasses.replace(
             self, name=name, place=place, specialization=dict(self.specialization), bindings=dict(self.bindings)
         )

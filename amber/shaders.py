@@ -31,7 +31,7 @@ def compile_shader(
     *,
     debug: bool = False,
 ) -> bytes:
-    """A SPIR-V module.
+    """Returns a SPIR-V module.
 
     Args:
         entry_point: of HLSL: the function that is compiled.
@@ -119,7 +119,7 @@ def _virtual_folder(script: Script) -> Iterator[Path | None]:
 def _error(
     script: Script, shader: Shader, message: str, line: int, column: int, *, pointed: bool = False
 ) -> ScriptError:
-    """An error in a shader's text, whose lines count from 1; 0 means none of them.
+    """Returns an error in a shader's text, whose lines count from 1; 0 means none of them.
 
     Args:
         pointed: whether the message shows the line.

@@ -53,7 +53,7 @@ class Source:
         self._next = 0
 
     def statement(self) -> Statement | None:
-        """The next line that has tokens, with those that continue it; ``None`` at the end."""
+        """Returns the next line that has tokens, with those that continue it; ``None`` at the end."""
         while self._next < len(self.lines):
             tokens: list[Token] = []
             while self._next < len(self.lines):
@@ -87,7 +87,7 @@ class Source:
             position = match.end()
 
     def raw(self, opened: Token) -> tuple[str, int]:
-        """The lines up to one whose first word is ``END``, as they are, and the number of the first."""
+        """Returns the lines up to one whose first word is ``END``, as they are, and the number of the first."""
         first = self._next
         for index in range(first, len(self.lines)):
             if self.lines[index].split("#")[0].split()[:1] == ["END"]:
@@ -100,11 +100,11 @@ class Source:
         raise self.error(message, place)
 
     def error(self, message: str, place: Place) -> ScriptError:
-        """A `ScriptError` at a place."""
+        """Returns a `ScriptError` at a place."""
         return ScriptError(self._pointed(message, place), location=self.at(place))
 
     def unsupported(self, message: str, place: Place) -> UnsupportedScriptError:
-        """An `UnsupportedScriptError` at a place."""
+        """Returns an `UnsupportedScriptError` at a place."""
         return UnsupportedScriptError(self._pointed(message, place), location=self.at(place))
 
     def at(self, place: Place) -> str:
@@ -134,7 +134,7 @@ class Statement:
         return self.tokens[0]
 
     def peek(self) -> Token | None:
-        """The next token, or ``None`` at the end."""
+        """Returns the next token, or ``None`` at the end."""
         return self.tokens[self._at] if self._at < len(self.tokens) else None
 
     @property
@@ -172,7 +172,7 @@ class Statement:
         return known[token.text]
 
     def unknown(self, what: str, token: Token, known: Iterable[str]) -> ScriptError:
-        """The error for a word that is none of those known, with the most alike, or all if they are few."""
+        """Returns the error for a word that is none of those known, with the most alike, or all if they are few."""
         names = list(known)
         alike = close_to(token.text, names)
         if alike:
@@ -210,21 +210,21 @@ class Statement:
             self.source.fail(f"{self.first.text}: expected the end of the line, got {shown(token.text)}", token.place)
 
     def wrong(self, message: str) -> ScriptError:
-        """The error at the next token, which is not what is expected."""
+        """Returns the error at the next token, which is not what is expected."""
         token = self.peek()
         got = "the end of the line" if token is None else shown(token.text)
         return self.source.error(f"{self.first.text}: {message}, got {got}", self.place)
 
 
 def as_integer(text: str) -> int | None:
-    """An integer in decimal or hexadecimal, or ``None``."""
+    """Returns an integer in decimal or hexadecimal, or ``None``."""
     if not _INTEGER.fullmatch(text):
         return None
     return int(text, 16 if "x" in text.lower() else 10)
 
 
 def as_number(text: str) -> int | float | None:
-    """An integer, or a float (``nan`` and ``inf`` too), or ``None``."""
+    """Returns an integer, or a float (``nan`` and ``inf`` too), or ``None``."""
     whole = as_integer(text)
     if whole is not None:
         return whole

@@ -127,7 +127,7 @@ class Layout:
 
 
 def parse_type(text: str, structs: Mapping[str, Struct]) -> DataType | None:
-    """The type that a name stands for, or ``None``."""
+    """Returns the type that a name stands for, or ``None``."""
     if text in structs:
         return structs[text]
     match = _NUMBER.fullmatch(text)
@@ -145,7 +145,9 @@ def _length(text: str | None) -> int | None:
 
 @functools.cache
 def parse_format(name: str) -> ImageFormat | None:
-    """The image format of a name, or ``None``; compressed ones and shared exponents have no channels of their own."""
+    """Returns the image format of a name, or ``None``; compressed ones and shared exponents have no channels of their
+    own.
+    """
     if not name.isupper() or not TexelFormat.is_name(name):
         return None
     found = TexelFormat.parse(name)
@@ -160,14 +162,14 @@ def parse_format(name: str) -> ImageFormat | None:
 
 
 def format_of(number: Number) -> str:
-    """The name of the image format whose texels are such numbers, as images by ``DATA_TYPE`` have them."""
+    """Returns the name of the image format whose texels are such numbers, as images by ``DATA_TYPE`` have them."""
     mode = {"int": "SINT", "uint": "UINT", "float": "SFLOAT"}[number.kind]
     return "".join(f"{channel}{number.bits}" for channel in "RGBA"[: number.rows]) + f"_{mode}"
 
 
 @functools.cache
 def layout_of(type: DataType, standard: Standard) -> Layout:
-    """The layout of one element of a buffer."""
+    """Returns the layout of one element of a buffer."""
     segments: list[Segment] = []
     if isinstance(type, ImageFormat):
         size = _place_texel(type, segments)

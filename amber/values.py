@@ -18,7 +18,7 @@ Bytes: TypeAlias = npt.NDArray[np.uint8]
 
 
 def parse_value(source: Source, token: Token, segment: Segment) -> Value:
-    """The value of a token for a segment; integers may be written as any bits of their width."""
+    """Returns the value of a token for a segment; integers may be written as any bits of their width."""
     value = as_number(token.text)
     kind = f"{segment.bits}-bit {'float' if segment.kind == 'float' else 'integer'}"
     if value is None:
@@ -36,7 +36,7 @@ def parse_value(source: Source, token: Token, segment: Segment) -> Value:
 
 
 def wrap(value: int, segment: Segment) -> int:
-    """An integer with the bits of another, in the sign of the segment."""
+    """Returns an integer with the bits of another, in the sign of the segment."""
     value &= (1 << segment.bits) - 1
     if segment.kind == "int" and value >> (segment.bits - 1):
         value -= 1 << segment.bits
@@ -44,7 +44,7 @@ def wrap(value: int, segment: Segment) -> int:
 
 
 def parse_values(statement: Statement, layout: Layout) -> tuple[Value, ...]:
-    """The values that are left in a statement, for the segments of elements in turn."""
+    """Returns the values that are left in a statement, for the segments of elements in turn."""
     values: list[Value] = []
     while (token := statement.peek()) is not None:
         statement.take("a value")
@@ -55,7 +55,7 @@ def parse_values(statement: Statement, layout: Layout) -> tuple[Value, ...]:
 
 
 def pack(values: Sequence[Value], layout: Layout) -> bytes:
-    """The bytes of whole elements; what no value fills is zero."""
+    """Returns the bytes of whole elements; what no value fills is zero."""
     width = len(layout.segments)
     count = -(-len(values) // width)
     data = np.zeros(count * layout.size, np.uint8)
@@ -70,7 +70,7 @@ def pack(values: Sequence[Value], layout: Layout) -> bytes:
 
 
 def _floats(values: npt.NDArray[np.float64], segment: Segment) -> npt.NDArray[np.generic]:
-    """Values in the width of a segment: the nearest, but halves towards zero, as Amber rounds them.
+    """Returns values in the width of a segment: the nearest, but halves towards zero, as Amber rounds them.
 
     Khronos's expected values follow from it.
     """
@@ -83,7 +83,7 @@ def _floats(values: npt.NDArray[np.float64], segment: Segment) -> npt.NDArray[np
 
 
 def unpack(data: Bytes, layout: Layout) -> npt.NDArray[np.object_] | npt.NDArray[np.generic]:
-    """The values of whole elements, ``[element, segment]``, in one dtype that holds them all."""
+    """Returns the values of whole elements, ``[element, segment]``, in one dtype that holds them all."""
     columns = [column_of(data, layout, i) for i in range(len(layout.segments))]
     if len({column.dtype for column in columns}) == 1:
         return np.stack(columns, axis=1)
@@ -91,14 +91,14 @@ def unpack(data: Bytes, layout: Layout) -> npt.NDArray[np.object_] | npt.NDArray
 
 
 def column_of(data: Bytes, layout: Layout, index: int) -> npt.NDArray[np.generic]:
-    """A view of one segment of every element."""
+    """Returns a view of one segment of every element."""
     segment = layout.segments[index]
     count = len(data) // layout.size
     return np.ndarray((count,), segment.dtype, buffer=data, offset=segment.offset, strides=(layout.size,))
 
 
 def pack_series(start: Value, step: Value, count: int, layout: Layout) -> bytes:
-    """The bytes of ``count`` scalars from ``start``, each ``step`` more than the last; integers wrap."""
+    """Returns the bytes of ``count`` scalars from ``start``, each ``step`` more than the last; integers wrap."""
     segment = layout.segments[0]
     data = np.zeros(count * layout.size, np.uint8)
     view = column_of(data, layout, 0)
@@ -115,7 +115,7 @@ def pack_series(start: Value, step: Value, count: int, layout: Layout) -> bytes:
 
 
 def text_of(value: Value) -> str:
-    """A value as scripts have it; floats read back the same."""
+    """Returns a value as scripts have it; floats read back the same."""
     if isinstance(value, float):
         if math.isnan(value) or math.isinf(value):
             return str(value)

@@ -80,7 +80,7 @@ class VkScriptParser:
         self._timeout: float | None = None
 
     def parse(self) -> Script:
-        """The script; ScriptError or UnsupportedScriptError at the first thing that is wrong or not run."""
+        """Returns the script; ScriptError or UnsupportedScriptError at the first thing that is wrong or not run."""
         tests: list[tuple[int, int]] = []
         for name, place, first, last in self._sections():
             match = _SHADER_SECTION.fullmatch(name)
@@ -135,7 +135,7 @@ class VkScriptParser:
         return [(name, place, start + 1, end) for (name, place, start), end in zip(found, ends, strict=True)]
 
     def _statements(self, first: int, last: int) -> list[Statement]:
-        """The statements of some lines, located in the whole script."""
+        """Returns the statements of some lines, located in the whole script."""
         part = Source("\n".join([*[""] * first, *self._source.lines[first:last]]), self._source.file_name)
         lines = []
         while (line := part.statement()) is not None:
@@ -266,7 +266,7 @@ class VkScriptParser:
         return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, numbers[0])
 
     def _bound(self, line: Statement, kind: str) -> str:
-        """The name of the buffer at a binding, made where there is none."""
+        """Returns the name of the buffer at a binding, made where there is none."""
         token: Token | None = line.peek()
         key = self._address(line)
         name = "buffer_{}_{}".format(*key)

@@ -89,7 +89,7 @@ def _name(text: str) -> str:
 
 
 def _structs(type: object) -> Iterator[tuple[str, Struct]]:
-    """The structures that a type is made of, the innermost first."""
+    """Yields the structures that a type is made of, the innermost first."""
     if isinstance(type, Struct):
         for member in type.members:
             yield from _structs(member.type)
@@ -154,7 +154,7 @@ def _buffer(buffer: Buffer) -> Iterator[str]:
 
 
 def _fill(buffer: Buffer, data: np.ndarray, elements: int) -> str | None:
-    """The one value that fills a buffer, or ``None`` where there are several."""
+    """Returns the one value that fills a buffer, or ``None`` where there are several."""
     if not elements:
         return "0"
     layout = layout_of(buffer.type, buffer.standard)

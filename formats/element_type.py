@@ -120,7 +120,7 @@ class ElementType(enum.IntEnum):
         return (self.bits + 7) // 8
 
     def storage_bytes(self, count: int) -> int:
-        """Bytes that ``count`` densely packed elements take in a buffer, rounded up to a whole byte.
+        """Returns bytes that ``count`` densely packed elements take in a buffer, rounded up to a whole byte.
 
         Raises:
             InvalidArgumentError: ``count`` is negative.
@@ -181,7 +181,7 @@ class ElementType(enum.IntEnum):
 
     @classmethod
     def parse(cls, text: str) -> ElementType:
-        """The element type of a name: those of ``short_name``, and MLIR's ``complex<f32>``, ``complex<f64>``.
+        """Returns the element type of a name: those of ``short_name``, and MLIR's ``complex<f32>``, ``complex<f64>``.
 
         Raises:
             InvalidArgumentError: no such type; the message lists those there are.
@@ -193,7 +193,7 @@ class ElementType(enum.IntEnum):
 
     @classmethod
     def from_dtype(cls, dtype: npt.DTypeLike) -> ElementType:
-        """The element type of a NumPy dtype. Signed NumPy integers become the signless types that MLIR uses.
+        """Returns the element type of a NumPy dtype. Signed NumPy integers become the signless types that MLIR uses.
 
         Raises:
             InvalidArgumentError: no element type holds that dtype, or it has foreign byte order.
@@ -212,7 +212,7 @@ class ElementType(enum.IntEnum):
         return found
 
     def pack(self, array: npt.NDArray[np.generic]) -> bytes:
-        """The bytes of ``array`` in row-major order as a buffer holds them, low nibble first for 4-bit types.
+        """Returns the bytes of ``array`` in row-major order as a buffer holds them, low nibble first for 4-bit types.
 
         Args:
             array: any shape, of exactly ``dtype``.
@@ -232,7 +232,7 @@ class ElementType(enum.IntEnum):
         return packed.tobytes()
 
     def unpack(self, data: bytes | bytearray | memoryview, shape: Sequence[int]) -> npt.NDArray[np.generic]:
-        """An array of its own memory, of ``dtype`` and ``shape``, from the bytes that a buffer holds.
+        """Returns an array of its own memory, of ``dtype`` and ``shape``, from the bytes that a buffer holds.
 
         Raises:
             InvalidArgumentError: ``data`` is not exactly the size that ``shape`` needs.
@@ -253,7 +253,7 @@ class ElementType(enum.IntEnum):
         return ((nibbles ^ 8).astype(np.int8) - 8).astype(dtype).reshape(shape)
 
     def require_dtype(self) -> np.dtype[np.generic]:
-        """The NumPy dtype of one element.
+        """Returns the NumPy dtype of one element.
 
         Raises:
             UnimplementedError: the type has none.
@@ -284,7 +284,7 @@ def _names() -> dict[str, ElementType]:
 
 
 def dtype_of(given: npt.DTypeLike) -> np.dtype[np.generic]:
-    """The dtype that NumPy takes something for; the names of ml_dtypes' are known too.
+    """Returns the dtype that NumPy takes something for; the names of ml_dtypes' are known too.
 
     Raises:
         TypeError, ValueError: as ``numpy.dtype``.
@@ -321,7 +321,7 @@ def _plain_dtypes() -> dict[ElementType, np.dtype[np.generic]]:
 
 @functools.cache
 def _dtypes() -> dict[ElementType, np.dtype[np.generic]]:
-    """All."""
+    """Returns all."""
     import ml_dtypes  # here: programs start sooner without
 
     kinds: dict[ElementType, npt.DTypeLike] = {
@@ -363,7 +363,7 @@ _DIM: Final = re.compile(r"([0-9]+)x")
 
 
 def parse_shape_and_type(text: str) -> tuple[tuple[int, ...], ElementType]:
-    """The shape and element type of ``"2x3xf32"``, of a scalar ``"f32"``, with dimensions of 0 or more.
+    """Returns the shape and element type of ``"2x3xf32"``, of a scalar ``"f32"``, with dimensions of 0 or more.
 
     Raises:
         InvalidArgumentError: a dimension is not a number below 2**63, the rank is above ``MAX_RANK``, or the element

@@ -28,7 +28,7 @@ _BUDGET_FLOOR: Final = 1 << 16
 
 
 def contiguous_bytes(data: bytes | bytearray | memoryview, name: str) -> memoryview:
-    """A read-only view of ``data`` as single bytes.
+    """Returns a read-only view of ``data`` as single bytes.
 
     Raises:
         InvalidArgumentError: it is strided; the message begins with ``name``.
@@ -70,11 +70,11 @@ class FlatBuffer:
             raise self.error("", 4, f"expected the file identifier {identifier!r}, got {found!r}")
 
     def root(self) -> Table:
-        """The root table."""
+        """Returns the root table."""
         return Table(self, self.follow(0, self.name), self.name)
 
     def error(self, path: str, offset: int, message: str) -> InvalidArgumentError:
-        """An error that names the field and the byte offset from the start of the FlatBuffer."""
+        """Returns an error that names the field and the byte offset from the start of the FlatBuffer."""
         return InvalidArgumentError(
             f"{path or self.name}, byte {offset}: {message}; the file is damaged or not of this kind"
         )
@@ -88,7 +88,9 @@ class FlatBuffer:
             )
 
     def follow(self, position: int, path: str) -> int:
-        """The position that the forward offset at ``position`` (which must lie inside) points to, 4-byte aligned."""
+        """Returns the position that the forward offset at ``position`` (which must lie inside) points to, 4-byte
+        aligned.
+        """
         (offset,) = _U32.unpack_from(self.data, position)
         target = position + int(offset)
         if offset == 0 or target + 4 > len(self.data):
@@ -100,7 +102,7 @@ class FlatBuffer:
         return target
 
     def vector_at(self, position: int, size: int, path: str) -> tuple[int, int]:
-        """Start and count of the vector at ``position``, whose elements take ``size`` bytes each."""
+        """Returns start and count of the vector at ``position``, whose elements take ``size`` bytes each."""
         (count,) = _U32.unpack_from(self.data, position)
         room = (len(self.data) - position - 4) // size
         if count > room:
@@ -108,7 +110,7 @@ class FlatBuffer:
         return position + 4, int(count)
 
     def string_at(self, position: int, path: str) -> str:
-        """The UTF-8 string at ``position``, its terminating NUL checked."""
+        """Returns the UTF-8 string at ``position``, its terminating NUL checked."""
         start, count = self.vector_at(position, 1, path)
         self.spend(count + 4, path, position)
         end = start + count
@@ -156,7 +158,7 @@ class Table:
         buffer.spend(size, path, position)
 
     def error(self, slot: int, name: str, message: str) -> InvalidArgumentError:
-        """An error about the value of a field, for checks that the caller makes."""
+        """Returns an error about the value of a field, for checks that the caller makes."""
         return self._buffer.error(self._path(name), self._field(slot, name, 1) or self.position, message)
 
     def has(self, slot: int) -> bool:
@@ -211,7 +213,7 @@ class Table:
         return tuple(tables)
 
     def vector_bytes(self, slot: int, name: str, element_size: int = 1) -> memoryview | None:
-        """The bytes of a vector of scalars or structs of ``element_size`` bytes: a read-only view, no copy."""
+        """Returns the bytes of a vector of scalars or structs of ``element_size`` bytes: a read-only view, no copy."""
         target = self._target(slot, name)
         if target is None:
             return None

@@ -90,7 +90,7 @@ class ImageFormat:
         return tuple(named[channel] for channel, _ in self.fields if channel in named) or ("color",)
 
     def aspect_bytes(self, aspect: Aspect) -> int:
-        """Bytes a texel, or a block, of one aspect where it is copied to a buffer."""
+        """Returns bytes a texel, or a block, of one aspect where it is copied to a buffer."""
         if aspect == "stencil":
             return 1
         depth = self.fields[0][1]
@@ -130,7 +130,7 @@ class ImageFormat:
 
     @classmethod
     def parse(cls, name: str) -> ImageFormat:
-        """The format of a name.
+        """Returns the format of a name.
 
         Raises:
             InvalidArgumentError: no such format; the message lists those there are.
@@ -158,7 +158,7 @@ class ImageFormat:
     def of_dtype(
         cls, dtype: np.dtype[np.generic], channels: int, scalar: str | None = None, kind: Kind | None = None
     ) -> ImageFormat:
-        """The format whose texels are ``channels`` values of a dtype.
+        """Returns the format whose texels are ``channels`` values of a dtype.
 
         Args:
             dtype: 8- and 16-bit integers are ``unorm`` and ``snorm``, wider ones ``uint`` and ``sint``, floats
@@ -222,7 +222,7 @@ def _array_formats() -> list[ImageFormat]:
 
 
 def _packed(vk: int, name: str, vulkan: str, spirv: str, kind: Kind, fields: str) -> ImageFormat:
-    """A packed format; ``fields`` from the lowest bit, as ``"b5 g6 r5"``."""
+    """Returns a packed format; ``fields`` from the lowest bit, as ``"b5 g6 r5"``."""
     pairs = tuple((text[0], int(text[1:])) for text in fields.split())
     return ImageFormat(name, vulkan, spirv, vk, kind, pairs, packed=True)
 

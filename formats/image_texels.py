@@ -23,7 +23,7 @@ Words: TypeAlias = npt.NDArray[np.uint32]
 
 
 def to_texels(array: Array, image_format: ImageFormat, where: str = "image") -> Array:
-    """The texels of an array, as they lie in memory.
+    """Returns the texels of an array, as they lie in memory.
 
     Args:
         array: of shape (…, channels), or (…) for one channel. Its dtype is ``image_format.stored_dtype``, whose bits
@@ -87,7 +87,7 @@ def check_plain(image_format: ImageFormat, where: str) -> None:
 
 
 def from_texels(texels: Array, image_format: ImageFormat) -> Array:
-    """The array of an image: the stored channels as they are, of a packed format the values.
+    """Returns the array of an image: the stored channels as they are, of a packed format the values.
 
     Args:
         texels: of ``stored_dtype``; (…, channels), for one channel and for packed formats (…).
@@ -126,7 +126,7 @@ def linear_to_srgb(values: Floats) -> Floats:
 
 
 def srgb_to_linear(values: Floats) -> Floats:
-    """The linear light of values as sRGB encodes it, 0 … 1."""
+    """Returns the linear light of values as sRGB encodes it, 0 … 1."""
     return np.where(values <= 0.04045, values / 12.92, np.power((values + 0.055) / 1.055, 2.4))
 
 
@@ -166,7 +166,7 @@ def _in_order(memory: list[Array], image_format: ImageFormat) -> Array:
 
 
 def _unpacked(texels: Array, image_format: ImageFormat) -> list[Array]:
-    """The fields of words, in the order of memory; signed ones with their sign."""
+    """Returns the fields of words, in the order of memory; signed ones with their sign."""
     word = texels.astype(np.int64)
     signed = image_format.kind in ("snorm", "sint", "sscaled")
     fields, shift = [], 0
@@ -193,7 +193,7 @@ def _checked(array: Array, name: str, bits: int, image_format: ImageFormat, wher
 
 
 def _code(values: Floats, name: str, bits: int, image_format: ImageFormat) -> Array:
-    """The bits of a channel, for packed formats as a wider integer."""
+    """Returns the bits of a channel, for packed formats as a wider integer."""
     kind = image_format.kind
     dtype = np.dtype(np.int64) if image_format.packed else image_format.stored_dtype
     if kind == "float":
@@ -228,7 +228,7 @@ def _value(code: Array, name: str, bits: int, image_format: ImageFormat) -> Floa
 
 
 def _small_float(values: Floats, mantissa: int) -> Array:
-    """The bits of floats without a sign, with 5 bits of exponent; numbers too large become the largest."""
+    """Returns the bits of floats without a sign, with 5 bits of exponent; numbers too large become the largest."""
     largest = (2 - 0.5**mantissa) * 2.0**15
     finite = np.clip(np.nan_to_num(values, nan=0.0, posinf=0.0, neginf=0.0), 0, largest)
     exponent = np.where(finite > 0, np.maximum(np.frexp(finite)[1] - 1, -14), -14)

@@ -32,7 +32,7 @@ def is_picture(path: str | Path) -> bool:
 
 
 def decode_picture(data: bytes, where: str) -> np.ndarray:
-    """The picture in a file's content; ``where`` is for messages.
+    """Returns the picture in a file's content; ``where`` is for messages.
 
     Raises:
         InvalidArgumentError: no PNG or JPEG, a damaged one, or one with more bits a channel than Pillow keeps.
@@ -65,14 +65,14 @@ def decode_picture(data: bytes, where: str) -> np.ndarray:
 
 
 def encode_picture(picture: np.ndarray) -> bytes:
-    """A picture as the content of a PNG file; UnavailableError if Pillow is not installed."""
+    """Returns a picture as the content of a PNG file; UnavailableError if Pillow is not installed."""
     target = io.BytesIO()
     _pillow().fromarray(picture).save(target, "PNG")
     return target.getvalue()
 
 
 def picture_to_array(picture: np.ndarray, image_format: ImageFormat, where: str) -> np.ndarray:
-    """A picture in the channels and the dtype that a format takes.
+    """Returns a picture in the channels and the dtype that a format takes.
 
     Grey becomes red, green and blue, and alpha is opaque, where the format has more channels than the picture. The
     bits stay where the format's channels have as many; floats are within 0 … 1.
@@ -105,7 +105,7 @@ def picture_to_array(picture: np.ndarray, image_format: ImageFormat, where: str)
 
 
 def texels_to_picture(texels: np.ndarray, image_format: ImageFormat, where: str) -> np.ndarray:
-    """The picture of an image's texels, layers below each other; the values are those of `array_to_picture`.
+    """Returns the picture of an image's texels, layers below each other; the values are those of `array_to_picture`.
 
     Codes of normalised formats of 8 bits, and of 16 with one channel, are the picture's.
     """
@@ -122,7 +122,8 @@ def texels_to_picture(texels: np.ndarray, image_format: ImageFormat, where: str)
 
 
 def array_to_picture(array: np.ndarray, where: str) -> np.ndarray:
-    """The picture of an array of shape (height, width) or (height, width, 1 to 4): of two channels, red and green.
+    """Returns the picture of an array of shape (height, width) or (height, width, 1 to 4): of two channels, red and
+    green.
 
     Floats within 0 … 1 become 8 bits, clamped and rounded; integers stay, uint16 without channels as 16 bits.
 

@@ -14,7 +14,8 @@ _Enum = TypeVar("_Enum", bound=enum.IntEnum)
 
 
 def parse_executable(data: bytes | bytearray | memoryview) -> vke1.ExecutableDef:
-    """The executable in ``data``, all cross-references checked. Shader code and source files are views of ``data``.
+    """Returns the executable in ``data``, all cross-references checked. Shader code and source files are views of
+    ``data``.
 
     Bytes past the header's content size are padding and are ignored.
 

@@ -26,12 +26,12 @@ _FOLDER: Final = Path(__file__).parent
 
 @cache
 def names() -> tuple[str, ...]:
-    """The names of all shaders, sorted."""
+    """Returns the names of all shaders, sorted."""
     return tuple(sorted(p.relative_to(_FOLDER).with_suffix("").as_posix() for p in _FOLDER.rglob("*.comp")))
 
 
 def source_path(name: str) -> Path:
-    """The GLSL source file of a shader.
+    """Returns the GLSL source file of a shader.
 
     Raises:
         NotFoundError: no shader has this name; the message lists all names.
@@ -42,13 +42,13 @@ def source_path(name: str) -> Path:
 
 
 def path(name: str) -> Path:
-    """The built SPIR-V file of a shader; `spirv` reads it. Errors are those of `source_path`."""
+    """Returns the built SPIR-V file of a shader; `spirv` reads it. Errors are those of `source_path`."""
     return source_path(name).with_suffix(".spv")
 
 
 @cache
 def spirv(name: str) -> bytes:
-    """The SPIR-V module of a shader, little-endian; its entry point is ``main``.
+    """Returns the SPIR-V module of a shader, little-endian; its entry point is ``main``.
 
     Raises:
         NotFoundError: no shader has this name, or it was not built.

@@ -55,7 +55,7 @@ def source_hash(name: str) -> str:
 
 
 def read_manifest() -> dict[str, ManifestEntry]:
-    """The recorded entries by shader name; empty where the file is missing, or is not a manifest."""
+    """Returns the recorded entries by shader name; empty where the file is missing, or is not a manifest."""
     try:
         document = json.loads(MANIFEST.read_bytes())
         if document["format"] != _FORMAT:
@@ -95,7 +95,7 @@ def build(*, everything: bool = False) -> tuple[str, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit status: 0, 1 where ``--check`` found stale shaders, 2 on an error."""
+    """Returns the command line; returns the exit status: 0, 1 where ``--check`` found stale shaders, 2 on an error."""
     parser = argparse.ArgumentParser(prog="python -m pumice.shaders.build", description="Build the SPIR-V files.")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--check", action="store_true", help="build nothing; say which shaders are stale")

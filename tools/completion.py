@@ -45,7 +45,7 @@ class _Words(ShellComplete):
     """Finds what a word may become, and gives the part of it that the shell replaces."""
 
     def replaced(self, word: str) -> str:
-        """The end of an incomplete word that the shell replaces."""
+        """Returns the end of an incomplete word that the shell replaces."""
         return word
 
     def get_completions(self, args: list[str], incomplete: str) -> list[CompletionItem[str]]:
@@ -148,7 +148,7 @@ def install(program: click.Command, name: str, shell: str | None) -> str:
 
 
 def _variable(name: str) -> str:
-    """The variable of the environment that a shell asks by; click has the same."""
+    """Returns the variable of the environment that a shell asks by; click has the same."""
     return f"_{name.upper()}_COMPLETE"
 
 
@@ -190,7 +190,7 @@ def _path(shell: str, name: str) -> Path:
 
 
 def _folder(variable: str, default: str) -> Path:
-    """A folder of the XDG Base Directory Specification, which ignores paths that are not absolute."""
+    """Returns a folder of the XDG Base Directory Specification, which ignores paths that are not absolute."""
     folder = Path(os.environ.get(variable, ""))
     if folder.is_absolute():
         return folder
@@ -215,7 +215,8 @@ def _remaining(shell: str, path: Path, name: str) -> Iterator[str]:
 
 
 def _paths(start: str, only_folders: bool) -> list[str]:
-    """The paths that begin so. Of a single folder those inside it: shells put a space after a single completion.
+    """Returns the paths that begin so. Of a single folder those inside it: shells put a space after a single
+    completion.
 
     A link to a folder that it is in has no end.
     """

@@ -44,7 +44,7 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
 
 
 def device_target(uri: str | None, tuning: Path | None = None) -> Target:
-    """The target of a device, with what tuning found on it.
+    """Returns the target of a device, with what tuning found on it.
 
     Args:
         uri: as for ``device_profile``.
@@ -60,7 +60,7 @@ def device_target(uri: str | None, tuning: Path | None = None) -> Target:
 
 
 def devices_target(devices: Sequence[str | None]) -> Target:
-    """One target for several devices: what they have in common is what every device of their kinds has."""
+    """Returns one target for several devices: what they have in common is what every device of their kinds has."""
     from ..compiler.kernels.scalars.target import Target
 
     targets = [device_target(uri) for uri in devices]

@@ -31,7 +31,7 @@ class FileKind(enum.Enum):
 
 
 def file_kind(path: Path, language: str | None = None) -> FileKind:
-    """The kind of a file; a text is a source where its ``language`` is given."""
+    """Returns the kind of a file; a text is a source where its ``language`` is given."""
     head = read_file(path, _HEAD)
     if head[:4] in _SPIRV or path.suffix == ".spv":
         return FileKind.SPIRV
@@ -58,13 +58,13 @@ def is_module(head: bytes) -> bool:
 
 
 def read_file(path: Path, size: int = -1) -> bytes:
-    """The file's bytes, the first ``size`` of them if that is not negative."""
+    """Returns the file's bytes, the first ``size`` of them if that is not negative."""
     with reading_errors(path), path.open("rb") as file:
         return file.read(size)
 
 
 def read_stdin() -> bytes:
-    """The program on stdin."""
+    """Returns the program on stdin."""
     if sys.stdin is None:
         raise UnavailableError("expected a program on stdin, which is closed")
     return sys.stdin.buffer.read()

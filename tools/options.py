@@ -105,7 +105,7 @@ _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 
 
 def tolerance(text: str) -> float:
-    """A finite number of 0 or more."""
+    """Returns a finite number of 0 or more."""
     number = _number(text)
     if not 0 <= number < math.inf:
         raise click.BadParameter(f"expected a finite number of 0 or more, got {shown(text)}")
@@ -113,7 +113,7 @@ def tolerance(text: str) -> float:
 
 
 def seconds(text: str) -> float:
-    """A finite number above 0."""
+    """Returns a finite number above 0."""
     number = _number(text)
     if not 0 < number < math.inf:
         raise click.BadParameter(f"expected a finite number of seconds above 0, got {shown(text)}")
@@ -121,7 +121,7 @@ def seconds(text: str) -> float:
 
 
 def given_options(ctx: click.Context) -> Iterator[click.Parameter]:
-    """The parameters that the command line has, without those that have their default."""
+    """Yields the parameters that the command line has, without those that have their default."""
     for parameter in ctx.command.params:
         if parameter.name is not None:
             source = ctx.get_parameter_source(parameter.name)
@@ -130,7 +130,7 @@ def given_options(ctx: click.Context) -> Iterator[click.Parameter]:
 
 
 def fields_of(kind: type[object], options: Mapping[str, Any]) -> dict[str, Any]:
-    """The options that are fields of a dataclass by the same name."""
+    """Returns the options that are fields of a dataclass by the same name."""
     return {name: options[name] for name in kind.__annotations__ if name in options}
 
 
@@ -140,7 +140,7 @@ def several_options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Com
 
 
 def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -> Callable[[_Command], _Command]:
-    """The options of a shader's source, which `parse_sources` takes."""
+    """Returns the options of a shader's source, which `parse_sources` takes."""
     return several_options(
         option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for the source."),
         option(

@@ -18,7 +18,7 @@ def is_program(path: str) -> bool:
 
 
 def device_kinds(devices: Sequence[str | None]) -> tuple[str, ...]:
-    """The kinds of the devices that are asked for."""
+    """Returns the kinds of the devices that are asked for."""
     from ..runtime.device import is_reference
 
     wanted = {"reference" if is_reference(uri) else "vulkan" for uri in devices or (None,)}
@@ -26,7 +26,7 @@ def device_kinds(devices: Sequence[str | None]) -> tuple[str, ...]:
 
 
 def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
-    """The module of a tensor program, compiled once for each content, for these devices; without any, for all.
+    """Returns the module of a tensor program, compiled once for each content, for these devices; without any, for all.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported.
@@ -39,7 +39,7 @@ def compiled(path: Path, devices: Sequence[str | None] = ()) -> bytes:
 
 
 def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
-    """The module on stdin, compiled if it is a tensor program."""
+    """Returns the module on stdin, compiled if it is a tensor program."""
     data = read_stdin()
     if is_module(data):
         return data
@@ -51,7 +51,7 @@ def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
 
 
 def open_program(path: str, devices: Sequence[str | None] = ()) -> BytecodeModule:
-    """The module of a file, compiled if it is a tensor program."""
+    """Returns the module of a file, compiled if it is a tensor program."""
     from ..vm.execution.bytecode_module import BytecodeModule
 
     return (

@@ -17,7 +17,7 @@ _MAX_SECONDS: Final = 5.0
 
 
 def open_asked(uri: str | None, validation: bool | None, *, sanitize: bool | None = None) -> Device:
-    """The device of ``--device``; without that an error is about ``PUMICE_DEVICE``, and says so itself."""
+    """Returns the device of ``--device``; without that an error is about ``PUMICE_DEVICE``, and says so itself."""
     from ..hal_vulkan.vulkan.validation import validation_requested
 
     with usage():
@@ -27,7 +27,7 @@ def open_asked(uri: str | None, validation: bool | None, *, sanitize: bool | Non
 
 
 def device_text(device: Device) -> str:
-    """A device's name, type and driver."""
+    """Returns a device's name, type and driver."""
     if is_reference(device.uri):
         return "reference (NumPy)"
     profile = device.profile
@@ -51,7 +51,7 @@ def say_time(name: str, text: str) -> None:
 
 
 def seconds_text(value: float) -> str:
-    """A duration in seconds with three digits and its unit."""
+    """Returns a duration in seconds with three digits and its unit."""
     for unit, factor in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
         if value >= factor:
             return f"{value / factor:.3g} {unit}"

@@ -25,7 +25,7 @@ class FrameTimes:
         self._kept[name].append(milliseconds)
 
     def rows(self) -> list[tuple[str, list[float]]]:
-        """Each name that was timed, with its last time and the ``PERCENTILES``."""
+        """Returns each name that was timed, with its last time and the ``PERCENTILES``."""
         return [
             (name, [values[-1], *np.percentile(values, PERCENTILES).tolist()])
             for name, values in self._kept.items()

@@ -31,7 +31,7 @@ class Mouse:
         self.down = False
 
     def values(self, height: int, *, is_upward: bool) -> tuple[float, float, float, float]:
-        """The uniform for the next frame of a picture of a height."""
+        """Returns the uniform for the next frame of a picture of a height."""
 
         def upright(place: tuple[float, float]) -> tuple[float, float]:
             return (place[0], height - place[1]) if is_upward else place

@@ -47,7 +47,7 @@ class Overlay:
         self._font = cast("FreeTypeFont", ImageFont.load_default(self._size))
 
     def panel(self, title: str, rows: Rows, message: str, width: int) -> np.ndarray:
-        """A panel as an array of shape (height, width, 4), uint8.
+        """Returns a panel as an array of shape (height, width, 4), uint8.
 
         Args:
             title: its first line; "" for none.
@@ -87,7 +87,9 @@ class Overlay:
         return np.asarray(picture)
 
     def _wrapped(self, message: str, width: float) -> list[tuple[str, tuple[int, int] | None]]:
-        """Lines that fit a width, and which characters to underline: those above the carets of a compiler's message."""
+        """Returns lines that fit a width, and which characters to underline: those above the carets of a compiler's
+        message.
+        """
         wrapped: list[tuple[str, tuple[int, int] | None]] = []
         for text in message.splitlines():
             if wrapped and (carets := _CARETS.fullmatch(text)):

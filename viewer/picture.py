@@ -75,7 +75,7 @@ class Picture(Closing):
 
 
 def pixels_of(picture: Picture) -> np.ndarray:
-    """The picture as an array of shape (height, width, 4), uint8, once the frame is done."""
+    """Returns the picture as an array of shape (height, width, 4), uint8, once the frame is done."""
     image = picture.image
     pixels = texels_to_picture(image.texels(), image.format, "the picture")
     return np.flipud(pixels) if picture.is_upward else pixels

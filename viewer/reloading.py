@@ -39,7 +39,7 @@ class Reloader(Closing):
         self._next = 0.0
 
     def poll(self, now: float) -> Picture | None:
-        """A new picture, if one is ready; ``now`` is the host's clock in seconds."""
+        """Returns a new picture, if one is ready; ``now`` is the host's clock in seconds."""
         made = None
         if self._pending is not None and self._pending.done():
             try:

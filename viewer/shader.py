@@ -106,7 +106,7 @@ class ShaderPicture(Picture):
         self._state: _State = {}
 
     def _compile_as_it_is(self, path: Path) -> bytes:
-        """The module of a source that nothing is added to."""
+        """Returns the module of a source that nothing is added to."""
         options, device = self._options, self.device
         sources = SourceOptions(
             language=options.language,
@@ -117,7 +117,7 @@ class ShaderPicture(Picture):
         return load_shader(path, sources, minor=device.profile.api_version[1])[0]
 
     def _compile_viewed(self, path: Path) -> bytes:
-        """The module of a GLSL source, with Shadertoy's names and a ``main`` where there is none."""
+        """Returns the module of a GLSL source, with Shadertoy's names and a ``main`` where there is none."""
         options, profile = self._options, self.device.profile
         operations = profile.subgroup.supported_operations if profile.subgroup.compute_stage else ()
         source = viewed_source(
@@ -159,7 +159,7 @@ class ShaderPicture(Picture):
             )
 
     def _find_target(self, path: Path) -> Parameter:
-        """The parameter that is the picture."""
+        """Returns the parameter that is the picture."""
         shown = self._options.shown
         written = [
             one
@@ -185,7 +185,7 @@ class ShaderPicture(Picture):
         return self._is_packed and (parameter.binding.set, parameter.binding.binding) == (SET, PICTURE)
 
     def _picture(self, name: str) -> DeviceImage:
-        """The picture of a file, as Shadertoy reads it."""
+        """Returns the picture of a file, as Shadertoy reads it."""
         with reading_errors(Path(name)):
             data = Path(name).read_bytes()
         array = picture_to_array(decode_picture(data, name), _RGBA8, name)
@@ -214,7 +214,7 @@ class ShaderPicture(Picture):
         self.recorded = None if self._told else object()  # push constants are part of the commands
 
     def _format_for(self, wanted: ImageFormat) -> ImageFormat:
-        """The picture's format: the declared one, or where that is open the wanted one."""
+        """Returns the picture's format: the declared one, or where that is open the wanted one."""
         if self._is_packed:
             return _BGRA8
         image = self._target.binding.image
@@ -228,7 +228,7 @@ class ShaderPicture(Picture):
         return wanted if has_it else _RGBA8
 
     def _groups(self) -> tuple[int, int]:
-        """An invocation a pixel."""
+        """Returns an invocation a pixel."""
         width, height = self.size
         across, down, _ = self._kernel.pipeline.local_size if self._has_main else (*self._tile, 1)
         if self._colors is not None and down == 1:
@@ -259,7 +259,7 @@ class ShaderPicture(Picture):
         return self._bytes(place, binding.fixed_size + pixels, kept)
 
     def _image(self, name: object, image_format: ImageFormat, kept: _State) -> DeviceImage:
-        """The image of this name, as large as the picture; black where there was none like it."""
+        """Returns the image of this name, as large as the picture; black where there was none like it."""
         key = (name, image_format, self.size)
         if key in kept:
             self._state[key] = kept[key]
@@ -269,7 +269,7 @@ class ShaderPicture(Picture):
         return cast("DeviceImage", self._state[key])
 
     def _bytes(self, name: object, size: int, kept: _State) -> DeviceArray:
-        """The buffer of this name and size; zeros where there was none."""
+        """Returns the buffer of this name and size; zeros where there was none."""
         key = (name, size)
         self._state[key] = kept[key] if key in kept else self.device.zeros(size, np.uint8)
         return cast("DeviceArray", self._state[key])
@@ -305,7 +305,7 @@ class ShaderPicture(Picture):
             commands.copy_image(self.image.hal, previous.hal)
 
     def _push(self, uniforms: Uniforms) -> bytes:
-        """The push constants of a frame; vectors may be shorter than Shadertoy's."""
+        """Returns the push constants of a frame; vectors may be shorter than Shadertoy's."""
         block = self._kernel.entry.push_constants
         if block is None:
             return b""

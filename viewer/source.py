@@ -163,7 +163,7 @@ def viewed_source(
     quads: bool = True,
     on_cpu: bool = False,
 ) -> ViewedSource:
-    """The source of a file.
+    """Returns the source of a file.
 
     Args:
         text: of the file.

@@ -36,7 +36,7 @@ class Uniforms:
     date: tuple[float, float, float, float] = (2000.0, 0.0, 1.0, 0.0)
 
     def pack(self, size: tuple[int, int], channels: tuple[tuple[int, int], ...]) -> bytes:
-        """The bytes of the block, for a picture of a size (width, height) and channels of theirs."""
+        """Returns the bytes of the block, for a picture of a size (width, height) and channels of theirs."""
         head = _HEAD.pack(
             *map(float, size), 1.0, self.time, *self.mouse, *self.date, self.delta, self.rate, _SAMPLE_RATE, self.frame
         )
@@ -44,7 +44,7 @@ class Uniforms:
         return head + times + b"".join(_QUAD.pack(*map(float, each), 1.0, 0.0) for each in channels)
 
     def named(self, size: tuple[int, int]) -> dict[str, int | float | tuple[float, ...]]:
-        """The values by Shadertoy's names, but for those of channels."""
+        """Returns the values by Shadertoy's names, but for those of channels."""
         return {
             "iResolution": (float(size[0]), float(size[1]), 1.0),
             "iTime": self.time,

@@ -337,7 +337,7 @@ class Window(Closing):
             self._windowed = None
 
     def _nearest_monitor(self) -> Any:
-        """The monitor that most of the window is on."""
+        """Returns the monitor that most of the window is on."""
         glfw = self._glfw
         left, top = glfw.get_window_pos(self._window)
         width, height = glfw.get_window_size(self._window)
@@ -363,7 +363,7 @@ class Window(Closing):
         self._mouse.move(*self._place(x, y))
 
     def _place(self, x: float, y: float) -> tuple[float, float]:
-        """A place in the window's own units as pixels of the picture."""
+        """Returns a place in the window's own units as pixels of the picture."""
         width, height = self._glfw.get_window_size(self._window)
         across, down = self.picture.size
         return x * across / max(width, 1), y * down / max(height, 1)

@@ -1,6 +1,5 @@
 """SPIR-V as words: reading instructions, the grammar's tables, and building modules.
 
-Imports: base, status.
-Read: words, grammar_tables, grammar, subgroups; declarations, expression, folding, offsets, builder; integer_dots,
+Read: words, grammar_tables, grammar, subgroups, declarations, expression, folding, offsets, builder, integer_dots,
 shared_memory, matrices.
 """

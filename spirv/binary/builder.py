@@ -3,11 +3,11 @@
 Calling sequence: ``Builder`` → buffers, then expressions by operators and methods of ``Id``, ``conditional`` and
 ``loop`` → ``finish``.
 
-An instruction that was written before with the same operands, in a block that dominates, is not written again; integers
-and booleans that are known are computed here. Every instruction is pure but what ``written`` and ``write`` add, such as
-atomic instructions and stores: other loads are of buffers that the shader does not write, or of constants.
+An instruction with the same operands as one in a dominating block is not written again; known integers and booleans are
+computed here. Every instruction is pure except those that ``written`` and ``write`` add, such as atomic instructions
+and stores: other loads read constants, or buffers that the shader does not write.
 
-Shared memory of a workgroup is in ``shared_memory``, matrices of a subgroup in ``matrices``.
+Shared memory of a workgroup is in ``shared_memory``, cooperative matrices are in ``matrices``.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class Builder:
     """A module with one compute shader, written from the first instruction to the last.
 
     Attributes:
-        declarations: what the module declares ahead of the function.
-        size: words of instructions so far.
+        declarations: the declarations ahead of the function.
+        size: the words of all instructions so far.
         contracts: whether sums of products may be fused from here on.
         loaded: the buffers that are read.
     """
@@ -62,11 +62,11 @@ class Builder:
     # -- constants -------------------------------------------------------------------------------------
 
     def constant(self, kind: Kind, value: float) -> Id:
-        """A constant; integers wrap around."""
+        """Returns a constant; integers wrap around."""
         return self.constant_bits(kind, bits_of(kind, value))
 
     def constant_bits(self, kind: Kind, bits: int) -> Id:
-        """A constant of these bits."""
+        """Returns a constant with this bit pattern."""
         found = self._constants.get((kind, bits))
         if found is None:
             number = self.declarations.constant(kind, bits)
@@ -74,20 +74,20 @@ class Builder:
         return found
 
     def word(self, value: int) -> Id:
-        """A 32-bit constant."""
+        """Returns a 32-bit constant."""
         found = self._words.get(value)
         if found is None:
             found = self._words[value] = self.constant_bits(U32, value & 0xFFFFFFFF)
         return found
 
     def boolean(self, value: object) -> Id:
-        """A boolean constant."""
+        """Returns a boolean constant."""
         return self.constant_bits(BOOL, 1 if value else 0)
 
     # -- instructions ----------------------------------------------------------------------------------
 
     def known(self, key: Hashable) -> Any:
-        """What was kept under a key in a block that dominates, or None."""
+        """Returns the value kept under a key in a dominating block, or None."""
         for scope in reversed(self._scopes):
             found = scope.get(key)
             if found is not None:
@@ -95,11 +95,13 @@ class Builder:
         return None
 
     def keep(self, key: Hashable, value: Any) -> None:
-        """Keeps something for the blocks that this one dominates."""
+        """Keeps a value for the blocks that this one dominates."""
         self._scopes[-1][key] = value
 
     def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id:
-        """The result of an instruction, written unless it is known; numbers among the operands are literals."""
+        """Returns the result of an instruction, and writes it unless it is known; numbers among the operands are
+        literals.
+        """
         return self._emit(opcode, self.declarations.type(kind), kind, *operands)
 
     def _emit(self, opcode: int, type: int, kind: Kind, *operands: Id | int) -> Id:
@@ -107,8 +109,8 @@ class Builder:
         return self._numbered(opcode, kind, (opcode, type, *numbers))
 
     def _numbered(self, opcode: int, kind: Kind, key: tuple[int, ...]) -> Id:
-        """The result of an instruction: its opcode, its type, and its operands' numbers."""
-        # As ``known``, without a call: most of the time of a kernel's text is spent here.
+        """Returns the result of an instruction with this opcode, type, and numbers of operands."""
+        # The body of ``known`` without its call: most of the time of writing a kernel is spent here.
         for scope in reversed(self._scopes):
             found = scope.get(key)
             if found is not None:
@@ -123,18 +125,20 @@ class Builder:
         return found
 
     def written(self, opcode: int, kind: Kind, *operands: Id) -> Id:
-        """The result of an instruction that is written each time, since it is not the same each time."""
+        """Writes an impure instruction and returns its result."""
         found = Id(self, self.declarations.fresh(), kind)
         numbers = (operand.number for operand in operands)
         self._body += encode(opcode, self.declarations.type(kind), found.number, *numbers)
         return found
 
     def write(self, opcode: int, *operands: Id) -> None:
-        """An instruction without a result."""
+        """Writes an instruction without a result."""
         self._body += encode(opcode, *(operand.number for operand in operands))
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """An instruction of two operands, computed here where they are known; what is known of integers is kept."""
+        """Returns the result of a binary instruction, folded where its operands are known, with the facts known of
+        integers.
+        """
         if left.kind == U32 and opcode in RULES and (left.value is None or right.value is None):
             found = RULES[opcode](self, left, right)
             if found is not None:
@@ -142,7 +146,7 @@ class Builder:
         return self.plain(opcode, kind, left, right)
 
     def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """An instruction of two operands, computed here where they are known."""
+        """Returns the result of a binary instruction, folded where its operands are known."""
         if left.value is not None or right.value is not None:
             found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
             if isinstance(found, int):
@@ -152,16 +156,18 @@ class Builder:
         return self._numbered(opcode, kind, (opcode, self.declarations.type(kind), left.number, right.number))
 
     def shuffled(self, value: Id, lane: Id) -> Id:
-        """What another invocation of the subgroup, all of which are here, has for a value."""
+        """Returns another invocation's value; all invocations of the subgroup must be active."""
         self.declarations.require("GroupNonUniformShuffle")
         return self.emit(Op.GroupNonUniformShuffle, value.kind, self.word(SUBGROUP), value, lane)
 
     def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
-        """The result of an instruction of GLSL.std.450."""
+        """Returns the result of a GLSL.std.450 instruction."""
         return self.emit(Op.ExtInst, kind, self.declarations.extended, instruction, *operands)
 
     def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]:
-        """Low and high word of an extended product, or sum and carry: instructions that give a structure of two."""
+        """Returns the low and high word of an extended product, or sum and carry: the members of a
+        two-word structure.
+        """
         structure = self.declarations.type_of(Op.TypeStruct, self.declarations.type(U32), self.declarations.type(U32))
         key = (opcode, left.number, right.number)
         number = self.known(key)
@@ -174,17 +180,17 @@ class Builder:
     # -- memory ----------------------------------------------------------------------------------------
 
     def buffer(self, binding: int, name: str, is_written: bool, is_shared: bool = False) -> int:
-        """A storage buffer of words in set 0, read or written; what is shared may be the memory of another."""
+        """Declares a storage buffer of words in set 0; a shared one may alias another buffer's memory."""
         access = Decoration.NonReadable if is_written else Decoration.NonWritable
         return self.declarations.buffer(binding, name, Decoration.Aliased if is_shared else access)
 
     def place(self, storage: int, kind: Kind, variable: int, *indices: Id) -> Id:
-        """A pointer to a part of a variable."""
+        """Returns a pointer to a part of a variable."""
         pointer = self.declarations.pointer(storage, self.declarations.type(kind))
         return self._emit(Op.AccessChain, pointer, _POINTER, variable, *indices)
 
     def parameter(self, number: int, count: int) -> Id:
-        """A push constant of so many of 32 bits."""
+        """Returns a push constant, one of ``count`` 32-bit words."""
         return self.emit(
             Op.Load,
             U32,
@@ -192,7 +198,7 @@ class Builder:
         )
 
     def load(self, buffer: int, index: Id) -> Id:
-        """A word of a buffer that is read."""
+        """Loads a word of a read-only buffer."""
         self.loaded.add(buffer)
         known = self.known(("loaded", buffer, index.number))
         if known is not None:
@@ -201,19 +207,19 @@ class Builder:
         return self.emit(Op.Load, U32, self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index))
 
     def load_at(self, kind: Kind, address: Id) -> Id:
-        """What is at a device address; each component lies at a multiple of its size."""
+        """Loads a value at a device address; each component is aligned to its size."""
         self.declarations.require("PhysicalStorageBufferAddresses", "SPV_KHR_physical_storage_buffer")
         type = self.declarations.pointer(StorageClass.PhysicalStorageBuffer, self.declarations.type(kind))
         pointer = self._emit(Op.ConvertUToPtr, type, _POINTER, address)
         return self.emit(Op.Load, kind, pointer, _ALIGNED, kind.bits // 8)
 
     def load_ahead(self, buffer: int, first: Id, width: int) -> None:
-        """Loads 2, 4 or 8 neighbouring words of a buffer at once, whose loads cost nothing from here on.
+        """Loads 2, 4 or 8 neighbouring words of a buffer at once; later loads of these words cost nothing.
 
         Args:
-            buffer: that is read.
-            first: index of the first, a multiple of their number.
-            width: how many.
+            buffer: the buffer to read.
+            first: the index of the first word, a multiple of ``width``.
+            width: the number of words.
         """
         pair = Kind("u", 32, 2)
         kind = Kind("u", 64, width // 2) if width > 4 else Kind("u", 32, width)
@@ -241,39 +247,39 @@ class Builder:
         self.write(Op.Store, place, self.emit(Op.CompositeConstruct, kind, *values))
 
     def atomic(self, opcode: int, buffer: int, index: Id, value: Id) -> Id:
-        """A word of a buffer as it was before an atomic instruction such as ``AtomicIAdd`` changed it by a value."""
+        """Updates a word of a buffer by an atomic instruction such as ``AtomicIAdd``, and returns the old value."""
         place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
         return self.written(opcode, U32, place, self.word(_DEVICE), self.word(_RELAXED), value)
 
     def load_atomic(self, buffer: int, index: Id) -> Id:
-        """A word of a buffer that atomic instructions of any invocation change, as it is now."""
+        """Atomically loads a word that other invocations may change."""
         place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
         return self.written(Op.AtomicLoad, U32, place, self.word(_DEVICE), self.word(_RELAXED))
 
     def load_again(self, buffer: int, index: Id) -> Id:
-        """A word of a buffer that the shader writes, as this invocation left it."""
+        """Loads a word of a buffer that this invocation has written."""
         place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
         return self.written(Op.Load, U32, place)
 
     def load_vector(self, kind: Kind, buffer: int, index: Id) -> Id:
-        """A vector of words, or of pairs of words, of a buffer that is read, by its number among such vectors."""
+        """Loads a vector of words, or of pairs of words, of a read-only buffer; ``index`` counts vectors."""
         self.loaded.add(buffer)
         return self.emit(Op.Load, kind, self._place_of(kind, buffer, index))
 
     # -- other invocations of the workgroup ------------------------------------------------------------
 
     def barrier(self) -> None:
-        """Waits for all invocations of the workgroup, whose writes to its memory are seen afterwards."""
+        """Waits for all invocations of the workgroup, and makes their writes to shared memory visible."""
         scope = self.word(_WORKGROUP)
         self.write(Op.ControlBarrier, scope, scope, self.word(_SHARED_IN_ORDER))
 
     def exchanged(self, value: Id, distance: int) -> Id:
-        """The value of the invocation of the subgroup whose number differs in the bits of a distance."""
+        """Returns the value of the invocation whose subgroup index is this one's, XORed with a distance."""
         self.declarations.require("GroupNonUniformShuffle")
         return self.written(Op.GroupNonUniformShuffleXor, value.kind, self.word(SUBGROUP), value, self.word(distance))
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
-        """A word of a constant table; zero for one without words, which is in code that does not run."""
+        """Returns a word of a constant table; zero for an empty one, which only unreachable code reads."""
         if not table:
             return self.word(0)
         if index.value is not None:
@@ -283,12 +289,12 @@ class Builder:
         return self.emit(Op.Load, U32, self.place(StorageClass.Private, U32, self.declarations.table(table), index))
 
     def subgroup(self) -> Id:
-        """The number of the subgroup in its workgroup."""
+        """Returns the index of the subgroup in its workgroup."""
         self.declarations.require("GroupNonUniform")
         return self.emit(Op.Load, U32, self.declarations.input(U32, BuiltIn.SubgroupId))
 
     def built_in(self, name: str) -> tuple[Id, Id, Id]:
-        """The three components of ``WorkgroupId``, ``LocalInvocationId``, …"""
+        """Returns the three components of ``WorkgroupId``, ``LocalInvocationId``, …"""
         vector = Kind("u", 32, 3)
         loaded = self.emit(Op.Load, vector, self.declarations.input(vector, getattr(BuiltIn, name)))
         x, y, z = (self.emit(Op.CompositeExtract, U32, loaded, index) for index in range(3))
@@ -303,7 +309,7 @@ class Builder:
     def conditional(
         self, condition: Id, then: Callable[[], Sequence[Id]], otherwise: Callable[[], Sequence[Id]]
     ) -> list[Id]:
-        """What one of two functions gives, each run in a block of its own."""
+        """Returns the values of one of two functions, each of which runs in a block of its own."""
         if condition.value is not None:
             return list(then() if condition.value else otherwise())
         first, second, merge = self.declarations.fresh(), self.declarations.fresh(), self.declarations.fresh()
@@ -330,7 +336,7 @@ class Builder:
         return found
 
     def when(self, condition: Id, run: Callable[[], None]) -> None:
-        """Runs a function's instructions where a condition holds."""
+        """Runs a function's instructions only where a condition holds."""
 
         def then() -> Sequence[Id]:
             run()
@@ -339,7 +345,9 @@ class Builder:
         self.conditional(condition, then, lambda: ())
 
     def loop(self, starts: Sequence[Id], step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]]) -> list[Id]:
-        """Values that ``step`` changes, once at least, and again as long as the condition that it gives holds."""
+        """Returns the values that ``step`` changes at least once, and again while the condition that
+        it returns holds.
+        """
         starts = [start.here for start in starts]
         header, body, latch, merge = (self.declarations.fresh() for _ in range(4))
         before = self._label
@@ -369,5 +377,5 @@ class Builder:
     # -- the module ------------------------------------------------------------------------------------
 
     def finish(self, name: str, workgroup_size: tuple[int, int, int]) -> bytes:
-        """The module, with an entry point of this name."""
+        """Returns the module, with an entry point of this name."""
         return self.declarations.module(name, workgroup_size, self._first_label, self._body)

@@ -1,4 +1,4 @@
-"""What a SPIR-V module declares ahead of its functions: capabilities, types, constants, variables, decorations."""
+"""The declarations ahead of a module's functions: capabilities, types, constants, variables, decorations."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ _GLSL450: Final = 1
 
 
 class Kind(NamedTuple):
-    """The type of an expression: its letter, its bits, and how many components it has.
+    """The type of an expression: its letter, its bits, and its component count.
 
-    Letters are ``u`` for integers, ``s`` for signed ones of matrices, ``f`` for floats and ``b`` for booleans.
+    Letters are ``u`` for integers, ``s`` for signed integers of matrices, ``f`` for floats and ``b`` for booleans.
     """
 
     letter: str
@@ -38,24 +38,24 @@ F16: Final = Kind("f", 16)
 F32: Final = Kind("f", 32)
 F64: Final = Kind("f", 64)
 SUBGROUP: Final = 3
-"""The scope of what a subgroup does together."""
+"""The Subgroup scope."""
 
 _CAPABILITIES: Final = {S8: "Int8", U8: "Int8", U64: "Int64", F16: "Float16", F64: "Float64"}
 _FLOATS: Final = {16: "<e", 32: "<f", 64: "<d"}
 
 
 def bits_of(kind: Kind, value: float) -> int:
-    """The bits of a constant; integers wrap around."""
+    """Returns the bits of a constant; integers wrap around."""
     if kind.letter == "f":
         return int.from_bytes(struct.pack(_FLOATS[kind.bits], value), "little")
     return int(value) & ((1 << kind.bits) - 1)
 
 
 class Declarations:
-    """Declarations, each made once, and the module of them and one function.
+    """The declarations of a module, each made once, and the module assembled from them and one function.
 
     Attributes:
-        extended: id of the instruction set GLSL.std.450.
+        extended: the id of the instruction set GLSL.std.450.
     """
 
     def __init__(self) -> None:
@@ -73,19 +73,19 @@ class Declarations:
         self.extended = self.fresh()
 
     def require(self, capability: str, extension: str = "") -> None:
-        """Declares a capability, and the extension that has it."""
+        """Declares a capability and the extension that defines it."""
         self._capabilities[capability] = None
         if extension:
             self._extensions[extension] = None
 
     def exact_floats(self) -> None:
-        """Declares that floats of all widths are rounded to nearest even, and that their subnormals are kept."""
+        """Declares round-to-nearest-even and preserved subnormals for floats of all widths."""
         self._modes = "RoundingModeRTE", "DenormPreserve"
         for mode in self._modes:
             self.require(mode, "SPV_KHR_float_controls")
 
     def matrix(self, component: Kind, rows: int, columns: int, use: int) -> Kind:
-        """The type of cooperative matrices of a subgroup; its width is a number below zero."""
+        """Returns the type of cooperative matrices of a subgroup; its width is negative."""
         key = ("matrix", component, rows, columns, use)
         if key not in self._known:
             self.require("CooperativeMatrixKHR", "SPV_KHR_cooperative_matrix")
@@ -97,12 +97,12 @@ class Declarations:
         return self._matrices[self._known["number of", key]]
 
     def fresh(self) -> int:
-        """An id that is not in use."""
+        """Returns an unused id."""
         self._next += 1
         return self._next - 1
 
     def type_of(self, opcode: int, *operands: int) -> int:
-        """The id of a type instruction's result."""
+        """Returns the id of a type instruction's result."""
         key = (opcode, *operands)
         found = self._known.get(key)
         if found is None:
@@ -111,7 +111,7 @@ class Declarations:
         return found
 
     def type(self, kind: Kind) -> int:
-        """The id of an expression's type."""
+        """Returns the id of an expression's type."""
         found = self._known.get(kind)
         if found is not None:
             return found
@@ -129,11 +129,11 @@ class Declarations:
         return found
 
     def pointer(self, storage: int, to: int) -> int:
-        """The id of a pointer's type."""
+        """Returns the id of a pointer type."""
         return self.type_of(Op.TypePointer, storage, to)
 
     def constant(self, kind: Kind, bits: int) -> int:
-        """The id of a constant of these bits."""
+        """Returns the id of a constant with this bit pattern."""
         key = ("constant", kind, bits)
         found = self._known.get(key)
         if found is None:
@@ -151,19 +151,19 @@ class Declarations:
         self._decorations += encode(Op.Decorate, target, decoration, *values)
 
     def buffer(self, binding: int, name: str, access: int) -> int:
-        """The variable of a storage buffer of words in set 0, with a decoration that says how it is used."""
+        """Returns the variable of a storage buffer of words in set 0, decorated with its access."""
         found = self._buffer(binding, name, access, U32)
         self._buffers[found] = binding, name, access
         return found
 
     def view(self, buffer: int, kind: Kind) -> int:
-        """The variable of the same buffer as vectors of words, or of pairs of words."""
+        """Returns the variable of the same buffer as vectors of words, or of pairs of words."""
         key = ("view", buffer, kind)
         found = self._known.get(key)
         if found is None:
             binding, name, access = self._buffers[buffer]
             found = self._known[key] = self._buffer(binding, f"{name}_by_{kind.width * kind.bits // 32}", access, kind)
-            # Words and vectors of it are the same memory.
+            # Words and vectors alias the same memory.
             for each in (buffer, found) if access != Decoration.Aliased else ():
                 if ("aliased", each) not in self._known:
                     self._known["aliased", each] = each
@@ -187,7 +187,7 @@ class Declarations:
         return found
 
     def push_constants(self, count: int) -> int:
-        """The variable of push constants: a structure of so many words."""
+        """Returns the variable of push constants: a structure of ``count`` words."""
         found = self._known.get(("push constants",))
         if found is None:
             structure = self.type_of(Op.TypeStruct, *([self.type(U32)] * count))
@@ -199,7 +199,7 @@ class Declarations:
         return found
 
     def push_array(self, count: int) -> int:
-        """The variable of push constants: a structure of an array of so many words."""
+        """Returns the variable of push constants: a structure with an array of ``count`` words."""
         found = self._known.get(("push array",))
         if found is None:
             array = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, count))
@@ -212,7 +212,7 @@ class Declarations:
         return found
 
     def table(self, words: Sequence[int]) -> int:
-        """The private variable that holds constant words."""
+        """Returns a private variable that contains constant words."""
         key = ("table", *words)
         found = self._known.get(key)
         if found is None:
@@ -225,12 +225,12 @@ class Declarations:
         return found
 
     def shared(self, element: Kind, count: int) -> int:
-        """The variable of an array that a workgroup shares; another one each time."""
+        """Returns a new variable of an array in workgroup memory."""
         type = self.type_of(Op.TypeArray, self.type(element), self.constant(U32, count))
         return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
 
     def input(self, kind: Kind, built_in: int) -> int:
-        """The variable of a built-in input."""
+        """Returns the variable of a built-in input."""
         found = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)
         self.decorate(found, Decoration.BuiltIn, built_in)
         self._inputs.append(found)
@@ -242,12 +242,12 @@ class Declarations:
         return found
 
     def module(self, name: str, workgroup_size: tuple[int, int, int], label: int, body: Sequence[int]) -> bytes:
-        """The module with one entry point.
+        """Returns the module with one entry point.
 
         Args:
-            name: of the entry point.
+            name: the entry point's name.
             workgroup_size: in invocations.
-            label: id of the first block.
+            label: the id of the first block.
             body: the instructions after it, up to the return.
         """
         void = self.type_of(Op.TypeVoid)
@@ -262,7 +262,7 @@ class Declarations:
         words += encode(Op.MemoryModel, _PHYSICAL if _ADDRESSES in self._capabilities else _LOGICAL, _GLSL450)
         words += encode(Op.EntryPoint, ExecutionModel.GLCompute, function, *string_words(name), *self._inputs)
         words += encode(Op.ExecutionMode, function, ExecutionMode.LocalSize, *workgroup_size)
-        # Of all widths alike: few devices tell them apart.
+        # For all widths alike: few devices distinguish them.
         for width in (16, 32, *([64] if "Float64" in self._capabilities else [])):
             for mode in self._modes:
                 words += encode(Op.ExecutionMode, function, getattr(ExecutionMode, mode), width)

@@ -1,4 +1,4 @@
-"""An expression of a shader: a typed value with the operators that write instructions."""
+"""Expressions of a shader: typed values whose operators write instructions."""
 
 from __future__ import annotations
 
@@ -14,58 +14,57 @@ _FIND_UMSB: Final = 75
 
 
 class Arithmetic(Protocol):
-    """What arithmetic on expressions asks of the builder that they are of."""
+    """The methods of the builder that expressions call."""
 
     def constant(self, kind: Kind, value: float) -> Id:
-        """A constant."""
+        """Returns a constant."""
         ...
 
     def word(self, value: int) -> Id:
-        """A 32-bit constant."""
+        """Returns a 32-bit constant."""
         ...
 
     def boolean(self, value: object) -> Id:
-        """A boolean constant."""
+        """Returns a boolean constant."""
         ...
 
     def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id:
-        """The result of an instruction."""
+        """Returns the result of an instruction."""
         ...
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """The result of an instruction of two operands."""
+        """Returns the result of an instruction with two operands."""
         ...
 
     def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
-        """The result of an instruction of GLSL.std.450."""
+        """Returns the result of a GLSL.std.450 instruction."""
         ...
 
     def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]:
-        """Low and high word of an extended product, or sum and carry."""
+        """Returns the low and high word of an extended product, or sum and carry."""
         ...
 
     def conditional(
         self, condition: Id, then: Callable[[], Sequence[Id]], otherwise: Callable[[], Sequence[Id]]
     ) -> list[Id]:
-        """What one of two functions gives, each run in a block of its own."""
+        """Returns the values of one of two functions, each of which runs in a block of its own."""
         ...
 
 
 class Id:
     """An expression: a result id with its type.
 
-    Operators follow Python; of integers, ``<``, ``>>``, ``//`` and ``%`` are unsigned. Numbers as operands are
+    Operators follow Python; on integers, ``<``, ``>>``, ``//`` and ``%`` are unsigned. Numbers as operands are
     constants of the other operand's type.
 
     Attributes:
         number: the result id.
         kind: its type.
-        value: what it is, if that is known: an integer, or 0 or 1 of a boolean.
-        start: the expression that it is more than by ``distance``, modulo 2**32; itself where none is known.
-        distance: a number.
-        multiple: a power of two that it is a multiple of.
-        run: how many neighbours an invocation loads together at successive places, of which this is one; 0 where
-            nothing is known.
+        value: its value where it is known: an integer, or 0 or 1 for a boolean.
+        start: the expression that this one exceeds by ``distance`` modulo 2**32; itself where none is known.
+        distance: the difference to ``start``.
+        multiple: a power of two that divides it.
+        run: the number of consecutive neighbours that an invocation loads together, of which this is one; 0 if unknown.
     """
 
     __slots__ = ("builder", "distance", "kind", "multiple", "number", "run", "start", "value")
@@ -82,12 +81,12 @@ class Id:
 
     @property
     def key(self) -> Hashable:
-        """Equal for expressions that are known to be the same."""
+        """A key that is equal for expressions known to be equal."""
         return self.number
 
     @property
     def here(self) -> Id:
-        """The same as the result of an instruction that is written."""
+        """Writes the instruction, and returns its result."""
         return self
 
     def __bool__(self) -> bool:
@@ -152,7 +151,7 @@ class Id:
         return self._binary(other, {"u": Op.ShiftRightLogical})
 
     def shifted_signed(self, other: Operand) -> Id:
-        """Shifted to the right with copies of the sign."""
+        """Returns the arithmetic right shift."""
         return self._binary(other, {"u": Op.ShiftRightArithmetic})
 
     def __invert__(self) -> Id:
@@ -178,19 +177,19 @@ class Id:
         return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL, swap=True)
 
     def below(self, other: Operand) -> Id:
-        """Whether it is less, both as signed integers."""
+        """Compares as signed integers: less than."""
         return self._binary(other, {"u": Op.SLessThan}, BOOL)
 
     def equals(self, other: Operand) -> Id:
-        """Whether both are equal; NaN equals nothing."""
+        """Compares for equality; NaN equals nothing."""
         return self._binary(other, {"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
 
     def differs(self, other: Operand) -> Id:
-        """Whether they are not equal; NaN differs from everything."""
+        """Compares for inequality; NaN differs from everything."""
         return self._binary(other, {"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
 
     def select(self, then: Operand, otherwise: Operand) -> Id:
-        """``then`` where this boolean holds; one of the two at least is an expression."""
+        """Returns ``then`` where this boolean holds, else ``otherwise``; at least one of the two is an expression."""
         if not isinstance(then, Id):
             assert isinstance(otherwise, Id)
             then = self.builder.constant(otherwise.kind, then)
@@ -205,24 +204,24 @@ class Id:
         return found
 
     def bits(self, kind: Kind) -> Id:
-        """The same bits as another type."""
+        """Reinterprets the bits as another type."""
         return self if kind == self.kind else self.builder.emit(Op.Bitcast, kind, self)
 
     def convert(self, opcode: int, kind: Kind) -> Id:
-        """A conversion instruction's result."""
+        """Converts to another type."""
         return self if kind == self.kind else self.builder.emit(opcode, kind, self)
 
     def function(self, name: str) -> Id:
-        """``round_even``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
+        """Returns ``round_even``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
         return self.builder.extended(_EXTENDED[name], self.kind, self)
 
     def highest_bit(self) -> Id:
-        """Position of the highest bit that is set in 32, all ones if there is none."""
+        """Returns the position of the highest set bit of 32, all ones if there is none."""
         return self.builder.extended(_FIND_UMSB, U32, self)
 
 
 def power_of_two_in(value: int) -> int:
-    """The largest power of two that a number is a multiple of, 2**32 at most."""
+    """Returns the largest power of two that divides a number, at most 2**32."""
     return min(value & -value, 1 << 32) if value else 1 << 32
 
 

@@ -1,4 +1,4 @@
-"""What instructions of integers and booleans give where operands are known before the shader runs."""
+"""Constant folding of integer and boolean instructions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .grammar import Op
 
 
 class Operands(enum.Enum):
-    """An operand that is the result."""
+    """The operand that equals the result."""
 
     LEFT = enum.auto()
     RIGHT = enum.auto()
@@ -35,7 +35,7 @@ _FOLDS: Final[dict[int, Callable[[int, int], int]]] = {
     Op.ULessThan: lambda a, b: a < b,
     Op.ULessThanEqual: lambda a, b: a <= b,
 }
-# Operations with a known operand that give the other operand: opcode -> (known left operand, known right operand).
+# Instructions whose result is one operand if the other is known: opcode -> (known left operand, known right operand).
 _NEUTRAL: Final[dict[int, tuple[int | None, int | None]]] = {
     Op.IAdd: (0, 0),
     Op.ISub: (None, 0),
@@ -49,7 +49,7 @@ _NEUTRAL: Final[dict[int, tuple[int | None, int | None]]] = {
     Op.LogicalAnd: (1, 1),
     Op.LogicalOr: (0, 0),
 }
-# Those that give a constant: opcode -> (known operand, result).
+# Instructions with a constant result: opcode -> (known operand, result).
 _ABSORBING: Final = {
     Op.IMul: (0, 0),
     Op.BitwiseAnd: (0, 0),
@@ -66,14 +66,14 @@ def _is_defined(opcode: int, right: int, bits: int) -> bool:
 
 
 def folded(opcode: int, bits: int, operand_bits: int, left: int | None, right: int | None) -> int | Operands | None:
-    """The result of an instruction, the operand that is the result, or None if neither is known.
+    """Returns the result of an instruction, the operand that equals it, or None if neither is known.
 
     Args:
-        opcode: of the instruction.
-        bits: of the result.
-        operand_bits: of the operands.
-        left: the left operand, None where it is not known.
-        right: the right operand.
+        opcode: the instruction's opcode.
+        bits: the width of the result.
+        operand_bits: the width of the operands.
+        left: the left operand, None where it is unknown.
+        right: the right operand, None where it is unknown.
     """
     if left is not None and right is not None and opcode in _FOLDS and _is_defined(opcode, right, operand_bits):
         return _FOLDS[opcode](left, right) & ((1 << bits) - 1)

@@ -13,7 +13,9 @@ from .grammar_tables import BIT_MASKS, ENUMERANTS, EXTENDED, INSTRUCTIONS, PAIRS
 
 
 class Enumeration:
-    """The numbers of one enumeration as attributes: ``Decoration.Binding`` is 33; ``names`` are by number."""
+    """The enumerants of one enumeration as attributes: ``Decoration.Binding`` is 33; ``names`` maps
+    numbers to names.
+    """
 
     def __init__(self, kind: str, members: str) -> None:
         words = members.split()
@@ -26,7 +28,7 @@ class Enumeration:
         def __getattr__(self, name: str) -> int: ...
 
     def name(self, number: int) -> str:
-        """The name of a number, ``"Decoration(<number>)"`` if it has none."""
+        """Returns the name of a number, ``"Decoration(<number>)"`` if it has none."""
         return self.names.get(number) or f"{self._kind}({number})"
 
 
@@ -36,8 +38,8 @@ class Layout(NamedTuple):
     Attributes:
         name: without ``Op``.
         group: the specification's class of instructions, such as ``"Arithmetic"``.
-        operands: their kinds in order. One that may be absent ends in ``?``; one that may repeat ends in ``*``.
-        minimum: words of the shortest such instruction, its first word included.
+        operands: their kinds in order. An optional one ends in ``?``; a repeated one ends in ``*``.
+        minimum: the length of the shortest such instruction in words.
     """
 
     name: str
@@ -64,7 +66,7 @@ def _layouts() -> dict[int, Layout]:
 
 #: Every instruction by opcode.
 LAYOUTS: Final = _layouts()
-#: Every enumeration by the kind of operand that it is.
+#: Every enumeration by the kind of its operands.
 ENUMERATIONS: Final = {kind: Enumeration(kind, members) for kind, members in _rows(ENUMERANTS)}
 
 Op: Final = Enumeration("Op", " ".join(f"{layout.name} {opcode}" for opcode, layout in LAYOUTS.items()))
@@ -77,9 +79,9 @@ FPEncoding: Final = ENUMERATIONS["FPEncoding"]
 GroupOperation: Final = ENUMERATIONS["GroupOperation"]
 StorageClass: Final = ENUMERATIONS["StorageClass"]
 
-#: Kinds whose values are sets of bits.
+#: Kinds whose values are bit masks.
 BIT_MASK_KINDS: Final = frozenset(BIT_MASKS.split())
-#: Kinds that are two operands, and the kinds of these.
+#: Kinds that consist of two operands, and the kinds of these.
 PAIR_KINDS: Final = {kind: tuple(words.split()) for kind, words in _rows(PAIRS)}
 _PARAMETERS: Final = {
     (kind, getattr(ENUMERATIONS[kind], name)): tuple(operands.split())
@@ -94,27 +96,29 @@ _EXTENSIONS = {
 
 
 def extensions_with(number: int) -> frozenset[str]:
-    """The extensions that add an instruction of this opcode, or an enumerant of this number to any enumeration."""
+    """Returns the extensions that add an instruction with this opcode, or an enumerant with this number to any
+    enumeration.
+    """
     return frozenset[str]().union(*(names for (_, value), names in _EXTENSIONS.items() if value == number))
 
 
 def opcodes_of(*groups: str) -> Iterator[int]:
-    """The opcodes of classes of instructions."""
+    """Yields the opcodes in classes of instructions."""
     return (opcode for opcode, layout in LAYOUTS.items() if layout.group in groups)
 
 
 def parameters_of(kind: str, value: int) -> Iterator[str]:
-    """The kinds of the operands that follow a value of an enumeration or bit mask."""
+    """Yields the kinds of the operands that follow a value of an enumeration or bit mask."""
     values = (1 << bit for bit in range(32) if value >> bit & 1) if kind in BIT_MASK_KINDS else (value,)
     for one in values:
         yield from _PARAMETERS.get((kind, one), ())
 
 
 def operand_kinds(words: Sequence[int], start: int, end: int) -> Iterator[tuple[int, str]]:
-    """The operands of an instruction as (index of the first word, kind).
+    """Yields the operands of an instruction as (index of the first word, kind).
 
-    A literal that depends on a type counts as one word, save where it is the last operand. An instruction that is not
-    in the grammar has no operands. ``words`` are of a whole module, ``start`` and ``end`` of the instruction.
+    A literal whose width depends on a type counts as one word, unless it is the last operand. An instruction that is
+    not in the grammar has no operands. ``words`` are the whole module, ``start`` and ``end`` delimit the instruction.
     """
     layout = LAYOUTS.get(words[start] & 0xFFFF)
     pending = list(reversed(layout.operands)) if layout else []

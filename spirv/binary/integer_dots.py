@@ -1,4 +1,4 @@
-"""Sums of four products of bytes (``SPV_KHR_integer_dot_product``)."""
+"""Dot products of four bytes (``SPV_KHR_integer_dot_product``)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMAT: Final = ENUMERATIONS["PackedVectorFormat"].PackedVectorFormat4x8Bit
 
 
 def dot(builder: Builder, left: Id, right: Id, is_signed: bool) -> Id:
-    """The sum of the products of the bytes of two words, modulo 2**32."""
+    """Returns the dot product of the bytes of two words, modulo 2**32."""
     for capability in ("DotProduct", "DotProductInput4x8BitPacked"):
         builder.declarations.require(capability, "SPV_KHR_integer_dot_product")
     return builder.emit(Op.SDot if is_signed else Op.UDot, U32, left, right, _FORMAT)

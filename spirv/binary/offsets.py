@@ -1,9 +1,9 @@
-"""Arithmetic of 32-bit integers that are known to be a number more than others: how neighbours are known.
+"""Arithmetic of 32-bit integers with known differences, by which neighbouring addresses are recognised.
 
-Each expression is ``start + distance`` modulo 2**32, and ``start`` is a multiple of a power of two. Sums with numbers
-are added up as they are written, so that what neighbours have in common is computed once. Where the distance is below
-that power of two, nothing is carried into ``start``: quotients, remainders and comparisons with numbers are those of
-``start``, the same for all neighbours. Nothing is assumed of ranges: what wraps around stays right.
+Each expression is ``start + distance`` modulo 2**32, and ``start`` is a multiple of a power of two. Additions of
+numbers are combined as they are written, so that what neighbours have in common is computed once. Where the distance is
+below that power of two, nothing carries into ``start``: quotients, remainders and comparisons with numbers are those of
+``start``, the same for all neighbours. No ranges are assumed: values that wrap around stay right.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class Plain(Arithmetic, Protocol):
-    """What the rules ask of the builder."""
+    """The method of the builder that the rules call."""
 
     def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """The result of an instruction of two operands, by no rule of these."""
+        """Returns the result of an instruction with two operands, without applying these rules."""
         ...
 
 
 class Sum(Id):
-    """An expression and a number, written as an instruction only where one takes it."""
+    """The sum of an expression and a number, written as an instruction only where it is used as an operand."""
 
     __slots__ = ()
 
@@ -48,22 +48,22 @@ class Sum(Id):
 
     @property
     def here(self) -> Id:
-        """The result of an instruction in this block, or in one that dominates it."""
+        """Returns the result of an instruction in this block, or in a dominating one."""
         return self.builder.emit(Op.IAdd, U32, self.start, self.builder.word(self.distance))
 
     @property
     def key(self) -> Hashable:
-        """Equal for expressions that are known to be the same."""
+        """A key that is equal for expressions known to be equal."""
         return self.start.number, self.distance
 
 
 def neighbours(base: Id, count: int) -> list[Id]:
-    """``count * base`` and the numbers after it, which are places whose elements are loaded together."""
+    """Returns ``count * base`` and the numbers after it: the indices of elements that are loaded together."""
     if count == 1:
         return [base]
     first = base * count
     if first.value is not None:
-        # Constants are the same objects everywhere.
+        # Constants are shared objects.
         known = [base.builder.word(first.value + number) for number in range(count)]
         found = [Id(base.builder, each.number, each.kind, each.value) for each in known]
     else:
@@ -74,14 +74,14 @@ def neighbours(base: Id, count: int) -> list[Id]:
 
 
 def quotient(number: Id, divisor: int) -> Id:
-    """A place divided by a power of two, where the division of what does not wrap around can be done beforehand."""
+    """Divides an index by a power of two, in advance where it cannot wrap around."""
     if number.value is None and 0 < number.distance < 1 << 31 and number.start.multiple % divisor == 0:
         return number.start // divisor + number.distance // divisor
     return number // divisor
 
 
 def _more(builder: Plain, base: Id, offset: int, run: int) -> Id:
-    """An expression and a number more."""
+    """Returns the sum of an expression and a number."""
     distance = (base.distance + offset) & _MASK
     start = base.start
     if start.value is not None:
@@ -93,7 +93,7 @@ def _more(builder: Plain, base: Id, offset: int, run: int) -> Id:
 
 
 def _known(builder: Plain, opcode: int, left: Id, right: Id, multiple: int, run: int) -> Id:
-    """The result of an instruction, and what is known of it."""
+    """Returns the result of an instruction with the facts known of it."""
     found = builder.plain(opcode, U32, left, right)
     if found.value is None and found is not left and found is not right:
         found.multiple, found.run = min(multiple, 1 << 32), run
@@ -101,7 +101,7 @@ def _known(builder: Plain, opcode: int, left: Id, right: Id, multiple: int, run:
 
 
 def _parted(builder: Plain, number: Id, most: int) -> tuple[Id, int]:
-    """A multiple of a power of two, the start's or the most, and how much less than that the expression is more."""
+    """Splits a number into a multiple of a power of two (at most ``most``) and a known remainder."""
     size = min(number.start.multiple, most)
     rest = number.distance % size
     return (_more(builder, number, -rest, number.run) if rest else number), rest
@@ -122,7 +122,7 @@ def _subtract(builder: Plain, left: Id, right: Id) -> Id | None:
     if right.value is not None:
         return _more(builder, left, -right.value, left.run)
     if left.value is not None:
-        # The other way round, neighbours are as far from the multiple below as they were from the one above.
+        # Mirrored, neighbours are as far from the multiple below as they were from the one above.
         number = (left.value - right.distance) & _MASK
         rest = number % min(right.start.multiple, 1 << 31)
         base = builder.word(number - rest)
@@ -224,4 +224,4 @@ RULES: Final[Mapping[int, Callable[[Plain, Id, Id], Id | None]]] = {
     Op.IEqual: _equal,
     Op.SLessThan: _signed_less,
 }
-"""What instructions on 32-bit integers give, one of which at most is known; None where no rule says."""
+"""Results of 32-bit integer instructions with at most one known operand; None where no rule applies."""

@@ -1,4 +1,4 @@
-"""Memory that the invocations of a workgroup share."""
+"""Shared memory of a workgroup."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from .offsets import quotient
 
 
 class SharedMemory:
-    """An array of words of a workgroup; loads are of what is there at the time.
+    """An array of words in workgroup memory; loads read the current content.
 
     Args:
-        builder: of the shader.
-        words: how many, a multiple of ``width``.
-        width: words that can be loaded and stored at once, 1 or 4.
+        builder: the shader's builder.
+        words: the length, a multiple of ``width``.
+        width: the number of words that are loaded and stored at once, 1 or 4.
     """
 
     def __init__(self, builder: Builder, words: int, width: int = 1) -> None:
@@ -26,7 +26,7 @@ class SharedMemory:
         self._variable = builder.declarations.shared(Kind("u", 32, width), words // width)
 
     def load(self, index: Id, width: int = 1) -> list[Id]:
-        """Neighbouring words: one or the array's width, of which the index is a multiple."""
+        """Loads one word, or as many neighbouring ones as the array's width, which then divides the index."""
         kind = Kind("u", 32, width)
         found = self.builder.written(Op.Load, kind, self.place(index, width))
         if width == 1:
@@ -34,13 +34,13 @@ class SharedMemory:
         return [self.builder.emit(Op.CompositeExtract, U32, found, each) for each in range(width)]
 
     def store(self, index: Id, words: Sequence[Id]) -> None:
-        """Writes neighbouring words: one or the array's width, of which the index is a multiple."""
+        """Stores one word, or as many neighbouring ones as the array's width, which then divides the index."""
         kind = Kind("u", 32, len(words))
         value = words[0] if len(words) == 1 else self.builder.emit(Op.CompositeConstruct, kind, *words)
         self.builder.write(Op.Store, self.place(index, len(words)), value)
 
     def place(self, index: Id, width: int) -> Id:
-        """A pointer to neighbouring words: one or the array's width, of which the index is a multiple."""
+        """Returns a pointer to one word or to a vector of the array's width, which then divides the index."""
         indices = [index]
         if self._width > 1:
             indices = [quotient(index, self._width), *([index % self._width] if width == 1 else [])]

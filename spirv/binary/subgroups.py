@@ -1,8 +1,8 @@
 """The subgroup size that a compiled kernel relies on.
 
-Compilers that know the subgroup size of a target write kernels for it: a reduction over a subgroup covers that many
-invocations, and shuffles reach as far. On a device with smaller subgroups such a kernel silently gives wrong results
-(SPIR-V specification, Group and Non-Uniform Instructions: a shuffle from an invocation that does not exist is
+Compilers that know a target's subgroup size write kernels for it: a reduction over a subgroup covers that many
+invocations, and shuffles reach that far. On a device with smaller subgroups such a kernel silently computes wrong
+results (SPIR-V specification, Group and Non-Uniform Instructions: a shuffle from an invocation that does not exist is
 undefined).
 """
 
@@ -22,15 +22,15 @@ _SHUFFLES: Final = (
 _ARITHMETIC: Final = range(Op.GroupNonUniformIAdd, Op.GroupNonUniformLogicalXor + 1)
 _SUBGROUP_BUILTINS: Final = (BuiltIn.SubgroupSize, BuiltIn.NumSubgroups, BuiltIn.SubgroupId)
 _MIN_OF_TARGETS: Final = 16
-"""No target that IREE's compilers know by name has smaller subgroups (KnownTargets.cpp)."""
+"""The smallest subgroup size of the targets that IREE's compilers know by name (KnownTargets.cpp)."""
 
 
 def least_subgroup_size(code: bytes, invocations: int) -> int:
-    """The smallest subgroup size with which a compiled kernel is right; 1 if it does not use subgroups.
+    """Returns the smallest subgroup size with which a compiled kernel is right; 1 if it does not use subgroups.
 
-    Shuffles by constants show how far they reach, clusters their size. A reduction over the whole subgroup only shows
-    that the kernel is for targets that compilers know, unless it reads the device's size. ``invocations`` are those of
-    a workgroup; the code must be valid.
+    Shuffles by constants show their distance, clusters their size. A reduction over the whole subgroup only shows that
+    the kernel targets a device that compilers know, unless it reads the device's size. ``invocations`` is the
+    workgroup's size; the code must be valid.
     """
     binary = read_binary(code)
     constants: dict[int, int] = {}

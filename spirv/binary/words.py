@@ -1,4 +1,4 @@
-"""A SPIR-V binary as words: its header checked, its instructions one after the other.
+"""A SPIR-V binary as words: its checked header and its instructions in order.
 
 Layout of the binary: SPIR-V specification 1.6, section 2.3 ("Physical Layout of a SPIR-V Module").
 """
@@ -29,13 +29,13 @@ _MINIMUM: Final = {opcode: layout.minimum for opcode, layout in LAYOUTS.items()}
 
 @dataclass(frozen=True, slots=True)
 class Binary:
-    """A SPIR-V binary whose header is valid.
+    """A SPIR-V binary with a valid header.
 
     Attributes:
-        words: all of it, the header included.
-        version: SPIR-V version, ``(major, minor)``.
+        words: the whole binary, including the header.
+        version: the SPIR-V version, ``(major, minor)``.
         generator: the header's generator word.
-        bound: all ids are below it.
+        bound: the upper bound of all ids, exclusive.
     """
 
     words: tuple[int, ...]
@@ -44,10 +44,10 @@ class Binary:
     bound: int
 
     def __iter__(self) -> Iterator[Instruction]:
-        """The instructions in order.
+        """Yields the instructions in order.
 
         Raises:
-            InvalidArgumentError: one is longer than what is left, or shorter than its operands.
+            InvalidArgumentError: an instruction extends past the end, or is shorter than its operands.
         """
         words = self.words
         start, total = HEADER_WORDS, len(words)
@@ -73,7 +73,7 @@ class Binary:
         )
 
     def string(self, start: int, end: int, errors: str = "strict") -> tuple[str, int]:
-        """The literal string at a word of an instruction that ends at `end`, and the index past it."""
+        """Returns the literal string at a word of an instruction that ends at `end`, and the index after it."""
         raw = struct.pack(f"<{end - start}I", *self.words[start:end])
         terminator = raw.find(b"\0")
         if terminator < 0:
@@ -84,9 +84,9 @@ class Binary:
             raise InvalidArgumentError(f"the SPIR-V string at word {start} is not UTF-8: {error.reason}") from None
 
     def used_ids(self, start: int, end: int) -> list[int]:
-        """The ids that an instruction takes, without its result and result type.
+        """Returns the ids that an instruction uses, without its result and result type.
 
-        An instruction that is not in the grammar may take any of its words.
+        Any word of an instruction that is not in the grammar may be an id.
         """
         if self.words[start] & 0xFFFF not in LAYOUTS:
             return list(self.words[start + 1 : end])
@@ -98,7 +98,7 @@ class Binary:
 
 
 def read_binary(code: bytes) -> Binary:
-    """A binary with its header taken apart.
+    """Parses the header of a binary.
 
     Raises:
         InvalidArgumentError: the code is no little-endian SPIR-V binary.
@@ -139,17 +139,17 @@ def read_binary(code: bytes) -> Binary:
 
 
 def encode(opcode: int, *operands: int) -> tuple[int, ...]:
-    """The words of one instruction."""
+    """Encodes one instruction as words."""
     return (len(operands) + 1) << 16 | opcode, *operands
 
 
 def string_words(text: str) -> tuple[int, ...]:
-    """A literal string as an instruction's words."""
+    """Encodes a literal string as words."""
     data = text.encode()
     size = len(data) // 4 + 1
     return struct.unpack(f"<{size}I", data.ljust(4 * size, b"\0"))
 
 
 def pack(words: Sequence[int]) -> bytes:
-    """Words as a binary."""
+    """Packs words into a binary."""
     return struct.pack(f"<{len(words)}I", *words)

@@ -33,7 +33,7 @@ _MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")
 
 
 def find_tool(name: str) -> Path:
-    """The executable of one of `SPIRV_TOOLS`.
+    """Returns the executable of one of `SPIRV_TOOLS`.
 
     Raises:
         UnavailableError: it is not installed; the message says how to get it.
@@ -88,7 +88,7 @@ def run_tool(
 
 
 def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
-    """A tool's output as one text of bounded length, whatever its encoding, without a module in it."""
+    """Returns a tool's output as one text of bounded length, whatever its encoding, without a module in it."""
     parts = [
         stream.decode("utf-8", "replace").strip()
         for stream in (result.stderr, result.stdout)
@@ -99,7 +99,7 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def executable_version(executable: Path, option: str = "--version") -> str:
-    """All that an executable prints about its version, kept on disk until the file changes."""
+    """Returns all that an executable prints about its version, kept on disk until the file changes."""
     return _output(executable, option)
 
 
@@ -143,7 +143,7 @@ def validate(code: bytes, *, target_env: str = "vulkan1.2", options: Sequence[st
 
 
 def disassemble(code: bytes) -> str:
-    """The assembly text of a SPIR-V module, with friendly names where the module has them.
+    """Returns the assembly text of a SPIR-V module, with friendly names where the module has them.
 
     Raises:
         InvalidArgumentError: ``code`` cannot be decoded as SPIR-V.
@@ -153,7 +153,7 @@ def disassemble(code: bytes) -> str:
 
 
 def assemble(text: str, target_env: str) -> bytes:
-    """The module of an assembly text; ids that are numbers keep them.
+    """Returns the module of an assembly text; ids that are numbers keep them.
 
     Args:
         target_env: of ``spirv-as --target-env``, such as ``vulkan1.2`` or ``spv1.3``; it fixes the SPIR-V version.
@@ -171,7 +171,7 @@ def assemble(text: str, target_env: str) -> bytes:
 
 
 def optimize(code: bytes, target_env: str, passes: Sequence[str] = ("-O",)) -> bytes:
-    """A valid module after passes of ``spirv-opt``, by default those of ``-O``.
+    """Returns a valid module after passes of ``spirv-opt``, by default those of ``-O``.
 
     Raises:
         InvalidArgumentError: the tool refuses the module.
@@ -181,7 +181,7 @@ def optimize(code: bytes, target_env: str, passes: Sequence[str] = ("-O",)) -> b
 
 
 def version() -> str:
-    """The installed SPIRV-Tools' version line, such as ``SPIRV-Tools v2023.1 ...``.
+    """Returns the installed SPIRV-Tools' version line, such as ``SPIRV-Tools v2023.1 ...``.
 
     Raises:
         UnavailableError: ``spirv-val`` is not installed.

@@ -62,7 +62,7 @@ def newer_than_validator(code: bytes, message: str) -> str:
 
 
 def without_new_languages(code: bytes) -> bytes:
-    """The module with source languages that old validators and layers do not know as Unknown, or as it is."""
+    """Returns the module with source languages that old validators and layers do not know as Unknown, or as it is."""
     binary = read_binary(code)
     words = list(binary.words)
     changed = False

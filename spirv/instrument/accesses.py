@@ -62,7 +62,7 @@ class FunctionPass:
         self._known: dict[object, int] = {}
 
     def write(self) -> list[Words]:
-        """The new body."""
+        """Returns the new body."""
         return rewrite(self._editor, self._body, self._splits, self._visit)
 
     def _escaping(self) -> set[int]:
@@ -114,7 +114,7 @@ class FunctionPass:
         return opcode in _POINTERS and bool(self._watched(instruction))
 
     def _watched(self, instruction: Words) -> list[tuple[int, Path]]:
-        """The pointers of an access that are checked, with their paths."""
+        """Returns the pointers of an access that are checked, with their paths."""
         opcode = opcode_of(instruction)
         types = [instruction[1]] if result_of(instruction) else []
         if types and not self._has_zero(types[0]):
@@ -200,7 +200,7 @@ class FunctionPass:
         return next(pointer for pointer, one in watched if one is path)
 
     def place(self, kind: ReportKind, path: Path, rule: str) -> Place:
-        """The place of the instruction that is being visited."""
+        """Returns the place of the instruction that is being visited."""
         binding = self._paths.binding_of(path.variable)
         return Place(kind, path.name, self._lines.file, self._lines.line, rule, binding)
 
@@ -227,7 +227,7 @@ class FunctionPass:
         return conditions
 
     def _within(self, writer: Writer, condition: int, index: int) -> int:
-        """The index if the condition holds, else 0."""
+        """Returns the index if the condition holds, else 0."""
         key = ("within", condition, index)
         if key not in self._known:
             kind = self._paths.type_of(index)
@@ -247,7 +247,7 @@ class FunctionPass:
         return found
 
     def _length(self, writer: Writer, path: Path, step: Step, descriptor: int) -> int:
-        """The length that an index is compared with, as u32."""
+        """Returns the length that an index is compared with, as u32."""
         editor = self._editor
         if step.length:
             literal = self._paths.literal(step.length)
@@ -286,7 +286,7 @@ class FunctionPass:
         return found
 
     def _clamp(self, chain: Words, writer: Writer) -> Words:
-        """A chain with its indices kept in range."""
+        """Returns a chain with its indices kept in range."""
         path = self._paths.walk(chain[2])
         if path is None or path.storage == StorageClass.PhysicalStorageBuffer:
             return chain
@@ -338,7 +338,7 @@ class FunctionPass:
             writer.guarded(writer.all_of(conditions), instruction, bool(result_of(instruction)))
 
     def _image_pointer(self, image: int) -> int:
-        """The pointer that an image, or the image of a sampled one, was loaded from."""
+        """Returns the pointer that an image, or the image of a sampled one, was loaded from."""
         while True:
             found = self._paths.definition(image)
             opcode = opcode_of(found) if found else 0

@@ -58,7 +58,9 @@ class AddressChecks:
         return writer.op(Op.CompositeExtract, u32, both, 0), writer.op(Op.CompositeExtract, u32, both, 1)
 
     def _write_search(self) -> int:
-        """The function that tells whether bytes lie within a live buffer: (low and high word of the first, size)."""
+        """Returns the function that tells whether bytes lie within a live buffer: (low and high word of the first,
+        size).
+        """
         editor = self._editor
         u32, boolean, two, four = editor.u32(), editor.bool_type(), editor.vector(2), editor.vector(4)
         constant = editor.constant_u32

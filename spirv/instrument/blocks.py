@@ -73,7 +73,7 @@ class Flow:
 
     @classmethod
     def of(cls, function: list[Words]) -> Flow:
-        """The control flow of a function."""
+        """Returns the control flow of a function."""
         head: list[Words] = []
         blocks: dict[int, Block] = {}
         block: Block | None = None
@@ -118,7 +118,7 @@ class Flow:
                     yield block.label, one[3]
 
     def code(self) -> list[Words]:
-        """The function's instructions."""
+        """Returns the function's instructions."""
         return [*self.head, *(one for block in self.blocks.values() for one in block.code)]
 
 

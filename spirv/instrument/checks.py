@@ -113,7 +113,9 @@ class Checks:
         return True
 
     def range_of(self, writer: Writer, path: Path, descriptor: int) -> int:
-        """The bytes that are bound to a storage buffer's variable; ``descriptor`` is an index that is in range."""
+        """Returns the bytes that are bound to a storage buffer's variable; ``descriptor`` is an index
+        that is in range.
+        """
         editor = self.editor
         alias, unit = self._alias(path.variable)
         pointer = alias
@@ -127,7 +129,7 @@ class Checks:
         return writer.op(Op.IMul, editor.u32(), length, editor.constant_u32(unit))
 
     def _alias(self, variable: int) -> tuple[int, int]:
-        """An array of bytes or words at a variable's binding, and the bytes of an element."""
+        """Returns an array of bytes or words at a variable's binding, and the bytes of an element."""
         found = self._aliases.get(variable)
         if found is not None:
             return found
@@ -148,7 +150,7 @@ class Checks:
         return alias, unit
 
     def as_u32(self, writer: Writer, value: int) -> tuple[int, int, bool]:
-        """Low and high word of an integer, and whether it may have a high word that is not its sign."""
+        """Returns low and high word of an integer, and whether it may have a high word that is not its sign."""
         editor = self.editor
         declared = editor.defs[self.paths.type_of(value)]
         width, is_signed = declared[2], bool(declared[3])

@@ -40,7 +40,9 @@ class Condition:
 
 
 def condition_of(editor: Editor, flow: Flow, loop: Loop) -> Condition | None:
-    """The condition of a loop that is left in one place only, behind its head, and where asking again is harmless."""
+    """Returns the condition of a loop that is left in one place only, behind its head, and where asking again is
+    harmless.
+    """
     exits = [label for label in loop.blocks if loop.merge in flow.blocks[label].targets]
     label = loop.header
     code: list[Words] = []

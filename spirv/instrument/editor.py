@@ -36,7 +36,7 @@ _STORAGE_EXTENSION: Final = "SPV_KHR_storage_buffer_storage_class"
 
 
 def opcode_of(instruction: Words) -> int:
-    """The opcode of an instruction."""
+    """Returns the opcode of an instruction."""
     return instruction[0] & 0xFFFF
 
 
@@ -122,7 +122,7 @@ class Editor:
     # -- what there is ---------------------------------------------------------------------------------
 
     def decoration(self, target: int, decoration: int) -> int | None:
-        """The operand of a decoration, 0 for one without, ``None`` if the target does not have it."""
+        """Returns the operand of a decoration, 0 for one without, ``None`` if the target does not have it."""
         for found in self.decorations.get(target, ()):
             if found[0] == decoration:
                 return found[1] if len(found) > 1 else 0
@@ -147,7 +147,7 @@ class Editor:
     # -- additions -------------------------------------------------------------------------------------
 
     def fresh(self) -> int:
-        """An id that is not in use."""
+        """Returns an id that is not in use."""
         self._bound += 1
         return self._bound - 1
 
@@ -164,7 +164,7 @@ class Editor:
             self._sections[1].append(encode(Op.Extension, *string_words(name)))
 
     def instruction_set(self, name: str) -> int:
-        """The id of an imported instruction set: the module's own if there is one."""
+        """Returns the id of an imported instruction set: the module's own if there is one."""
         for found, imported in self.sets.items():
             if imported == name:
                 return found
@@ -174,7 +174,9 @@ class Editor:
         return found
 
     def type(self, opcode: int, *operands: int) -> int:
-        """The id of a type: the module's own if there is one; structures and arrays, which are decorated, are new."""
+        """Returns the id of a type: the module's own if there is one; structures and arrays, which are decorated, are
+        new.
+        """
         key = (opcode, *operands)
         found = None if opcode in _DISTINCT else self._found.get(key)
         if found is None:
@@ -183,43 +185,43 @@ class Editor:
         return found
 
     def u32(self) -> int:
-        """The type of unsigned 32-bit integers."""
+        """Returns the type of unsigned 32-bit integers."""
         return self.type(Op.TypeInt, 32, 0)
 
     def vector(self, count: int) -> int:
-        """The type of vectors of unsigned 32-bit integers."""
+        """Returns the type of vectors of unsigned 32-bit integers."""
         return self.type(Op.TypeVector, self.u32(), count)
 
     def bool_type(self) -> int:
-        """The type of booleans."""
+        """Returns the type of booleans."""
         return self.type(Op.TypeBool)
 
     def void(self) -> int:
-        """The type of no value."""
+        """Returns the type of no value."""
         return self.type(Op.TypeVoid)
 
     def pointer(self, storage: int, pointee: int) -> int:
-        """A pointer type."""
+        """Returns a pointer type."""
         return self.type(Op.TypePointer, storage, pointee)
 
     def constant(self, type_id: int, *words: int) -> int:
-        """The constant of these words."""
+        """Returns the constant of these words."""
         return self._kept(Op.Constant, type_id, *words)
 
     def composite(self, type_id: int, *members: int) -> int:
-        """The constant of these constants."""
+        """Returns the constant of these constants."""
         return self._kept(Op.ConstantComposite, type_id, *members)
 
     def constant_u32(self, value: int) -> int:
-        """An unsigned 32-bit constant."""
+        """Returns an unsigned 32-bit constant."""
         return self.constant(self.u32(), value & 0xFFFFFFFF)
 
     def null(self, type_id: int) -> int:
-        """The zero of a type."""
+        """Returns the zero of a type."""
         return self._kept(Op.ConstantNull, type_id)
 
     def boolean(self, value: bool) -> int:
-        """A boolean constant."""
+        """Returns a boolean constant."""
         return self._kept(Op.ConstantTrue if value else Op.ConstantFalse, self.bool_type())
 
     def _kept(self, opcode: int, type_id: int, *words: int) -> int:
@@ -230,7 +232,7 @@ class Editor:
         return found
 
     def variable(self, storage: int, pointee: int, initializer: int | None = None, name: str = "") -> int:
-        """A variable of the module, listed in the entry points' interfaces as the version demands."""
+        """Returns a variable of the module, listed in the entry points' interfaces as the version demands."""
         found = self.fresh()
         initial = () if initializer is None else (initializer,)
         self._globally(encode(Op.Variable, self.pointer(storage, pointee), found, storage, *initial))
@@ -250,7 +252,7 @@ class Editor:
             self._sections[4][index] = encode(Op.EntryPoint, *instruction[1:], variable)
 
     def storage_buffer(self, structure: int, set_index: int, binding: int, name: str = "") -> int:
-        """A variable of a block in the storage class StorageBuffer."""
+        """Returns a variable of a block in the storage class StorageBuffer."""
         if self.version < (1, 3):
             self.extension(_STORAGE_EXTENSION)
         found = self.variable(StorageClass.StorageBuffer, structure, name=name)
@@ -259,13 +261,13 @@ class Editor:
         return found
 
     def words_block(self, *, stride: int = 4, element: int | None = None, is_uniform: bool = False) -> int:
-        """A block of one run-time array; ``is_uniform`` for the storage class Uniform of old modules."""
+        """Returns a block of one run-time array; ``is_uniform`` for the storage class Uniform of old modules."""
         array = self.type(Op.TypeRuntimeArray, self.u32() if element is None else element)
         self.decorate(array, Decoration.ArrayStride, stride)
         return self.block(array, is_uniform=is_uniform)
 
     def block(self, member: int, *, is_uniform: bool = False) -> int:
-        """A block of one member at offset 0; ``is_uniform`` for the storage class Uniform of old modules."""
+        """Returns a block of one member at offset 0; ``is_uniform`` for the storage class Uniform of old modules."""
         block = self.type(Op.TypeStruct, member)
         self.decorate(block, Decoration.BufferBlock if is_uniform else Decoration.Block)
         self._sections[9].append(encode(Op.MemberDecorate, block, 0, Decoration.Offset, 0))
@@ -273,7 +275,9 @@ class Editor:
         return block
 
     def built_in(self, built_in: int, type_id: int, entry: int) -> int:
-        """The variable of a built-in input for the entry point of that index: the module's own if it has one."""
+        """Returns the variable of a built-in input for the entry point of that index: the module's own
+        if it has one.
+        """
         listed = interface_of(self._sections[4][entry])
         known = [one for one in self.defs if self.decoration(one, Decoration.BuiltIn) == built_in]
         known = [one for one in known if opcode_of(self.defs[one]) == Op.Variable]
@@ -294,7 +298,7 @@ class Editor:
         self._define(opcode_of(instruction), instruction)
 
     def function(self, result_type: int, *parameters: int) -> tuple[int, list[int], list[Words]]:
-        """A new function: its id, its parameters' ids, and its instructions up to the first label."""
+        """Returns a new function: its id, its parameters' ids, and its instructions up to the first label."""
         type_id = self.type(Op.TypeFunction, result_type, *parameters)
         found = self.fresh()
         names = [self.fresh() for _ in parameters]
@@ -322,7 +326,7 @@ class Editor:
         return body
 
     def code(self) -> bytes:
-        """The module."""
+        """Returns the module."""
         words = [*self._header]
         words[BOUND] = self._bound
         for section in self._sections:
@@ -335,7 +339,7 @@ class Editor:
 
 
 def interface_of(entry_point: Words) -> Words:
-    """The variables that an ``OpEntryPoint`` lists."""
+    """Returns the variables that an ``OpEntryPoint`` lists."""
     at = 3
     while entry_point[at] >> 24:
         at += 1

@@ -102,7 +102,7 @@ class ImageChecks:
         return [writer.op(Op.CompositeExtract, u32, size, axis) for axis in range(count)]
 
     def _component(self, writer: Writer, vector: int, axis: int) -> int:
-        """A component of an integer vector, or the integer itself."""
+        """Returns a component of an integer vector, or the integer itself."""
         of = self._editor.defs[self._checks.paths.type_of(vector)]
         if opcode_of(of) != Op.TypeVector:
             return vector
@@ -118,7 +118,7 @@ class ImageChecks:
 
 
 def _image_operands(instruction: Words, word: int) -> Iterator[tuple[int, int]]:
-    """The image operands of an instruction whose mask is at that word: each bit with its first id."""
+    """Yields the image operands of an instruction whose mask is at that word: each bit with its first id."""
     if word >= len(instruction) or opcode_of(instruction) == Op.ImageTexelPointer:
         return
     mask, at = instruction[word], word + 1

@@ -76,7 +76,7 @@ class _Guard:
     # -- which functions ------------------------------------------------------------------------------
 
     def _reached(self) -> list[int]:
-        """The functions that compute shaders call, callers first."""
+        """Returns the functions that compute shaders call, callers first."""
         found = [one for one in self._entries if one in self._flows]
         for number in found:
             found += [one for _, one in self._flows[number].calls() if one not in found and one in self._flows]
@@ -152,7 +152,7 @@ class _Guard:
         return True
 
     def _sentinel(self, place: Place, after: int = 0) -> list[Words]:
-        """A loop of three passes, the note if it made fewer, and a branch to ``after``."""
+        """Returns a loop of three passes, the note if it made fewer, and a branch to ``after``."""
         editor, reporter = self._editor, self._reporter
         u32, boolean = editor.u32(), editor.bool_type()
         zero, one, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))
@@ -187,7 +187,7 @@ class _Guard:
 
 
 def _renamed(instruction: Words, old: int, new: int) -> Words:
-    """A phi with another parent; other instructions as they are."""
+    """Returns a phi with another parent; other instructions as they are."""
     if opcode_of(instruction) != Op.Phi or old not in instruction[4::2]:
         return instruction
     words = list(instruction)

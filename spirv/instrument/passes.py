@@ -22,7 +22,7 @@ def instrument(
     sanitize: SanitizeOptions | None = None,
     reserved: Sequence[tuple[int, int]] = (),
 ) -> Instrumented | None:
-    """A module with passes applied to its compute shaders; ``None`` where none has anything to report.
+    """Returns a module with passes applied to its compute shaders; ``None`` where none has anything to report.
 
     Args:
         code: valid SPIR-V.

@@ -24,7 +24,7 @@ _SCALARS: Final = (Op.TypeInt, Op.TypeFloat)
 
 
 def result_of(instruction: Words) -> int:
-    """The id of an instruction's result, 0 if it has none or no type."""
+    """Returns the id of an instruction's result, 0 if it has none or no type."""
     return instruction[2] if opcode_of(instruction) in _WITH_RESULT else 0
 
 
@@ -109,7 +109,7 @@ class Paths:
         self._locals[result_of(instruction)] = instruction
 
     def definition(self, value: int) -> Words:
-        """The instruction that gives a value, ``()`` if it is not known."""
+        """Returns the instruction that gives a value, ``()`` if it is not known."""
         return self._locals.get(value) or self.editor.defs.get(value) or ()
 
     def binding_of(self, variable: int) -> tuple[int, int] | None:
@@ -120,12 +120,12 @@ class Paths:
         return self.editor.decoration(variable, Decoration.DescriptorSet) or 0, number
 
     def type_of(self, value: int) -> int:
-        """The type of a value, 0 if it is not known."""
+        """Returns the type of a value, 0 if it is not known."""
         found = self.definition(value)
         return found[1] if found else 0
 
     def literal(self, value: int) -> int | None:
-        """The value of an integer constant as SPIR-V has it, unsigned; ``None`` if it may be specialised."""
+        """Returns the value of an integer constant as SPIR-V has it, unsigned; ``None`` if it may be specialised."""
         found = self.editor.defs.get(value, ())
         if not found:
             return None
@@ -136,12 +136,12 @@ class Paths:
         return found[3] | (found[4] << 32 if len(found) > 4 else 0)
 
     def length(self, value: int) -> int | None:
-        """An array's length with the constants as they are."""
+        """Returns an array's length with the constants as they are."""
         found = self._constants.get(value)
         return found.value if found is not None and type(found.value) is int else None
 
     def walk(self, pointer: int) -> Path | None:
-        """The path of a pointer, ``None`` if it is no pointer that is known."""
+        """Returns the path of a pointer, ``None`` if it is no pointer that is known."""
         chains: list[Words] = []
         at = pointer
         while True:
@@ -285,7 +285,7 @@ class Paths:
         return None
 
     def _size(self, type_id: int, matrix_stride: int = 0, row_major: bool = False) -> int | None:
-        """Bytes of a type in a block, up to its last; ``None`` if that is not known."""
+        """Returns bytes of a type in a block, up to its last; ``None`` if that is not known."""
         editor = self.editor
         of = editor.defs.get(type_id, ())
         opcode = opcode_of(of) if of else 0
@@ -324,7 +324,7 @@ class Paths:
 
 
 def _parameter_variables(editor: Editor) -> dict[int, int]:
-    """The variable that each parameter of a function stands for, where all calls pass the same."""
+    """Returns the variable that each parameter of a function stands for, where all calls pass the same."""
     parameters: dict[int, list[int]] = {}
     for body in editor.functions:
         parameters[body[0][2]] = [one[2] for one in body if opcode_of(one) == Op.FunctionParameter]

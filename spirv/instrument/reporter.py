@@ -39,7 +39,7 @@ class Reporter:
         """Code at the end of each entry point, before the report."""
 
     def place(self, place: Place) -> int:
-        """The number of a place."""
+        """Returns the number of a place."""
         number = self._numbers.get(place)
         if number is None:
             number = self._numbers[place] = len(self.places)
@@ -47,7 +47,7 @@ class Reporter:
         return number
 
     def _status(self, name: str) -> int:
-        """A Private variable of the invocation."""
+        """Returns a Private variable of the invocation."""
         if name not in self._variables:
             editor = self.editor
             self._variables[name] = editor.variable(StorageClass.Private, editor.u32(), editor.constant_u32(0))
@@ -113,7 +113,7 @@ class Reporter:
         return code, value
 
     def _input(self, built_in: int) -> int:
-        """The variable of a built-in vector of three, in the interface of all compute shaders."""
+        """Returns the variable of a built-in vector of three, in the interface of all compute shaders."""
         editor = self.editor
         found = [
             editor.built_in(built_in, editor.vector(3), index)
@@ -198,7 +198,7 @@ class Reporter:
 
 
 def free_binding(editor: Editor, reserved: Iterable[tuple[int, int]] = ()) -> tuple[int, int]:
-    """The highest set in use, 0 if there is none, and the binding past its last."""
+    """Returns the highest set in use, 0 if there is none, and the binding past its last."""
     used = list(reserved)
     for target, definition in editor.defs.items():
         if opcode_of(definition) in (Op.Variable, Op.UntypedVariableKHR):

@@ -84,7 +84,7 @@ class Report:
 
     @classmethod
     def read(cls, data: bytes | memoryview, places: Sequence[Place]) -> Report | None:
-        """The report in a buffer, ``None`` if there is none."""
+        """Returns the report in a buffer, ``None`` if there is none."""
         word, _, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
         if not word:
             return None

@@ -123,7 +123,7 @@ class Writer:
 def rewrite(
     editor: Editor, body: list[Words], splits: Callable[[Words], bool], visit: Callable[[Words, Writer], None]
 ) -> list[Words]:
-    """A function's new body.
+    """Returns a function's new body.
 
     Args:
         editor: of its module.
@@ -186,7 +186,9 @@ def rewrite(
 
 
 def _blocks(body: list[Words]) -> list[list[Words]]:
-    """The blocks of a body. A line instruction between two blocks is dropped: it says nothing of an instruction."""
+    """Returns the blocks of a body. A line instruction between two blocks is dropped: it says nothing of an
+    instruction.
+    """
     found: list[list[Words]] = []
     is_open = False
     for instruction in body:

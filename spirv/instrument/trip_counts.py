@@ -36,7 +36,9 @@ class TripCounts:
         self._instructions: dict[int, dict[int, Words]] = {}
 
     def of_function(self, number: int) -> float:
-        """The passes of all loops that a call of a function runs, calls included; ``UNKNOWN`` if there is no bound."""
+        """Returns the passes of all loops that a call of a function runs, calls included; ``UNKNOWN`` if there is no
+        bound.
+        """
         if number not in self._flows:
             return 0
         if number not in self._totals:
@@ -61,7 +63,7 @@ class TripCounts:
         return total
 
     def _passes(self, flow: Flow, loop: Loop) -> float:
-        """The passes of a loop, by any exit that is asked in each of them."""
+        """Returns the passes of a loop, by any exit that is asked in each of them."""
         asked = [loop.header]
         while len(targets := flow.blocks[asked[-1]].targets) == 1 and targets[0] in loop.blocks - {*asked}:
             asked.append(targets[0])
@@ -101,7 +103,7 @@ class TripCounts:
         return max(counts) + is_next
 
     def _made(self, flow: Flow) -> dict[int, Words]:
-        """The instructions of a function that counters are made of, by result."""
+        """Returns the instructions of a function that counters are made of, by result."""
         if flow.id not in self._instructions:
             code = [one for block in flow.blocks.values() for one in block.code]
             wanted = (Op.IAdd, Op.ISub, Op.Load, Op.Phi, *_COMPARISONS)
@@ -120,7 +122,7 @@ class TripCounts:
         return starts, steps
 
     def _variable(self, flow: Flow, loop: Loop, load: Words) -> tuple[set[int | None], set[int | None]]:
-        """The same of a counter in a variable of the function, which is only loaded and stored."""
+        """Returns the same of a counter in a variable of the function, which is only loaded and stored."""
         variable = load[3]
         starts: set[int | None] = set()
         steps: set[int | None] = set()
@@ -137,7 +139,7 @@ class TripCounts:
         return starts, steps
 
     def _step(self, flow: Flow, value: int, counter: int) -> int | None:
-        """The constant that is added to a counter, a phi or a variable."""
+        """Returns the constant that is added to a counter, a phi or a variable."""
         made = self._made(flow)
         addition = made.get(value, (0,))
         if opcode_of(addition) not in (Op.IAdd, Op.ISub):
@@ -161,12 +163,14 @@ class TripCounts:
 
 
 def _ids(instruction: Words) -> list[int]:
-    """The ids that an instruction takes."""
+    """Returns the ids that an instruction takes."""
     return [instruction[at] for at, kind in operand_kinds(instruction, 0, len(instruction)) if kind == "IdRef"]
 
 
 def _count(start: int, bound: int, step: int, sign: str, *, is_signed: bool) -> float:
-    """The passes of a loop that goes on while its counter has a relation to a bound; counters that wrap have none."""
+    """Returns the passes of a loop that goes on while its counter has a relation to a bound; counters that wrap have
+    none.
+    """
     offset = 1 << 31 if is_signed else 0
     start, bound = (((value + offset) & 0xFFFFFFFF) - offset for value in (start, bound))
     step = ((step + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)

@@ -155,7 +155,7 @@ class WorkgroupChecks:
         return writer.op(Op.AccessChain, kind, self._variable, word)
 
     def _component(self, writer: Writer, path: Path) -> int:
-        """The number of the first scalar of a path, as u32."""
+        """Returns the number of the first scalar of a path, as u32."""
         editor, u32 = self._editor, self._editor.u32()
         assert path.component is not None
         found = editor.constant_u32(path.component)
@@ -166,7 +166,7 @@ class WorkgroupChecks:
         return found
 
     def _words(self, writer: Writer, path: Path, is_in_range: int) -> list[tuple[int, int]]:
-        """The words and masks of a path's bits; word 0 where it is not in range, if that is given."""
+        """Returns the words and masks of a path's bits; word 0 where it is not in range, if that is given."""
         editor, u32, paths = self._editor, self._editor.u32(), self._checks.paths
         constant = editor.constant_u32
         count = paths.scalars(path.pointee) or 1

@@ -127,7 +127,8 @@ class AccessAnalysis:
         self._work = 0
 
     def entry(self, function: int) -> dict[int, int]:
-        """The variables that the call graph from a function statically uses, by ascending id, with the access to each.
+        """Returns the variables that the call graph from a function statically uses, by ascending id, with the access
+        to each.
 
         Raises:
             InvalidArgumentError: a function that is called does not exist, or an instruction is damaged.

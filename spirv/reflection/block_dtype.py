@@ -33,17 +33,17 @@ def member_names(members: Sequence[BlockMember]) -> dict[str, BlockMember]:
 
 
 def tail(members: Sequence[BlockMember]) -> BlockMember | None:
-    """The run-time sized array that a block ends with, if it does."""
+    """Returns the run-time sized array that a block ends with, if it does."""
     return members[-1] if members and members[-1].array_length == 0 else None
 
 
 def only_array(members: Sequence[BlockMember]) -> BlockMember | None:
-    """The array that is a block's only member, if it is: an argument for the block is that array."""
+    """Returns the array that is a block's only member, if it is: an argument for the block is that array."""
     return members[0] if len(members) == 1 and members[0].array_shape else None
 
 
 def scalars_of(members: Sequence[BlockMember]) -> set[ScalarType]:
-    """The scalar types in a block."""
+    """Returns the scalar types in a block."""
     found: set[ScalarType] = set()
     pending = list(members)
     while pending:
@@ -55,14 +55,14 @@ def scalars_of(members: Sequence[BlockMember]) -> set[ScalarType]:
 
 
 def scalar_dtype(scalar: ScalarType) -> Dtype:
-    """The dtype of a scalar in memory: unsigned for ``bool``, bytes where NumPy has none."""
+    """Returns the dtype of a scalar in memory: unsigned for ``bool``, bytes where NumPy has none."""
     if scalar.kind == "bool":
         return np.dtype(np.uint32)
     return scalar.dtype or np.dtype(f"V{max(scalar.bits // 8, 1)}")
 
 
 def block_dtype(block: BufferBlock, length: int | None = None) -> Dtype:
-    """The dtype of a block; ``length`` is that of the run-time sized array at its end.
+    """Returns the dtype of a block; ``length`` is that of the run-time sized array at its end.
 
     Raises:
         InvalidArgumentError: there is such an array and no ``length``, or the other way round.
@@ -82,7 +82,7 @@ def block_dtype(block: BufferBlock, length: int | None = None) -> Dtype:
 
 
 def element_dtype(block: BufferBlock) -> Dtype:
-    """The dtype of one element of a block whose only member is an array."""
+    """Returns the dtype of one element of a block whose only member is an array."""
     array = only_array(block.members)
     assert array is not None
     return _array(array, array.array_shape[1:], array.array_strides[1:], array.array_strides[0])
@@ -120,7 +120,7 @@ def _member(member: BlockMember, length: int | None) -> Dtype:
 
 
 def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], padded_to: int | None) -> Dtype:
-    """A member's type in arrays of these lengths and strides, itself padded to a size where that is given."""
+    """Returns a member's type in arrays of these lengths and strides, itself padded to a size where that is given."""
     found = _single(member)
     lengths: tuple[int, ...] = ()
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -134,7 +134,7 @@ def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], pa
 
 
 def _single(member: BlockMember) -> Dtype:
-    """The type of a member, or of an element of it."""
+    """Returns the type of a member, or of an element of it."""
     if member.scalar is None:
         return _struct(member.members, max((m.offset + m.size for m in member.members), default=0), None)
     scalar = scalar_dtype(member.scalar)

@@ -93,7 +93,7 @@ class DeclaredBlock:
 
 
 def glsl_type(name: str) -> DeclaredType | None:
-    """The type of that name, if it is a scalar, vector or matrix."""
+    """Returns the type of that name, if it is a scalar, vector or matrix."""
     if name in _SCALARS:
         return DeclaredType(name, _SCALARS[name])
     vector, matrix = _VECTOR.fullmatch(name), _MATRIX.fullmatch(name)
@@ -106,7 +106,7 @@ def glsl_type(name: str) -> DeclaredType | None:
 
 
 def parse_blocks(text: str) -> list[DeclaredBlock]:
-    """The blocks that a text declares.
+    """Returns the blocks that a text declares.
 
     Raises:
         InvalidArgumentError: it is no such text; the message has the line and the place in it.
@@ -115,7 +115,9 @@ def parse_blocks(text: str) -> list[DeclaredBlock]:
 
 
 def parse_members(text: str) -> tuple[DeclaredMember, ...]:
-    """The members that a text lists, which may begin with declarations of structures; errors as ``parse_blocks``."""
+    """Returns the members that a text lists, which may begin with declarations of structures; errors as
+    ``parse_blocks``.
+    """
     return _Parser(text).members_only()
 
 

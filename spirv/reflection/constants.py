@@ -42,7 +42,7 @@ class Constant:
 
 
 def decode_scalar(scalar: ScalarType, words: Sequence[int]) -> Scalar:
-    """A numeric literal: low-order word first, narrow types in the low-order bits (SPIR-V 2.2.1, Literal).
+    """Returns a numeric literal: low-order word first, narrow types in the low-order bits (SPIR-V 2.2.1, Literal).
 
     Raises:
         InvalidArgumentError: the literal's word count does not fit the type's width.
@@ -128,7 +128,7 @@ _DIVISIONS: Final = frozenset({Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod})
 def fold_spec_constant_op(
     opcode: int, scalar: ScalarType | None, operands: Sequence[int], constants: dict[int, Constant]
 ) -> ConstantValue:
-    """The value of an `OpSpecConstantOp` at the operands' default values.
+    """Returns the value of an `OpSpecConstantOp` at the operands' default values.
 
     ``None`` for what is not folded: vectors, floats, undefined results.
     """

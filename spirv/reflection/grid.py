@@ -32,7 +32,7 @@ def grid_parts(groups: Three, limits: Three) -> Iterator[tuple[Three, Three]]:
 
 
 def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> bytes:
-    """The module, with workgroups numbered from ``base`` in a grid of ``groups``.
+    """Returns the module, with workgroups numbered from ``base`` in a grid of ``groups``.
 
     Args:
         code: valid SPIR-V.
@@ -116,7 +116,7 @@ class _Constants:
         return self.bound - 1
 
     def constant(self, type_id: int, values: Three, component: int | None) -> int:
-        """A vector of three, or one of its components, of a type of the module."""
+        """Returns a vector of three, or one of its components, of a type of the module."""
         if component is not None:
             return self._scalar(type_id, values[component])
         parts = [self._scalar(self.vectors[type_id], value) for value in values]

@@ -45,7 +45,9 @@ class BlockLayout:
 
 
 def _element(members: list[BlockMember], scalars: frozenset[ScalarType]) -> ElementLayout | None:
-    """The elements of the last member's array, or the only member, which has these scalars; see `Binding.element`."""
+    """Returns the elements of the last member's array, or the only member, which has these scalars; see
+    `Binding.element`.
+    """
     if len(scalars) != 1 or (len(members) > 1 and not members[-1].array_shape):
         return None
     last, shape = members[-1], members[-1].array_shape
@@ -80,7 +82,7 @@ class BlockLayouts:
         self._pointees: dict[int, str] = {}
 
     def layout(self, struct_id: int) -> BlockLayout:
-        """The layout of a structure.
+        """Returns the layout of a structure.
 
         Raises:
             InvalidArgumentError: a member is not laid out, or its type cannot be in a block.
@@ -103,7 +105,9 @@ class BlockLayouts:
         return self._layouts[struct_id]
 
     def _dimensions(self, type_id: int) -> tuple[list[tuple[int, Type]], Type]:
-        """The array dimensions around a type, outermost first, as (length or 0, array type); and the type within."""
+        """Returns the array dimensions around a type, outermost first, as (length or 0, array type); and the type
+        within.
+        """
         dimensions: list[tuple[int, Type]] = []
         found = self._module.type(type_id)
         while found.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
@@ -234,7 +238,7 @@ class BlockLayouts:
         return tuple(found)
 
     def _pointee(self, pointer: Type) -> str:
-        """The name of the structure that a pointer points to, which is unique; of a plain type, the type's."""
+        """Returns the name of the structure that a pointer points to, which is unique; of a plain type, the type's."""
         of = self._module.types.get(pointer.element)
         if of is None:
             return ""

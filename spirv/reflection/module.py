@@ -102,11 +102,11 @@ class Module:
         self._read()
 
     def decoration(self, target: int, decoration: int) -> int | None:
-        """The operand of a decoration of an id (0 for one without operand), or ``None`` if not so decorated."""
+        """Returns the operand of a decoration of an id (0 for one without operand), or ``None`` if not so decorated."""
         return self.decorations.get(target, {}).get(decoration)
 
     def member_decoration(self, struct_id: int, member: int, decoration: int) -> int | None:
-        """The operand of a decoration of a structure's member, or ``None`` if not so decorated."""
+        """Returns the operand of a decoration of a structure's member, or ``None`` if not so decorated."""
         return self.member_decorations.get((struct_id, member), {}).get(decoration)
 
     def unsettle(self, target: int, what: str, constant: int) -> None:

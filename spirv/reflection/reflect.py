@@ -133,7 +133,7 @@ class _Reflector:
         return tuple(constants)
 
     def _workgroup_size(self) -> int | None:
-        """The id of the constant that holds the WorkgroupSize built-in, if any."""
+        """Returns the id of the constant that holds the WorkgroupSize built-in, if any."""
         decorated = self._module.decoration
         ids = (i for i in self._module.constants if decorated(i, Decoration.BuiltIn) == BuiltIn.WorkgroupSize)
         return next(ids, None)
@@ -141,7 +141,7 @@ class _Reflector:
     def _local_size(
         self, model: int, function: int, workgroup_size: int | None
     ) -> tuple[tuple[int, int, int], tuple[int | None, int | None, int | None]]:
-        """Sizes and the specialization ids that set them. WorkgroupSize overrides LocalSizeId and LocalSize."""
+        """Returns sizes and the specialization ids that set them. WorkgroupSize overrides LocalSizeId and LocalSize."""
         module = self._module
         ids: tuple[int, ...] = ()
         declared: tuple[ConstantValue, ...] = ()
@@ -305,7 +305,7 @@ class _Reflector:
         )
 
     def _image(self, of: Type) -> ImageType:
-        """The image of an image type or of a sampled image."""
+        """Returns the image of an image type or of a sampled image."""
         image = (self._module.type(of.element) if of.kind is TypeKind.SAMPLED_IMAGE else of).image
         if image is None:
             raise InvalidArgumentError(f"SPIR-V type {of.id} is a sampled image of id {of.element}, which is no image")
@@ -356,7 +356,7 @@ class _Reflector:
         )
 
     def _merged(self, first: Binding, second: Binding) -> Binding:
-        """Two variables on one binding as one descriptor."""
+        """Returns two variables on one binding as one descriptor."""
         descriptor_type = _Kind(first.descriptor_type)
         if descriptor_type != second.descriptor_type:
             if not {descriptor_type, second.descriptor_type} <= _COMBINABLE:

@@ -30,7 +30,7 @@ def _encoded_floats() -> dict[str, np.dtype]:
 @dataclass(frozen=True, slots=True)
 class _Plain:
     def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name, everything nested; infinities and NaN are their names."""
+        """Returns the fields by name, everything nested; infinities and NaN are their names."""
         return {field.name: _to_json(getattr(self, field.name)) for field in dataclasses.fields(self)}
 
 
@@ -135,7 +135,7 @@ class ElementLayout(_Plain):
         return None if self.struct else self.scalar.dtype
 
     def to_json(self) -> dict[str, JsonValue]:
-        """The fields by name, and ``dtype`` as its name or ``None``."""
+        """Returns the fields by name, and ``dtype`` as its name or ``None``."""
         dtype = self.dtype
         return {**_Plain.to_json(self), "dtype": None if dtype is None else dtype.name}
 
@@ -330,7 +330,7 @@ class ShaderModuleReflection(_Plain):
     unsettled: tuple[str, ...] = ()
 
     def entry_point(self, name: str | None = None) -> EntryPoint:
-        """The entry point of that name, a ``GLCompute`` one before others, or the only ``GLCompute`` one.
+        """Returns the entry point of that name, a ``GLCompute`` one before others, or the only ``GLCompute`` one.
 
         Args:
             name: the name, or ``None`` if the module has one compute entry point.

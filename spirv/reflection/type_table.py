@@ -107,7 +107,7 @@ class TypeTable:
         """Ids that will be pointer types, so that structures may use them before."""
 
     def get(self, type_id: int) -> Type:
-        """The type of that id, which must be defined already."""
+        """Returns the type of that id, which must be defined already."""
         found = self.types.get(type_id)
         if found is None:
             raise InvalidArgumentError(f"SPIR-V id {type_id} is used as a type but no type is defined under it before")
@@ -196,7 +196,7 @@ class TypeTable:
         return Type(result, kind, element.scalar, count, element.id, natural_size=size, natural_align=align)
 
     def _part(self, type_id: int) -> Type:
-        """A type that another is made of: it is defined already, or announced as a pointer."""
+        """Returns a type that another is made of: it is defined already, or announced as a pointer."""
         if type_id in self.forward_pointers and type_id not in self.types:
             return Type(type_id, TypeKind.POINTER, natural_size=8, natural_align=8)
         return self.get(type_id)

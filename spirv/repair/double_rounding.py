@@ -28,7 +28,9 @@ _HALF: Final = (0, 0x3FE00000)
 
 
 def with_exact_rounding(code: bytes, reflection: ShaderModuleReflection) -> bytes:
-    """A valid module that rounds doubles by ``Floor`` and ``Ceil``; the same bytes if it does not round otherwise."""
+    """Returns a valid module that rounds doubles by ``Floor`` and ``Ceil``; the same bytes if it does not round
+    otherwise.
+    """
     if "Float64" not in reflection.capabilities:
         return code
     editor = Editor(code)
@@ -45,7 +47,7 @@ class _Rounding:
         self.has_changed = False
 
     def rewritten(self, body: list[Words]) -> list[Words]:
-        """The instructions of a function."""
+        """Returns the instructions of a function."""
         self._code = []
         for instruction in body:
             if self._replaces(instruction):

@@ -22,7 +22,7 @@ _OTHER_INTEGERS: Final = frozenset({"Int8", "Int16", "Int64"})
 
 
 def with_plain_exponents(code: bytes, reflection: ShaderModuleReflection) -> bytes:
-    """A valid module whose exponents have 32 bits; the same bytes if they have so already."""
+    """Returns a valid module whose exponents have 32 bits; the same bytes if they have so already."""
     if _OTHER_INTEGERS.isdisjoint(reflection.capabilities):
         return code
     editor = Editor(code)
@@ -37,7 +37,7 @@ def with_plain_exponents(code: bytes, reflection: ShaderModuleReflection) -> byt
 
 
 def _converted(editor: Editor, body: list[Words], sets: set[int]) -> list[Words] | None:
-    """The function's instructions with conversions, or ``None`` if it needs none."""
+    """Returns the function's instructions with conversions, or ``None`` if it needs none."""
     if not any(_is_ldexp(instruction, sets) for instruction in body):
         return None
     types = {id: declaration[1] for id, declaration in editor.defs.items()}
@@ -68,7 +68,7 @@ def _is_ldexp(instruction: Words, sets: set[int]) -> bool:
 
 
 def _plain_type(editor: Editor, type_id: int) -> int | None:
-    """The type of 32 bits in place of another integer type, or ``None`` where it has them."""
+    """Returns the type of 32 bits in place of another integer type, or ``None`` where it has them."""
     declared = editor.defs[type_id]
     if opcode_of(declared) == Op.TypeVector:
         scalar = _plain_type(editor, declared[2])
@@ -82,7 +82,7 @@ def _scalar_bits(editor: Editor, type_id: int) -> int:
 
 
 def _constant(editor: Editor, type_id: int, value: int) -> int:
-    """A value of 64 bits as a constant, in every component of a vector."""
+    """Returns a value of 64 bits as a constant, in every component of a vector."""
     declared = editor.defs[type_id]
     if opcode_of(declared) == Op.TypeVector:
         return editor.composite(type_id, *[_constant(editor, declared[2], value)] * declared[3])

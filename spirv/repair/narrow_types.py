@@ -22,7 +22,9 @@ _PACKS: Final = (58, 62)  # PackHalf2x16 and UnpackHalf2x16 of GLSL.std.450
 
 
 def misread_type(name: str, code: bytes) -> str | None:
-    """The element type that a kernel of that name misreads, as compilers write types; ``None`` if it does not."""
+    """Returns the element type that a kernel of that name misreads, as compilers write types; ``None``
+    if it does not.
+    """
     found = _SUFFIX.search(name)
     types: set[str] = set(found[1].split("x")) if found else set()
     if not types & _NARROW:

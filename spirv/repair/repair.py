@@ -27,7 +27,9 @@ _WRAP_EXTENSION: Final = "SPV_KHR_no_integer_wrap_decoration"
 
 
 def repair(code: bytes | memoryview) -> bytes:
-    """The module without these mistakes; the same bytes where there are none, or where it is damaged in other ways."""
+    """Returns the module without these mistakes; the same bytes where there are none, or where it is damaged in other
+    ways.
+    """
     data = bytes(code)
     try:
         return _repaired(read_binary(data)) or data

@@ -14,7 +14,7 @@ from ..binary.words import pack, read_binary
 
 
 def specialize(code: bytes, values: Mapping[int, bytes]) -> bytes:
-    """A module that reflection has accepted, with new defaults for its specialization constants.
+    """Returns a module that reflection has accepted, with new defaults for its specialization constants.
 
     ``values`` are specialization data by constant id, as VkSpecializationInfo takes it: little-endian in the constant's
     width, a VkBool32 for booleans. Ids that the module does not have are ignored.

@@ -35,7 +35,7 @@ def declares(text: str, key: int | str) -> bool:
 
 
 def embedded_source(code: bytes) -> str:
-    """The text of the source that a module's debug information holds; ``""`` if it has none."""
+    """Returns the text of the source that a module's debug information holds; ``""`` if it has none."""
     binary = read_binary(code)
     texts = []
     for opcode, start, end in binary:

@@ -39,7 +39,7 @@ class Diagnostic:
 
 
 def framed_errors(said: str) -> Iterator[Diagnostic]:
-    """The errors of a compiler that shows the source in a frame, with a label at the caret."""
+    """Yields the errors of a compiler that shows the source in a frame, with a label at the caret."""
     for match in _FRAMED.finditer(said.replace("\r\n", "\n")):
         code, summary, file, line, column, frame = match.groups()
         label = _LABEL.search(frame)
@@ -52,7 +52,7 @@ def framed_errors(said: str) -> Iterator[Diagnostic]:
 def compile_error(
     diagnostics: Iterable[Diagnostic], names: Mapping[str, str], texts: Mapping[str, bytes], notes: Sequence[str]
 ) -> InvalidArgumentError | None:
-    """The error of a source that does not compile; ``None`` without diagnostics.
+    """Returns the error of a source that does not compile; ``None`` without diagnostics.
 
     Args:
         names: what to call files, by the compiler's names; others keep theirs.

@@ -56,7 +56,7 @@ _KNOWN: Final = {
 
 
 def find_compiler(language: Language) -> Compiler:
-    """The compiler of a language.
+    """Returns the compiler of a language.
 
     Raises:
         UnavailableError: there is none, or the variable names something else; the message says how to install one.
@@ -79,7 +79,7 @@ def find_compiler(language: Language) -> Compiler:
 
 
 def _on_path(language: Language, known: _Known, commands: Mapping[str, _Opened]) -> Compiler | None:
-    """The first of some commands that is installed."""
+    """Returns the first of some commands that is installed."""
     for command, opened in commands.items():
         if found := shutil.which(command):
             return _checked(language, known, Path(found).absolute(), opened)
@@ -87,7 +87,7 @@ def _on_path(language: Language, known: _Known, commands: Mapping[str, _Opened])
 
 
 def _named(language: Language, known: _Known, override: str) -> Compiler:
-    """The compiler that the variable names, by the name of its file."""
+    """Returns the compiler that the variable names, by the name of its file."""
     if language is Language.WGSL and Path(override).is_dir() and (package := wgsl.from_node(Path(override))):
         return package
     found = shutil.which(override)

@@ -16,7 +16,7 @@ _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 
 
 def find_compiler() -> Compiler:
-    """The compiler that `compile_glsl` uses. Raises as `find.find_compiler`."""
+    """Returns the compiler that `compile_glsl` uses. Raises as `find.find_compiler`."""
     return find.find_compiler(Language.GLSL)
 
 

@@ -34,12 +34,12 @@ _IMPORT: Final = re.compile(
 
 
 def absolute(path: str | Path) -> Path:
-    """The path from the root, symbolic links kept: compilers look for neighbours in a link's own folder."""
+    """Returns the path from the root, symbolic links kept: compilers look for neighbours in a link's own folder."""
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
 def without_comments(text: bytes) -> bytes:
-    """The text without comments and line continuations."""
+    """Returns the text without comments and line continuations."""
     return _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(BYTE_ORDER_MARK)))
 
 
@@ -48,7 +48,7 @@ def _include_names(text: bytes) -> list[str]:
 
 
 def _imported_names(text: bytes) -> list[str]:
-    """The names that files of modules can have."""
+    """Returns the names that files of modules can have."""
     names = []
     for quoted, module in _IMPORT.findall(without_comments(text)):
         path = os.fsdecode(quoted) if quoted else module.decode().replace(".", "/")
@@ -58,7 +58,7 @@ def _imported_names(text: bytes) -> list[str]:
 
 
 def read_source(source: str | Path, language: Language = Language.GLSL) -> bytes:
-    """The bytes of a text or file."""
+    """Returns the bytes of a text or file."""
     title = language.title
     if isinstance(source, str):
         try:
@@ -78,7 +78,8 @@ def read_source(source: str | Path, language: Language = Language.GLSL) -> bytes
 
 
 def enable_includes(text: bytes, name: Path | None) -> bytes:
-    """The text with ``GL_GOOGLE_include_directive`` enabled, if it has a ``#include``; line numbers stay the same.
+    """Returns the text with ``GL_GOOGLE_include_directive`` enabled, if it has a ``#include``; line numbers stay the
+    same.
 
     Args:
         text: GLSL without a byte order mark.
@@ -105,7 +106,7 @@ def included_files(
     text: bytes | None = None,
     language: Language = Language.GLSL,
 ) -> dict[Path, bytes]:
-    """Every file whose content can take part in a compile through ``#include`` or, in Slang, ``import``.
+    """Returns every file whose content can take part in a compile through ``#include`` or, in Slang, ``import``.
 
     Args:
         source: text (``str``) or a file (``Path``).

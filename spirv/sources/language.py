@@ -58,12 +58,12 @@ LANGUAGES: Final = tuple(language.value for language in Language)
 
 
 def language_of(path: PurePath) -> Language | None:
-    """The language that a file's name tells; ``None`` for others."""
+    """Returns the language that a file's name tells; ``None`` for others."""
     return _BY_SUFFIX.get(path.suffix.lower())
 
 
 def parse_language(name: object) -> Language:
-    """The language of a name.
+    """Returns the language of a name.
 
     Raises:
         InvalidArgumentError: there is none of that name; the message lists those that exist.
@@ -75,5 +75,5 @@ def parse_language(name: object) -> Language:
 
 
 def described_languages() -> str:
-    """The languages with their files' endings, for messages."""
+    """Returns the languages with their files' endings, for messages."""
     return ", ".join(f"{language.title} ({', '.join(language.suffixes)})" for language in Language)

@@ -61,7 +61,7 @@ def from_executable(path: Path) -> Slangc:
 
 
 def from_wheel() -> Slangc | None:
-    """The compiler of an installed ``slangpy``, which is not imported."""
+    """Returns the compiler of an installed ``slangpy``, which is not imported."""
     try:
         spec = importlib.util.find_spec(_PACKAGE)
         version = importlib.metadata.version(_PACKAGE)

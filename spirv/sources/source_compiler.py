@@ -66,13 +66,13 @@ class Compiler(ABC):
     version: str
 
     def prepared(self, text: bytes, name: Path | None) -> bytes:
-        """The text that is compiled for a source of a file, or of none, with the same line numbers."""
+        """Returns the text that is compiled for a source of a file, or of none, with the same line numbers."""
         del name
         return text
 
     @abstractmethod
     def command(self, job: Job, source: str, output: Path) -> list[str]:
-        """The arguments of the executable."""
+        """Returns the arguments of the executable."""
 
     def advice(self, said: str) -> str:
         """What to do about an error without a place; empty if there is nothing to say."""
@@ -81,7 +81,7 @@ class Compiler(ABC):
 
     @abstractmethod
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
-        """The errors in its messages, warnings left out."""
+        """Yields the errors in its messages, warnings left out."""
 
 
 def version_of(path: Path, option: str = "--version") -> str:

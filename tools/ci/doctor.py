@@ -56,7 +56,7 @@ class Finding:
     remedy: str = ""
 
     def text(self) -> str:
-        """A line, and the remedy below."""
+        """Returns a line, and the remedy below."""
         head = f"{self.state.value:<5}{self.part}: "
         wrap = functools.partial(textwrap.wrap, width=_WIDTH, break_long_words=False, break_on_hyphens=False)
         lines = wrap(self.found, initial_indent=head, subsequent_indent=" " * 5) or [head]
@@ -112,7 +112,7 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
-    """One driver alone: its devices, or why it gives none."""
+    """Returns one driver alone: its devices, or why it gives none."""
     part = f"driver {manifest.name}"
     try:
         library = json.loads(manifest.read_text(encoding="utf-8"))["ICD"]["library_path"]
@@ -136,7 +136,7 @@ def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
 
 
 def _of_devices(part: str, profiles: list[DeviceProfile]) -> Finding:
-    """A driver that has devices: refused, reported to be broken, or good."""
+    """Returns a driver that has devices: refused, reported to be broken, or good."""
     names = "; ".join(
         f"{one.name}, {driver_text(one)}, Vulkan {'.'.join(map(str, one.api_version))}" for one in profiles
     )

@@ -130,7 +130,7 @@ def _operations(body: Body) -> int:
 
 
 def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
-    """One constant: what it is, and what is in it."""
+    """Returns one constant: what it is, and what is in it."""
     entry: Summary = {"ordinal": ordinal, "bytes": len(data)}
     head = bytes(data[:12])
     if head[:4] == b"VKE1":

@@ -46,7 +46,7 @@ class OutputArgument:
 
 
 def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
-    """The arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``)."""
+    """Returns the arguments of a repeatable ``KEY=VALUE`` option, which may read one file in turn (``+path``)."""
     arguments: list[BufferArgument] = []
     with ValueFiles() as files:
         for text in texts:
@@ -78,7 +78,7 @@ def parse_buffers(option: str, texts: Sequence[str]) -> list[BufferArgument]:
 
 
 def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
-    """The arguments of a repeatable ``KEY=@PATH`` or ``KEY=-`` option."""
+    """Returns the arguments of a repeatable ``KEY=@PATH`` or ``KEY=-`` option."""
     arguments = []
     for text in texts:
         key, value = split_key(option, text, "2=@c.npy")

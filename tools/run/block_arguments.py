@@ -46,7 +46,7 @@ def _is_json_file(text: str) -> bool:
 
 
 def parse_json(text: str, where: str) -> object:
-    """The value of a JSON text, or of the file that ``@FILE.json`` names."""
+    """Returns the value of a JSON text, or of the file that ``@FILE.json`` names."""
     if _is_json_file(text):
         text = read_file(Path(text[1:])).decode("utf-8", errors="replace")
     try:
@@ -85,7 +85,9 @@ class BlockArgument(BufferArgument):
     block: BufferBlock | None = None
 
     def resolved(self, binding: Binding, where: str) -> BufferArgument:
-        """The argument as the binding lays it out; a plain buffer where all it holds are scalars of one type."""
+        """Returns the argument as the binding lays it out; a plain buffer where all it holds are
+        scalars of one type.
+        """
         if not any(block.members for block in binding.blocks):
             raise usage_error(f"{where}: the binding is a {binding.descriptor_type_name}, which takes no block")
         names = set(self.value) if isinstance(self.value, Mapping) else set()
@@ -121,7 +123,7 @@ class BlockArgument(BufferArgument):
         return pack_bytes(block, bytes(size))
 
     def text(self, result: Array) -> str:
-        """A result as it is printed: JSON, cut where it is long."""
+        """Returns a result as it is printed: JSON, cut where it is long."""
         assert self.block is not None
         return _shortened(unpack_argument(self.block, result.tobytes()))
 
@@ -146,12 +148,12 @@ class BlockArgument(BufferArgument):
 
 
 def pack_bytes(block: BufferBlock, data: bytes) -> Array:
-    """An array for a binding with these bytes."""
+    """Returns an array for a binding with these bytes."""
     return pack_argument(block, unpack_argument(block, data), "zeros")
 
 
 def block_argument(key: BindingKey, text: str, where: str) -> BlockArgument:
-    """The argument of a text that ``is_block_text``, to be resolved."""
+    """Returns the argument of a text that ``is_block_text``, to be resolved."""
     zeros = _ZEROS.fullmatch(text)
     if zeros is not None:
         return BlockArgument(key, (), ElementType.NONE, None, None, None if zeros[1] is None else int(zeros[1]))

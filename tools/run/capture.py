@@ -109,7 +109,9 @@ def _inferred(
     buffers: Sequence[CapturedBuffer],
     results: Mapping[Slot, tuple[BufferArgument, Array]],
 ) -> tuple[int, int, int]:
-    """The workgroup counts that the call inferred: they follow from shapes and sizes, which host arrays have too."""
+    """Returns the workgroup counts that the call inferred: they follow from shapes and sizes, which host arrays have
+    too.
+    """
     arrays = [results[slot][1] if slot in results else buffer.data for slot, buffer in zip(slots, buffers, strict=True)]
     for index, buffer in enumerate(buffers):
         if buffer.extent is not None:
@@ -125,7 +127,7 @@ def _texels(
     results: Mapping[Slot, tuple[BufferArgument, Array]],
     wanted: Mapping[Slot, Sequence[BufferArgument]],
 ) -> CapturedBuffer:
-    """An image, texels in a buffer, or a sampler."""
+    """Returns an image, texels in a buffer, or a sampler."""
     kind, place = slot.binding.descriptor_type_name, (slot.binding.set, slot.binding.binding)
     nothing = np.zeros(0, np.uint8)
     if isinstance(value, Sampler):

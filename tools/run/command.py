@@ -364,7 +364,7 @@ def _run_module(modules: tuple[str, ...], options: dict[str, Any]) -> None:
 
 
 def advice(option: str) -> str | None:
-    """The message for a flag that only iree-run-module has; ``None`` for all other options."""
+    """Returns the message for a flag that only iree-run-module has; ``None`` for all other options."""
     name = option.partition("=")[0]
     hint = _IREE_FLAGS.get(name) or next(
         (text for prefix, text in _IREE_PREFIXES.items() if name.startswith(prefix)), None

@@ -110,5 +110,7 @@ def _close(got: Array, expected: Array, atol: float, rtol: float) -> npt.NDArray
 
 
 def _shown(value: object) -> str:
-    """The value with all the digits that distinguish it from its neighbours, unlike the text form of results."""
+    """Returns the value with all the digits that distinguish it from its neighbours, unlike the text
+    form of results.
+    """
     return value.tobytes().hex().upper() if isinstance(value, np.void) else str(value)

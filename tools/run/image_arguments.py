@@ -37,7 +37,9 @@ class ImageArgument(BufferArgument):
     format: ImageFormat | None = None
 
     def resolved(self, binding: Binding, where: str, like: ImageFormat | None = None) -> BufferArgument:
-        """The argument for a binding, with the format that the kernel declares, or ``like``, where it has none."""
+        """Returns the argument for a binding, with the format that the kernel declares, or ``like``,
+        where it has none.
+        """
         image = binding.image
         if image is None:
             if self.spec.format is None and self.data is not None:
@@ -66,7 +68,7 @@ class ImageArgument(BufferArgument):
         return self.format
 
     def value(self, device: Device, binding: Binding, sampler: Sampler | None) -> DeviceImage | TexelArray:
-        """The image, or the array as texels, that a call takes."""
+        """Returns the image, or the array as texels, that a call takes."""
         assert binding.image is not None
         data = np.zeros(self.shape, self.element_type.require_dtype()) if self.data is None else self.data
         with usage(f"--binding {self.key.text}"):
@@ -74,21 +76,21 @@ class ImageArgument(BufferArgument):
             return made if sampler is None or isinstance(made, TexelArray) else made.with_sampler(sampler)
 
     def text(self, result: Array) -> str:
-        """A result as it is printed."""
+        """Returns a result as it is printed."""
         values = format_value(result, element_type=self.element_type).partition("=")[2]
         grid = result.shape[: result.ndim - len(self.resolved_format.texel_shape())]
         return f"{format_shape(grid)}x{self.resolved_format}={values}"
 
 
 def result_text(argument: BufferArgument, result: Array) -> str:
-    """A result as it is printed: ``4xf32=1 2 3 4``, ``2x2xr8unorm=[0 1][2 3]``."""
+    """Returns a result as it is printed: ``4xf32=1 2 3 4``, ``2x2xr8unorm=[0 1][2 3]``."""
     if isinstance(argument, (ImageArgument, BlockArgument)):
         return argument.text(result)
     return format_value(result, element_type=argument.element_type)
 
 
 def result_bytes(argument: BufferArgument, result: Array) -> bytes:
-    """The bare bytes of a result."""
+    """Returns the bare bytes of a result."""
     if isinstance(argument, ImageArgument):
         return to_texels(result, argument.resolved_format).tobytes()
     if isinstance(argument, BlockArgument):
@@ -97,7 +99,7 @@ def result_bytes(argument: BufferArgument, result: Array) -> bytes:
 
 
 def result_picture(argument: BufferArgument, result: Array, where: str) -> Array:
-    """A result as a picture; InvalidArgumentError where it is none."""
+    """Returns a result as a picture; InvalidArgumentError where it is none."""
     if isinstance(argument, ImageArgument):
         return texels_to_picture(to_texels(result, argument.resolved_format), argument.resolved_format, where)
     return array_to_picture(result, where)
@@ -111,13 +113,13 @@ class SamplerArgument:
     keywords: Mapping[str, Any]
 
     def value(self, device: Device) -> Sampler:
-        """The sampler."""
+        """Returns the sampler."""
         with usage(f"--sampler {self.key.text}"):
             return device.sampler(**self.keywords)
 
 
 def parse_samplers(texts: Sequence[str]) -> list[SamplerArgument]:
-    """The arguments of the repeatable option ``--sampler KEY=NAME=VALUE,…``."""
+    """Returns the arguments of the repeatable option ``--sampler KEY=NAME=VALUE,…``."""
     arguments = []
     for text in texts:
         key, body = split_key("--sampler", text, SAMPLER_EXAMPLE)
@@ -127,5 +129,5 @@ def parse_samplers(texts: Sequence[str]) -> list[SamplerArgument]:
 
 
 def image_argument(key: BindingKey, spec: ImageSpec) -> ImageArgument:
-    """An argument whose format and shape are still to be resolved."""
+    """Returns an argument whose format and shape are still to be resolved."""
     return ImageArgument(key, (), ElementType.NONE, spec.data, spec)

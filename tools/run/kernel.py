@@ -206,7 +206,7 @@ def _differences(
 
 
 def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[str, str] | None:
-    """The text of a GLSL kernel that nothing else goes into, with its target environment."""
+    """Returns the text of a GLSL kernel that nothing else goes into, with its target environment."""
     language = sources.language or language_of(file)
     if language is not Language.GLSL or sources.defines or sources.include_dirs:
         return None
@@ -215,7 +215,7 @@ def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[st
 
 
 def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:
-    """The arguments by the slot that they name, which must be a written one."""
+    """Returns the arguments by the slot that they name, which must be a written one."""
     found: dict[Slot, list[_Keyed]] = {}
     for argument in arguments:
         slot = slots.find(argument.key, option)

@@ -74,7 +74,7 @@ class Slots:
         self._entry = entry
 
     def find(self, key: BindingKey, option: str) -> Slot:
-        """The slot that a key names."""
+        """Returns the slot that a key names."""
         found = [s for s in self.slots if _names(key, s.binding)]
         if key.name and len({(s.binding.set, s.binding.binding) for s in found}) > 1:
             raise usage_error(f"{option} {key.text}: several bindings have that name; {self._declared()}")
@@ -87,7 +87,7 @@ class Slots:
         raise usage_error(f"{option} {key.text}: no such binding; {self._declared()}")
 
     def in_call(self, values: Sequence[KernelArgument]) -> list[KernelArgument]:
-        """The values of the slots as a call takes them: those of a run-time sized array as one list."""
+        """Returns the values of the slots as a call takes them: those of a run-time sized array as one list."""
         arguments: list[KernelArgument] = []
         for binding in self._entry.bindings:
             mine = [values[s.index] for s in self.slots if s.binding is binding]
@@ -112,7 +112,7 @@ def _number(binding: Binding) -> str:
 def bind(
     slots: Slots, arguments: Sequence[BufferArgument], samplers: Sequence[SamplerArgument], device: Device
 ) -> list[tuple[BufferArgument | None, KernelArgument]]:
-    """The argument given for each slot, in order, and the value that a call takes for it.
+    """Returns the argument given for each slot, in order, and the value that a call takes for it.
 
     Without data that is a place for an output where the binding is only written, zeros elsewhere. A sampler that is not
     given is the default one, and other elements of arrays that are not given are ``None``.
@@ -162,7 +162,7 @@ def bind(
 
 
 def _example(binding: Binding) -> str:
-    """A value for a binding, for messages."""
+    """Returns a value for a binding, for messages."""
     image = binding.image
     if image is None or image.dim == "buffer":
         return "4xf32"
@@ -191,7 +191,7 @@ def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
 
 
 def from_kernel(result: Array, argument: BufferArgument) -> Array:
-    """A binding's result in the shape and element type that it was given with."""
+    """Returns a binding's result in the shape and element type that it was given with."""
     element_type = argument.element_type
     if isinstance(argument, BlockArgument):
         return result
@@ -206,7 +206,7 @@ def _as_bytes(element_type: ElementType) -> bool:
 
 
 def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.generic]:
-    """The dtype that a kernel is given: a signless integer has the sign that the shader declares."""
+    """Returns the dtype that a kernel is given: a signless integer has the sign that the shader declares."""
     dtype = element_type.require_dtype()
     declared = binding.element.dtype if binding.element is not None else None
     if (
@@ -225,8 +225,8 @@ def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.ge
 
 
 def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: str) -> bytes:
-    """The push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, a JSON object of values by
-    name, or ``@FILE`` for all of it.
+    """Returns the push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, a JSON object of
+    values by name, or ``@FILE`` for all of it.
     """
     if any(text.startswith("@") and not is_block_text(text) for text in texts):
         if len(texts) > 1:
@@ -282,7 +282,7 @@ def _type_of(key: str) -> ElementType | None:
 
 
 def _as_member(array: Array, element_type: ElementType, scalar: ScalarType, where: str) -> np.ndarray:
-    """The array in the member's own type, if that represents the given value."""
+    """Returns the array in the member's own type, if that represents the given value."""
     dtype = scalar.dtype
     # What GLSL calls a bool is a uint in a block.
     if element_type.is_boolean and (scalar.kind == "bool" or dtype == np.uint32):
@@ -297,7 +297,7 @@ def _as_member(array: Array, element_type: ElementType, scalar: ScalarType, wher
 
 
 def _parse_member(value: str, member: BlockMember, where: str, name: str = "") -> object:
-    """The value of a member: ``4``, ``1,2,3,4``, or with a type (``i32=4``); the shader declares the type.
+    """Returns the value of a member: ``4``, ``1,2,3,4``, or with a type (``i32=4``); the shader declares the type.
 
     ``where`` begins messages; ``name`` is the member's, if that does not have it.
     """
@@ -342,7 +342,7 @@ def _scalar_name(scalar: ScalarType) -> str:
 def specialization_values(
     texts: Sequence[str], reflection: ShaderModuleReflection, code: bytes, source: Callable[[], str]
 ) -> dict[int, SpecializationValue]:
-    """Values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type.
+    """Returns values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type.
 
     Constants that the compiler dropped are ignored with a note; ``code`` is the module, ``source`` gives its source.
     """
@@ -372,7 +372,7 @@ def specialization_values(
 def specialised_entry(
     code: bytes, reflection: ShaderModuleReflection, values: Mapping[int, SpecializationValue], name: str
 ) -> EntryPoint:
-    """An entry point with its constants set by id: what sizes and lengths it has then."""
+    """Returns an entry point with its constants set by id: what sizes and lengths it has then."""
     with usage("--spec"):
         packed = pack_constants(reflection.specialization_constants, values)
     return reflect(specialize(code, dict(packed))).entry_point(name)

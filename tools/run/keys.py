@@ -43,7 +43,7 @@ class BufferArgument:
 
 
 def split_key(option: str, text: str, example: str) -> tuple[BindingKey, str]:
-    """The key and what follows it in ``KEY=…``; ``example`` is for messages."""
+    """Returns the key and what follows it in ``KEY=…``; ``example`` is for messages."""
     name, equals, value = text.partition("=")
     match = _KEY.fullmatch(name.strip())
     if match is None or not equals:

@@ -164,7 +164,7 @@ def _validation(asked: bool | None) -> bool:
 
 
 def choose_function(module: BytecodeModule, wanted: str | None) -> tuple[str, Signature]:
-    """The function that ``--function`` names: its name within the module, and its signature."""
+    """Returns the function that ``--function`` names: its name within the module, and its signature."""
     # Initializers and functions for the compiler's own use have other conventions than functions that users call.
     names = [name for name in module.exports if not name.startswith("__") and "$" not in name]
     if not wanted:
@@ -222,7 +222,7 @@ def _caller(
 
 
 def _bind(function: str, argument: Argument, given: Given, session: Session) -> Any:
-    """The VM's value for an argument."""
+    """Returns the VM's value for an argument."""
     value = given.value
     with usage(given.where):
         bind = argument_binder(argument, function, session.default_device)
@@ -235,7 +235,7 @@ def _bind(function: str, argument: Argument, given: Given, session: Session) -> 
 
 
 def _view(array: Array, element_type: ElementType, device: Device) -> BufferView:
-    """A tensor of the command line on the device."""
+    """Returns a tensor of the command line on the device."""
     if not element_type.is_sub_byte:
         return device.asarray(array).buffer_view(element_type)
     # Arrays have a byte for each of these elements, programs want them packed.

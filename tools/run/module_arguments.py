@@ -64,7 +64,7 @@ class Target:
 
 
 def scalar_type(place: Result) -> ElementType:
-    """The element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's."""
+    """Returns the element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's."""
     declared = place.declared.element_type if place.declared is not None else None
     if place.letter == "i" and declared is not None and declared.startswith(("f", "bf")):
         with contextlib.suppress(InvalidArgumentError):
@@ -73,7 +73,7 @@ def scalar_type(place: Result) -> ElementType:
 
 
 def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
-    """The arguments of a call."""
+    """Returns the arguments of a call."""
     given = _parse("--input", texts, signature.arguments)
     count = len(signature.arguments)
     if len(given) != count:
@@ -84,7 +84,7 @@ def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
 
 
 def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given]:
-    """The expected results; empty if nothing is expected."""
+    """Returns the expected results; empty if nothing is expected."""
     if not texts:
         return []
     given = _parse("--expected_output", texts, signature.results)
@@ -123,7 +123,7 @@ def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
 
 
 def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
-    """The parameter files by scope; several of one scope are one index."""
+    """Returns the parameter files by scope; several of one scope are one index."""
     paths: dict[str, list[str]] = {}
     for text in texts:
         scope, equals, path = text.partition("=")
@@ -143,7 +143,7 @@ def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
 
 
 def _parse(option: str, texts: Sequence[str], places: Sequence[Result]) -> list[Given]:
-    """The values of a repeatable option, which may read one file in turn."""
+    """Returns the values of a repeatable option, which may read one file in turn."""
     given: list[Given] = []
     with ValueFiles() as files:
         for number, text in enumerate(texts):
@@ -158,7 +158,7 @@ def _parse(option: str, texts: Sequence[str], places: Sequence[Result]) -> list[
 
 
 def _values(where: str, body: str, place: Result | None, files: ValueFiles) -> Iterator[Given]:
-    """The values of one text; several for ``*x.npy``."""
+    """Yields the values of one text; several for ``*x.npy``."""
     if not body:
         raise InvalidArgumentError("expected a value, got nothing")
     if body in ("(null)", "(ignored)"):

@@ -123,7 +123,7 @@ def _read(buffer: Buffer, size: int, session: Session) -> bytes:
 
 
 def result_text(result: HostResult, max_elements: int | None) -> str:
-    """The text form of a result; several lines for references."""
+    """Returns the text form of a result; several lines for references."""
     if result.name == "null":
         return "(null)"
     if result.is_number:
@@ -169,7 +169,7 @@ def store_result(result: HostResult, path: Path, *, append: bool, where: str) ->
 
 
 def compare(results: Sequence[HostResult], expected: Sequence[Given], tolerances: Tolerances) -> list[str]:
-    """The differences: a text of one or more lines for each result that is not as expected."""
+    """Returns the differences: a text of one or more lines for each result that is not as expected."""
     texts = []
     for index, (result, one) in enumerate(zip(results, expected, strict=True)):
         if one.value is None:

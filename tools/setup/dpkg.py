@@ -34,7 +34,7 @@ class Package:
 
 
 def files_of(component: Component) -> tuple[Path, ...]:
-    """The files of the package that contains a component.
+    """Returns the files of the package that contains a component.
 
     Raises:
         UnavailableError: there is no dpkg, or the package is not installed.
@@ -49,7 +49,7 @@ def files_of(component: Component) -> tuple[Path, ...]:
 
 
 def owners(paths: Iterable[Path]) -> dict[Path, Package]:
-    """The package of each file.
+    """Returns the package of each file.
 
     Raises:
         UnavailableError: there is no dpkg.
@@ -92,7 +92,7 @@ def require_unchanged(owned: dict[Path, Package]) -> None:
 
 
 def _described(names: Iterable[str]) -> list[Package]:
-    """The packages by name, in the order of the names."""
+    """Returns the packages by name, in the order of the names."""
     wanted = list(names)
     form = "\\t".join(f"${{{field}}}" for field in ("binary:Package", *_FIELDS)) + "\\n"
     shown = _run("dpkg-query", "--show", f"--showformat={form}", *sorted(set(wanted)))
@@ -102,7 +102,7 @@ def _described(names: Iterable[str]) -> list[Package]:
 
 
 def _spellings(path: Path) -> tuple[Path, ...]:
-    """The names that a package may have a file under: where /lib is a link to /usr/lib, there are two."""
+    """Returns the names that a package may have a file under: where /lib is a link to /usr/lib, there are two."""
     real = path.resolve()
     return (path, real, Path(*real.parts[:1], *real.parts[2:])) if real.is_relative_to("/usr") else (path, real)
 

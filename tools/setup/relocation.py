@@ -109,7 +109,7 @@ def relocate(
 
 
 def glibc_needed(libraries: Iterable[Path]) -> tuple[int, int]:
-    """The oldest release of glibc that has every symbol version that libraries take from it."""
+    """Returns the oldest release of glibc that has every symbol version that libraries take from it."""
     names = {name for library in libraries for name in _versions(library)}
     releases = {(int(match[1]), int(match[2])) for match in map(_GLIBC.fullmatch, names) if match}
     name, release = _RELATIVE_RELOCATIONS
@@ -132,18 +132,18 @@ def _separate(library: Path) -> None:
 
 
 def _needed(library: Path) -> Sequence[str]:
-    """The sonames that a library asks for itself."""
+    """Returns the sonames that a library asks for itself."""
     return [tag.needed for section in _sections(library, ".dynamic") for tag in section.iter_tags("DT_NEEDED")]
 
 
 def _versions(library: Path) -> Sequence[str]:
-    """The symbol versions that a library asks others for."""
+    """Returns the symbol versions that a library asks others for."""
     found = _sections(library, ".gnu.version_r")
     return [version.name for section in found for _, versions in section.iter_versions() for version in versions]
 
 
 def _sections(library: Path, name: str) -> Iterator[Any]:
-    """The section of a name, if the file has one; it is open while the caller looks at it."""
+    """Yields the section of a name, if the file has one; it is open while the caller looks at it."""
     try:
         from elftools.elf.elffile import ELFFile
     except ImportError:
@@ -155,7 +155,7 @@ def _sections(library: Path, name: str) -> Iterator[Any]:
 
 
 def _program(name: str, source: str) -> str:
-    """The path of a program: of this environment, which need not be active, or of the system."""
+    """Returns the path of a program: of this environment, which need not be active, or of the system."""
     folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
     found = shutil.which(name, path=folders)
     if found is None:

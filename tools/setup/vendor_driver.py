@@ -200,7 +200,7 @@ def _assemble(parts: _Parts, tree: Path, date: int) -> str:
 
 
 def _one(files: Sequence[Path], pattern: str) -> Path:
-    """The file of a name, a pattern, in a package."""
+    """Returns the file of a name, a pattern, in a package."""
     for path in files:
         if path.match(pattern) and path.is_file():
             return path
@@ -211,7 +211,9 @@ def _one(files: Sequence[Path], pattern: str) -> Path:
 
 
 def _version(package: Package) -> str:
-    """A version of Debian as one of Python (PEP 440): the upstream version, and the revision as the local part."""
+    """Returns a version of Debian as one of Python (PEP 440): the upstream version, and the revision
+    as the local part.
+    """
     match = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)(.*)", package.version)
     if match is None:
         raise InvalidArgumentError(
@@ -222,12 +224,12 @@ def _version(package: Package) -> str:
 
 
 def _manifest(parts: _Parts, library: str) -> str:
-    """The driver's manifest, as the loader reads it, with the driver's path relative to it."""
+    """Returns the driver's manifest, as the loader reads it, with the driver's path relative to it."""
     return _json({**parts.manifest, "ICD": {**parts.manifest["ICD"], "library_path": library}})
 
 
 def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) -> list[dict[str, Any]]:
-    """The packages with those of their files that are in the wheel, and the digests that these had before."""
+    """Returns the packages with those of their files that are in the wheel, and the digests that these had before."""
     return [
         {
             **asdict(package),
@@ -246,7 +248,7 @@ def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) ->
 
 
 def _licences(packages: Sequence[Package]) -> dict[str, bytes]:
-    """The licence files of packages, and the texts that they refer to."""
+    """Returns the licence files of packages, and the texts that they refer to."""
     texts = {}
     for package in packages:
         if not package.copyright.is_file():
@@ -277,7 +279,7 @@ def _sources(packages: Sequence[Package], date: int) -> str:
 
 
 def _metadata(version: str, licences: Collection[str], description: str) -> str:
-    """The metadata of the wheel (core metadata, version 2.4)."""
+    """Returns the metadata of the wheel (core metadata, version 2.4)."""
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {_NAME.replace('_', '-')}",

@@ -79,7 +79,7 @@ def look() -> Findings:
 
 
 def missing_tools() -> tuple[Component, ...]:
-    """The shader tools that are not installed, searched for as the shader build does."""
+    """Returns the shader tools that are not installed, searched for as the shader build does."""
 
     wanted: list[Component] = []
     try:
@@ -113,8 +113,8 @@ def _compiles(compiler: str, text: str) -> bool:
 
 
 def missing(findings: Findings, tools: Sequence[Component], *, validation: bool) -> tuple[Component, ...]:
-    """The components to install. Without a loader a driver whose manifest is there counts as working: the next look
-    decides.
+    """Returns the components to install. Without a loader a driver whose manifest is there counts as working: the next
+    look decides.
     """
     wanted: list[Component] = []
     if findings.loader_error is not None:
@@ -128,7 +128,7 @@ def missing(findings: Findings, tools: Sequence[Component], *, validation: bool)
 
 
 def installer() -> tuple[str, ...] | None:
-    """The ``apt-get`` command, without prompts; ``None`` where it is absent or not permitted."""
+    """Returns the ``apt-get`` command, without prompts; ``None`` where it is absent or not permitted."""
     if shutil.which("apt-get") is None:
         return None
     quiet = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-qq", "-o", "Dpkg::Use-Pty=0")
@@ -191,7 +191,7 @@ def ensure_test_tools(*, may_install: bool = True) -> tuple[Component, ...]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """The program; returns its exit status."""
+    """Returns the program; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m pumice.tools.setup.vulkan",
         description="Find a Vulkan loader, a driver and tools; install what is missing where apt-get may.",
@@ -241,7 +241,8 @@ def _report(findings: Findings, wanted: Sequence[Component]) -> str:
 
 
 def manifests(kind: str) -> list[Path]:
-    """The manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) where the loader looks for them.
+    """Returns the manifests of drivers (``"icd.d"``) or layers (``"explicit_layer.d"``) where the loader looks for
+    them.
 
     Source: LoaderDriverInterface.md, "Driver Discovery", and LoaderLayerInterface.md, "Layer Discovery", of the
     Khronos Vulkan-Loader. The registry, which Windows uses instead, is not read.
