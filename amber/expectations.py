@@ -31,7 +31,7 @@ _BINS: Final = 256
 
 
 def compare_values(expectation: ExpectValues, data: Bytes) -> str:
-    """What is wrong with a buffer's values; ``""`` for nothing."""
+    """Says how a buffer's values differ from the expected ones; ``""`` if they do not."""
     layout = expectation.layout
     width = len(layout.segments)
     wrong: list[str] = []
@@ -84,7 +84,7 @@ def _close(got: float, expected: float, tolerance: Tolerance) -> bool:
 
 
 def compare_texels(expectation: ExpectTexels, buffer: Buffer, data: Bytes) -> str:
-    """What is wrong with a rectangle of texels; ``""`` for nothing."""
+    """Says how a rectangle of texels differs from the expected one; ``""`` if it does not."""
     assert buffer.extent is not None
     channels = _channels(buffer, data)
     rows = slice(expectation.y, expectation.y + expectation.height)
@@ -152,7 +152,7 @@ def _decoded(raw: npt.NDArray[np.generic], channel: Channel) -> npt.NDArray[np.f
 
 
 def compare_buffers(expectation: ExpectBuffer, buffer: Buffer, data: Bytes, other: Bytes) -> str:
-    """How two buffers differ; ``""`` if they do not, or within the tolerance."""
+    """Says how two buffers differ beyond the tolerance; ``""`` if they do not."""
     if expectation.comparator == "EQ_BUFFER":
         return _byte_difference(buffer.layout, data, other, expectation.other)
     if expectation.comparator == "RMSE_BUFFER":

@@ -21,7 +21,7 @@ def needs_robust_access(script: Script) -> bool:
 
 
 def lacking(script: Script, device: Device) -> list[str]:
-    """What the device lacks of a script's requirements, one text each; empty if it has them all."""
+    """Returns the script's requirements that the device lacks, one text each."""
     return [text for requirement in script.requirements if (text := _CHECKS[requirement.kind](requirement, device))]
 
 

@@ -101,7 +101,7 @@ class Resources(Closing):
     # -- what pipelines bind -------------------------------------------------------------------------
 
     def bound(self, binding: Binding) -> list[Resource]:
-        """What a binding binds, in order of its descriptors."""
+        """Returns the resources of a binding, in the order of its descriptors."""
         if binding.kind == "sampler":
             return [self._sampler(name) for name in binding.resources]
         if binding.kind in IMAGE_KINDS:

@@ -73,7 +73,7 @@ class ScriptRunner:
         self._compared = 0
 
     def run(self) -> ScriptReport:
-        """What came of the script."""
+        """Runs the script and returns its report."""
         start = time.perf_counter()
         outcome, reason = self._outcome()
         return ScriptReport(
@@ -297,7 +297,7 @@ class ScriptRunner:
         return ScriptError(message, location=f"{self._script.path}:{place.line}:{place.column}")
 
     def _in_script(self, error: PumiceError, shader: Shader) -> PumiceError:
-        """What an instrumented shader reports, with the lines of its text as those of the script."""
+        """Returns an instrumented shader's report with line numbers of the script."""
 
         def line(match: re.Match[str]) -> str:
             return f"{self._script.path}:{shader.first_line + int(match[1]) - 1}"

@@ -285,7 +285,7 @@ class Script:
 
     @property
     def expectations(self) -> int:
-        """How many comparisons a run makes."""
+        """The number of comparisons in a run."""
         return _count(self.commands)
 
 

@@ -139,7 +139,7 @@ class Statement:
 
     @property
     def place(self) -> Place:
-        """Where the next token stands, or the end."""
+        """The position of the next token, or of the end."""
         token = self.peek()
         return self._end if token is None else token.place
 

@@ -106,7 +106,7 @@ class ElementType(enum.IntEnum):
 
     @property
     def numerical_type(self) -> NumericalType:
-        """How the element's bits are interpreted."""
+        """The interpretation of the element's bits."""
         return NumericalType(self.value >> 24)
 
     @property

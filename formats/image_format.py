@@ -65,7 +65,7 @@ class ImageFormat:
 
     @property
     def scalar(self) -> Literal["float", "int", "uint"]:
-        """What a shader reads and writes, as ``ScalarType.kind`` has it."""
+        """The scalar kind that a shader reads and writes, as in ``ScalarType.kind``."""
         return _SCALARS.get(self.kind, "float")
 
     @property
@@ -85,7 +85,7 @@ class ImageFormat:
 
     @property
     def aspects(self) -> tuple[Aspect, ...]:
-        """What views and copies choose from: ``("color",)``, or depth, stencil or both."""
+        """The aspects that views and copies may select: ``("color",)``, or depth, stencil or both."""
         named: dict[str, Aspect] = {"d": "depth", "s": "stencil"}
         return tuple(named[channel] for channel, _ in self.fields if channel in named) or ("color",)
 
@@ -97,7 +97,7 @@ class ImageFormat:
         return (2 if depth == 16 else 4) if aspect == "depth" else self.texel_bytes
 
     def aspect_scalar(self, aspect: Aspect) -> Literal["float", "int", "uint"]:
-        """What a shader reads of one aspect."""
+        """Returns the scalar kind that a shader reads of one aspect."""
         return "uint" if aspect == "stencil" else self.scalar
 
     @property
@@ -125,7 +125,7 @@ class ImageFormat:
         return np.dtype({"uint": np.uint32, "sint": np.int32}.get(self.kind, np.float32))
 
     def texel_shape(self) -> tuple[int, ...]:
-        """What a texel adds to an array's shape: ``(channels,)``, nothing for one channel."""
+        """The trailing shape of one texel in an array: ``(channels,)``, or ``()`` for one channel."""
         return (self.channels,) if self.channels > 1 else ()
 
     @classmethod

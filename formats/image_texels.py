@@ -104,7 +104,9 @@ def from_texels(texels: Array, image_format: ImageFormat) -> Array:
 
 
 def values_of(texels: Array, image_format: ImageFormat) -> Floats:
-    """What a shader reads, as float64: normalised formats within 0 … 1 or -1 … 1, sRGB as linear light."""
+    """Returns the values that a shader reads, as float64: normalised formats within 0 … 1 or -1 … 1, sRGB as linear
+    light.
+    """
     if image_format.name == "rgb9e5float":
         word = texels.astype(np.int64)
         scale = np.ldexp(1.0, (word >> 27) - 24)
@@ -138,7 +140,7 @@ def _fields(image_format: ImageFormat) -> list[tuple[str, int]]:
 
 
 def _order(image_format: ImageFormat) -> list[int]:
-    """For each channel in the order of an array, its place in memory."""
+    """Returns each channel's position in memory, in the array's channel order."""
     names = [name for name, _ in _fields(image_format)]
     return [names.index(name) for name in sorted(names, key="rgbads".index)]
 

@@ -202,7 +202,7 @@ def _folder(variable: str, default: str) -> Path:
 
 
 def _remaining(shell: str, path: Path, name: str) -> Iterator[str]:
-    """What the user has to do."""
+    """Yields the steps that are left to the user."""
     if shell == "zsh":
         yield "Put this into ~/.zshrc, before any other line with compinit, and open a new shell:"
         yield f"  fpath=({shlex.quote(str(path.parent))} $fpath)"

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def device_profile(uri: str | None) -> DeviceProfile | None:
-    """What is known of a device; None for the reference device.
+    """Returns a device's profile; None for the reference device.
 
     Args:
         uri: of a device, which is not opened, or the path of a profile, as ``pumice devices --json`` has it; ``None``

@@ -27,35 +27,35 @@ _Command = TypeVar("_Command")
 
 
 def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """For shells: a file."""
+    """Completes a file name."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file")]
 
 
 def complete_values(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """For shells: a value, the file after its ``@``."""
+    """Completes a value, or the file name after its ``@``."""
     _, at, path = incomplete.rpartition("@")
     return complete_files(ctx, parameter, path) if at else []
 
 
 def complete_named_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """For shells: a file, after ``NAME=`` if that is there."""
+    """Completes a file name, after ``NAME=`` if that is present."""
     return complete_files(ctx, parameter, incomplete.rpartition("=")[2])
 
 
 def complete_timed_devices(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For shells: the URIs of Vulkan devices that need no look at the devices, which takes too long."""
+    """Completes the URIs of Vulkan devices without listing devices, which takes too long."""
     return [uri for uri in ("vulkan", "lavapipe") if uri.startswith(incomplete)]
 
 
 def complete_devices(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For shells: the same, and the reference device."""
+    """Completes the same URIs, and the reference device."""
     return [*complete_timed_devices(ctx, parameter, incomplete), *["reference"] * "reference".startswith(incomplete)]
 
 
 def complete_functions(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[str]:
-    """For shells: the functions of the compiled program that the line names."""
+    """Completes the functions of the compiled program on the command line."""
     from ..status import PumiceError
     from ..vm.bytecode.archive import ModuleArchive
     from ..vm.bytecode.reader import read_module
@@ -169,7 +169,7 @@ def parse_sources(
     language: str | None,
     entry_point: str | None = None,
 ) -> SourceOptions:
-    """What the `source_options` of a command say; they are wrong usage for another kind of file."""
+    """Parses the `source_options` of a command, which are wrong usage for any other kind of file."""
     from ..spirv.sources.language import language_of, parse_language
     from ..spirv.sources.options import SourceOptions
     from .input_files import FileKind

@@ -46,7 +46,7 @@ def json_text(value: object) -> str:
 
 
 def print_renderables(parts: Iterable[RenderableType]) -> None:
-    """What Rich can render, one below the other."""
+    """Prints renderables one below the other."""
     for part in parts:
         _print(part)
 

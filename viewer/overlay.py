@@ -102,7 +102,7 @@ class Overlay:
         return wrapped
 
     def _fitting(self, text: str, width: float) -> int:
-        """How many characters of a text fit a width, up to the end of a word where there is one; one at least."""
+        """Returns how many characters of a text fit a width, at least one, up to the end of a word where possible."""
         count = len(text)
         while count > 1 and self._font.getlength(text[:count]) > width:
             count -= 1

@@ -67,7 +67,7 @@ class Picture(Closing):
         """
 
     def pack(self, uniforms: Uniforms) -> bytes:
-        """What the commands of a frame read, ``UNIFORM_BYTES`` at most."""
+        """Packs the uniforms that a frame's commands read, at most ``UNIFORM_BYTES``."""
         return b""
 
     def restart(self) -> None:

@@ -69,7 +69,7 @@ class Playback:
         self._moved = True
 
     def redraw(self) -> None:
-        """Has a frame drawn, though it stands still: the picture is another one."""
+        """Redraws the frame although time stands still, since the picture has changed."""
         self._moved = True
 
     def restart(self) -> None:

@@ -242,7 +242,7 @@ class ShaderPicture(Picture):
         return self._black if name is None else self._files[number]
 
     def _value(self, parameter: Parameter, kept: _State) -> DeviceImage | DeviceArray:
-        """What a binding is given."""
+        """Returns the value of a binding."""
         binding = parameter.binding
         if (binding.set, binding.binding) == (SET, UNIFORMS):
             return self._uniforms

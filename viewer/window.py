@@ -189,7 +189,7 @@ class Window(Closing):
         self._say("shader", reloader.failure)
 
     def _say(self, about: str, failure: PumiceError | OSError | None) -> None:
-        """Has a failure stand over the picture, or nothing in its place."""
+        """Shows a failure over the picture, or removes it."""
         if failure is None:
             self.messages.pop(about, None)
         elif isinstance(failure, PumiceError):

@@ -35,7 +35,7 @@ def missing_requirements(
     subgroup_operations: frozenset[str],
     offered: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """What keeps a device from running a module, one sentence each; empty if nothing does.
+    """Returns why a device cannot run a module, one sentence each; an empty list if it can.
 
     A sentence says which it is: the device lacks it, pumice does not use it though the device has it, or pumice's
     tables do not have it.

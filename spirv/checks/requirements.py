@@ -71,6 +71,6 @@ def _alternative(text: str) -> Alternative:
 
 @functools.cache
 def requirements(table: str) -> dict[str, tuple[Alternative, ...]]:
-    """What Vulkan allows of one of the tables, each with the ways to have it."""
+    """Returns the entries of one of the tables, each with the ways for a device to allow it."""
     lines = (line.split(maxsplit=1) for line in table.replace("\n ", " ").strip().splitlines())
     return {name: tuple(_alternative(one.strip()) for one in needs.split("|")) for name, needs in lines}

@@ -124,7 +124,7 @@ def _printed(executable: Path, option: str, changed: int) -> str:
 
 
 def usage(executable: Path) -> str:
-    """What an executable prints about its options, cached until the file changes."""
+    """Returns an executable's help text, cached until the file changes."""
     return _output(executable, "--help")
 
 

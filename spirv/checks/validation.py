@@ -87,7 +87,7 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
 
 
 def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:
-    """What keeps the tool from a verdict, ``""`` if it passes the module; raises if the module breaks a rule."""
+    """Returns why the tool reaches no verdict, ``""`` if it passes the module; raises if the module breaks a rule."""
     usage = spirv_tools.usage(tool)
     known = re.findall(r"\bvulkan1\.\d+\b(?!spv)", usage)
     if target_env not in known:

@@ -38,7 +38,7 @@ _FIRST_NEW_LANGUAGE: Final = 7
 
 
 def newer_than_validator(code: bytes, message: str) -> str:
-    """What a refused module has that the validator does not know, or ``""`` if the module breaks a rule.
+    """Returns the word of a refused module that the validator does not know, ``""`` if the module breaks a rule.
 
     Args:
         code: the module that was refused.

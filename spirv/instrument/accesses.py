@@ -350,7 +350,7 @@ class FunctionPass:
 
 
 def _alignment(instruction: Words) -> int:
-    """What an access says of its pointer's alignment in bytes, 0 if nothing."""
+    """Returns the pointer alignment in bytes that an access declares, or 0."""
     word = {Op.Load: 4, Op.Store: 3, Op.CopyMemory: 3}.get(opcode_of(instruction), len(instruction))
     if word + 1 < len(instruction) and instruction[word] & _ALIGNED:
         # Bits below Aligned: Volatile, which has no operand.

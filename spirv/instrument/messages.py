@@ -11,7 +11,7 @@ _AXES: Final = "xyz"
 
 
 def access_message(report: Report) -> str:
-    """What went wrong with an access: a clause."""
+    """Returns a clause that says what an access did wrong."""
     place, limit = report.place, report.limit
     name = place.name or "an unnamed variable"
     if place.binding is not None:

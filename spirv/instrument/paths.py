@@ -268,7 +268,7 @@ class Paths:
         path.steps.append(Step(chain[operand], length, rule, 0, 0, chain[2], operand))
 
     def scalars(self, type_id: int) -> int | None:
-        """How many scalars a type has, ``None`` if that is not known."""
+        """Returns the number of scalars in a type, or ``None`` if it is unknown."""
         of = self.editor.defs.get(type_id, ())
         opcode = opcode_of(of) if of else 0
         if opcode in (*_SCALARS, Op.TypeBool, Op.TypePointer):

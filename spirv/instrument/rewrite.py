@@ -75,7 +75,7 @@ class Writer:
         self.label = label
 
     def when(self, condition: int, then: Callable[[], None]) -> int:
-        """What ``then`` appends runs where the condition holds; gives the label of the block that it comes from."""
+        """Runs what ``then`` appends only where the condition holds, and returns the label of the preceding block."""
         inside, after = self.editor.fresh(), self.editor.fresh()
         self.do(Op.SelectionMerge, after, 0)
         self.do(Op.BranchConditional, condition, inside, after)

@@ -162,7 +162,7 @@ def _padded(of: Dtype, shape: tuple[int, ...], size: int) -> Dtype:
 
 
 def runs(dtype: Dtype) -> list[Run]:
-    """Where the scalars of a dtype lie, by offset, neighbours of one type together.
+    """Returns the scalars of a dtype by offset; neighbours of one type form a run.
 
     Raises:
         UnimplementedError: more than 65,536 runs.
@@ -197,7 +197,7 @@ def _runs(dtype: Dtype, start: int) -> Iterator[Run]:
 
 
 def difference(declared: Dtype, given: Dtype) -> str:
-    """Where a dtype does not lie as another declares it, in words; ``""`` if it does.
+    """Says where the layout of a dtype differs from the declared one; ``""`` if it does not.
 
     Types of one size that NumPy calls otherwise (bfloat16, which shaders keep in uint16) fit unsigned integers, and
     bytes anything. What lies in padding does not matter.

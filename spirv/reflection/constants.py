@@ -70,7 +70,7 @@ def divides_by_zero(opcode: int, operands: Sequence[int], constants: dict[int, C
 
 
 def _chosen(operands: Sequence[int], constants: dict[int, Constant]) -> Constant | None:
-    """What a Select gives: the other one of its operands may well be undefined."""
+    """Returns the operand that a Select chooses; the other one may be undefined."""
     condition = constants.get(operands[0])
     if condition is None or condition.value is None or len(operands) != 3:
         return None

@@ -50,11 +50,11 @@ _MAX_COUNT: Final = 0xFFFFFFFF
 
 
 def reflect(code: bytes | bytearray | memoryview) -> ShaderModuleReflection:
-    """What a SPIR-V module declares: entry points with their bindings, push constants and workgroup sizes.
+    """Reflects a SPIR-V module: entry points with their bindings, push constants and workgroup sizes.
 
-    Only what reflection reads is checked, which is less than spirv-val does: a module that passes may still be invalid.
-    Lengths and sizes that depend on specialization are shown at the module's defaults; what cannot be run with these is
-    in ``unsettled``.
+    Checks only what reflection reads, which is less than spirv-val does: a module that passes may still be invalid.
+    Lengths and sizes that depend on specialization constants are those of the module's defaults; ``unsettled`` names
+    those that are no valid size at the defaults.
 
     Args:
         code: a binary SPIR-V module of version 1.0 to 1.6, little-endian.
@@ -252,7 +252,7 @@ class _Reflector:
         return of
 
     def _descriptor(self, variable: Variable) -> tuple[int, Type]:
-        """How many descriptors a variable holds (0: run-time sized), and the type of one."""
+        """Returns a variable's descriptor count (0: run-time sized) and the type of one descriptor."""
         count = 1
         if not variable.pointee:
             raise UnimplementedError(

@@ -25,7 +25,7 @@ class Language(enum.Enum):
 
     @property
     def suffixes(self) -> tuple[str, ...]:
-        """What names of its files end in."""
+        """File name suffixes of this language."""
         return tuple(suffix for suffix, language in _BY_SUFFIX.items() if language is self)
 
     @property

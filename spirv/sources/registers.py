@@ -17,7 +17,7 @@ _APART: Final[Mapping[str, int]] = {"t": 0, "u": 100, "s": 200, "b": 300}
 
 
 def register_shifts(texts: Iterable[bytes]) -> dict[str, int]:
-    """What is added to the numbers of registers, by kind, in sources of these texts."""
+    """Returns the offsets added to register numbers, by kind, for these source texts."""
     places: dict[tuple[bytes, bytes], bytes] = {}
     for text in texts:
         for kind, number, space in _REGISTER.findall(without_comments(text)):

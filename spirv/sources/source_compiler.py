@@ -75,7 +75,7 @@ class Compiler(ABC):
         """Returns the arguments of the executable."""
 
     def advice(self, said: str) -> str:
-        """What to do about an error without a place; empty if there is nothing to say."""
+        """Returns advice on an error without a location; ``""`` if there is none."""
         del said
         return ""
 
@@ -85,7 +85,7 @@ class Compiler(ABC):
 
 
 def version_of(path: Path, option: str = "--version") -> str:
-    """What an executable says of its version; its file's size and time where it says nothing."""
+    """Returns the version that an executable prints, or else its file's size and time."""
     said = " ".join(spirv_tools.executable_version(path, option).split())[:200]
     if said:
         return said

@@ -65,7 +65,7 @@ class Finding:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, str]:
-        """As JSON values."""
+        """Returns the finding as JSON values."""
         return {"part": self.part, "state": self.state.name.lower(), "found": self.found, "remedy": self.remedy}
 
 
@@ -164,7 +164,7 @@ def _layers(layers: tuple[str, ...], *, required: bool) -> Iterator[Finding]:
 
 
 def _layer_version() -> tuple[int, ...]:
-    """As its manifest says; empty if that cannot be read."""
+    """Returns the layer's version from its manifest; empty if that is unreadable."""
     for manifest in manifests("explicit_layer.d"):
         if manifest.name == LAYER_MANIFEST:
             try:
@@ -186,7 +186,7 @@ def _render_nodes(folder: Path) -> Iterator[Finding]:
 
 
 def _run(device: str | None) -> Iterator[Finding]:
-    """Which device is taken, and whether a kernel runs on it."""
+    """Yields which device is taken, and whether a kernel runs on it."""
     options = [] if device is None else ["--device", device]
     values = [f"{key}=4xf32={text}" for key, text in enumerate(("1,2,3,4", "2,3,4,5"))]
     bindings = [word for value in (*values, "2=4xf32") for word in ("--binding", value)]

@@ -30,7 +30,7 @@ def host_of(folder: Path) -> str:
 
 
 def install_command(folder: Path) -> str:
-    """How pip installs a project and what its tests need, by the files that are there."""
+    """Returns the pip command for a project and its test dependencies, judged by its files."""
     words = ["python -m pip install"]
     words += [f"-r {name}" for name in ("requirements.txt", "requirements-test.txt") if (folder / name).is_file()]
     if (folder / "pyproject.toml").is_file() or (folder / "setup.py").is_file():
@@ -39,7 +39,7 @@ def install_command(folder: Path) -> str:
 
 
 def workflow(host: str, folder: Path, *, python: str, install: str, tests: str) -> tuple[Path, str, str]:
-    """Where a workflow goes, its text, and what is to be done with it.
+    """Returns a workflow's path and text, and the next step for the user.
 
     Raises:
         UsageError: not a version of Python.

@@ -53,7 +53,9 @@ def devices(as_json: bool) -> None:
 
 
 def _uris(profiles: tuple[DeviceProfile, ...]) -> list[str]:
-    """What names each device: its UUID, or its index where there is none or another driver has the same device."""
+    """Returns a URI for each device: its UUID, or its index where it has none or shares it with another driver's
+    device.
+    """
     seen: set[str] = {""}
     uris = []
     for index, profile in enumerate(profiles):

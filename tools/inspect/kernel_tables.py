@@ -27,7 +27,7 @@ _BUFFERS: Final = (6, 7)  # VkDescriptorType: uniform and storage buffers
 
 
 def show_module(reflection: ShaderModuleReflection) -> None:
-    """What a SPIR-V module declares."""
+    """Prints the declarations of a SPIR-V module."""
     heading(f"SPIR-V {reflection.version[0]}.{reflection.version[1]} module")
     print_facts(
         [
@@ -210,7 +210,7 @@ def _pipeline_json(
 
 
 def show_executable(executable: ExecutableDef, modules: list[ShaderModuleReflection]) -> None:
-    """What a Vulkan executable holds; ``modules`` are the reflected shader modules."""
+    """Prints the contents of a Vulkan executable; ``modules`` are the reflected shader modules."""
     pipelines = executable_json(executable, modules)["pipelines"]
     heading("Vulkan executable (VKE1)")
     print_facts(

@@ -128,7 +128,7 @@ class BlockArgument(BufferArgument):
         return _shortened(unpack_argument(self.block, result.tobytes()))
 
     def difference(self, label: str, result: Array, tolerances: Tolerances) -> str:
-        """How many scalars of a result differ from these, and the first few; empty if none do."""
+        """Says how many scalars of a result differ, and shows the first few; ``""`` if none do."""
         assert self.block is not None
         assert self.data is not None
         if result.nbytes != self.data.nbytes:

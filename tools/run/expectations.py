@@ -49,7 +49,7 @@ class Tolerances:
 
 
 def differing(got: Array, expected: Array, element_type: ElementType, tolerances: Tolerances) -> npt.NDArray[np.bool_]:
-    """Which elements are not as expected."""
+    """Returns a mask of the elements that differ from the expected ones."""
     if tolerances.exact:
         size = got.dtype.itemsize
         a, b = (np.ascontiguousarray(one).reshape(-1).view(np.uint8).reshape(-1, size) for one in (got, expected))
@@ -62,7 +62,7 @@ def differing(got: Array, expected: Array, element_type: ElementType, tolerances
 
 
 def difference(label: str, got: Array, got_type: ElementType, expected: BufferArgument, tolerances: Tolerances) -> str:
-    """How many elements of a binding's result differ and the first few of them as text; empty if none do."""
+    """Says how many elements of a binding's result differ, and shows the first few; ``""`` if none do."""
     data = expected.data
     assert data is not None
     if got.shape != expected.shape or not comparable(got_type, expected.element_type):

@@ -187,7 +187,7 @@ def _differences(
     wanted: Mapping[Slot, Sequence[BufferArgument]],
     tolerances: Tolerances,
 ) -> list[str]:
-    """How results differ from what is expected."""
+    """Returns the differences between results and expectations."""
     differences: list[str] = []
     for slot, several in wanted.items():
         argument, result = results[slot]

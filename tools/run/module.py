@@ -212,7 +212,7 @@ def _listing(module: BytecodeModule, names: Sequence[str]) -> str:
 def _caller(
     session: Session, name: str, signature: Signature, inputs: Sequence[Given], timeout: float | None
 ) -> Callable[[], list[HostResult]]:
-    """What calls a function with its arguments, which are on the device by then, and brings the results to the host."""
+    """Returns a function that calls with arguments already on the device and brings the results to the host."""
     function = session.lookup(f"{session.modules[-1].name}.{name}")
     values = tuple(
         _bind(function.name, argument, given, session)

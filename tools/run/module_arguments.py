@@ -101,7 +101,7 @@ def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given
 
 
 def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
-    """Where the results go; empty if ``--output`` was not given."""
+    """Parses where results go; an empty list without ``--output``."""
     targets = []
     for text in texts:
         if text in ("", "-"):

@@ -56,7 +56,7 @@ class HostResult:
 
 
 def read_results(values: object, signature: Signature, session: Session) -> list[HostResult]:
-    """What a function returned, the contents of buffers included."""
+    """Returns a function's results with the contents of buffers."""
     several = values if isinstance(values, tuple) else (values,)
     results = []
     for place, value in zip(signature.results, several[: len(signature.results)], strict=True):

@@ -33,7 +33,7 @@ _RELATIVE_RELOCATIONS: Final = ("GLIBC_ABI_DT_RELR", (2, 36))
 
 
 def closure(libraries: Iterable[Path]) -> dict[str, Path]:
-    """What libraries need, and what that needs, as this machine's dynamic linker finds it: files by soname.
+    """Returns the libraries and all their dependencies, as the dynamic linker finds them, by soname.
 
     The linker itself is not among them.
 
@@ -117,7 +117,7 @@ def glibc_needed(libraries: Iterable[Path]) -> tuple[int, int]:
 
 
 def _separate(library: Path) -> None:
-    """Has a library define for itself what C++ has once in a process.
+    """Makes a library define symbols for itself that C++ otherwise defines once a process.
 
     The linker gives all libraries the first definition of a STB_GNU_UNIQUE symbol, whatever their names and scopes.
     Between two builds of libstdc++ that mixes up the facets of locales, and numbers are missing in what streams print.

@@ -263,7 +263,7 @@ def _licences(packages: Sequence[Package]) -> dict[str, bytes]:
 
 
 def _sources(packages: Sequence[Package], date: int) -> str:
-    """Where the sources are, and what was changed, which the GPL and the LGPL ask for."""
+    """Returns the text on sources and changes that the GPL and the LGPL require."""
     release = platform.freedesktop_os_release()
     archive = _ARCHIVES.get(release.get("ID", ""))
     lines = []
@@ -306,7 +306,7 @@ def _given_date() -> int | None:
 
 @contextlib.contextmanager
 def _dated(date: int) -> Iterator[None]:
-    """Has WheelFile give all files one date."""
+    """Gives all files of a WheelFile one date."""
     before = os.environ.get(_DATE)
     os.environ[_DATE] = str(date)
     try:

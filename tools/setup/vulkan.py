@@ -95,7 +95,7 @@ def missing_tools() -> tuple[Component, ...]:
 
 
 def missing_test_tools() -> tuple[Component, ...]:
-    """What is not installed of what only tests need."""
+    """Returns the tools missing here that only tests need."""
     compiler = shutil.which("cc") or shutil.which("gcc") or shutil.which("clang")
     wanted: list[Component] = []
     if compiler is None:
@@ -217,7 +217,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _report(findings: Findings, wanted: Sequence[Component]) -> str:
-    """What is missing and why, a line each, and the command that installs all of it, if any."""
+    """Returns a line for each missing component with the reason, and the command that installs them all, if any."""
     reasons: dict[Component, str | None] = {"loader": findings.loader_error, "driver": findings.driver_error}
     lines = [f"missing: {', '.join(wanted)}"]
     for component in wanted:
