@@ -19,10 +19,13 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast soak lint docs docs-serve format shaders bench fuzz mutants vulkan clean FORCE
+.PHONY: help check demo test test-fast soak lint docs docs-serve format shaders bench fuzz mutants vulkan clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
+
+check: ## what to run before a commit: lint and test-fast, two minutes together
+	@status=0; for target in lint test-fast; do $(MAKE) --no-print-directory $$target || status=1; done; exit $$status
 
 demo: vulkan ## set up, list the devices, multiply two vectors, and classify pictures of digits
 	$(BIN)/pumice demo
@@ -42,7 +45,7 @@ test: $(VENV)/.dev ## set up with validation layers and the tools of tests, and 
 test-fast: $(VENV)/.dev ## run the tests that need no device and no peer, in under a minute
 	$(BIN)/python -m pytest -m 'not (vulkan or gpu or peer or timing or slow)' $(SHARED) $(ARGS)
 
-soak: ## run the whole suite with the long forms of its statistical and stress tests
+soak: ## run the whole suite in full: every sampled test, and the long forms of statistical and stress tests
 	@PUMICE_SOAK=1 $(MAKE) test
 
 PAGES = $$(git ls-files '*.md')

@@ -158,6 +158,7 @@ def test_the_changelog_and_its_fragments_are_in_order() -> None:
     assert all(re.fullmatch(rf"(\d+|\+[\w-]+)\.({kinds})\.md", name) for name in fragments), fragments
 
 
+@pytest.mark.slow
 def test_installing_the_wheel_gives_a_package_that_imports(wheel: zipfile.ZipFile, tmp_path: Path) -> None:
     wheel.extractall(tmp_path)
     # The editable install finds pumice through a hook, which comes after the path: this one is found first.

@@ -51,6 +51,7 @@ def test_page(path: Path, tmp_path: Path) -> None:
     assert status == 0, errors
 
 
+@pytest.mark.slow
 def test_every_block_is_run_or_says_why_not(capsys: pytest.CaptureFixture[str]) -> None:
     assert pages.main([]) == 0, capsys.readouterr().err
     assert re.match(r"\d+ blocks of \d+ pages are run, \d+ are not:\n", capsys.readouterr().out)

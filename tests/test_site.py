@@ -56,6 +56,7 @@ def test_a_link_that_is_called_by_its_file_is_called_by_the_title() -> None:
     assert found == named
 
 
+@pytest.mark.slow
 def test_a_file_that_is_linked_is_a_page_with_its_text() -> None:
     source = (ROOT / "examples" / "mandelbrot.py").read_text(encoding="utf-8")
     page = pages._text("repository/examples/mandelbrot.py.md", None)

@@ -309,6 +309,7 @@ WORDS = [
 ]
 
 
+@pytest.mark.slow
 def test_damaged_scripts_raise_nothing_but_pumice_errors() -> None:
     rng = random.Random(5)
     texts = [text for text, _, _ in WRONG] + [PIPELINE]

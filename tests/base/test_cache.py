@@ -309,6 +309,7 @@ def test_an_entry_beyond_the_most_is_not_kept(monkeypatch: pytest.MonkeyPatch) -
 # -- at once -------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_processes_at_once_find_whole_entries(place: Path) -> None:
     """Four start on an empty state: they agree on one secret, and no reader ever sees part of an entry."""
     code = """

@@ -352,6 +352,7 @@ def test_tools_of_tests_are_looked_for_by_compiling(programs: types.SimpleNamesp
 # -- the look ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_library_that_cannot_be_opened_is_a_finding(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PUMICE_VULKAN_LIBRARY", str(tmp_path / "libnone.so"))
     findings = setup_vulkan.look()
@@ -359,6 +360,7 @@ def test_a_library_that_cannot_be_opened_is_a_finding(monkeypatch: pytest.Monkey
     assert findings.loader_error is not None and "libnone.so" in findings.loader_error
 
 
+@pytest.mark.slow
 def test_driver_manifests_named_by_the_environment_replace_all_others(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -370,6 +372,7 @@ def test_driver_manifests_named_by_the_environment_replace_all_others(
     assert setup_vulkan.look().drivers == (str(manifest),)
 
 
+@pytest.mark.slow
 def test_driver_manifests_are_found_in_the_data_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     manifest = tmp_path / "vulkan" / "icd.d" / "some_icd.json"
     manifest.parent.mkdir(parents=True)

@@ -69,6 +69,7 @@ def test_names_are_text_and_no_markup() -> None:
     assert found.rows == [[name, "n"], [name, "1"]] and "script" not in found.names
 
 
+@pytest.mark.slow
 def test_results_and_comparisons(tmp_path: Path) -> None:
     target = STUDY.replace('name = "mul"', 'name = "<b>"').replace('title = "Dispatches', 'title = "<i>Dispatches')
     with made(tmp_path / "a", target) as a, made(tmp_path / "b", target) as b:
@@ -93,6 +94,7 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         assert [row[1::4] for row in rows] == [[str(point.verdict), "; ".join(point.remarks)] for point in known]
 
 
+@pytest.mark.slow
 def test_summaries_and_comparisons_of_samples() -> None:
     values = np.random.default_rng(1).normal(100, 3, 2000)
     shown = {row[0]: row[1] for row in read(summarize(values)._repr_html_())}

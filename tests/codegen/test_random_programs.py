@@ -27,6 +27,7 @@ SHAPES = {
 ROUNDS = rounds(16, 400)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(2)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_random_programs_give_the_same(shape: str) -> None:

@@ -266,6 +266,7 @@ def test_the_module_itself_refuses_a_wrong_storage(session: pumice.Session) -> N
     assert not after.query()
 
 
+@pytest.mark.slow
 def test_what_fails_before_fails_what_follows(session: pumice.Session) -> None:
     for name in ("simple_mul", "arena", "loop", "nothing"):
         text, arguments = PROGRAMS[name]

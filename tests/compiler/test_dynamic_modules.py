@@ -179,6 +179,7 @@ def test_every_size_gives_what_numpy_gives(session: pumice.Session, name: str) -
             np.testing.assert_allclose(found, wanted, 1e-5, 1e-5, err_msg=str(size))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("device", [pytest.param(None, marks=pytest.mark.vulkan), "reference"])
 def test_calls_of_several_sizes_do_not_mix(device: str | None) -> None:
     text, arguments, expected = PROGRAMS["layers"]
@@ -324,6 +325,7 @@ def test_reductions_go_in_runs(session: pumice.Session) -> None:
         np.testing.assert_array_equal(largest, x.max((0, 2), initial=-np.inf))
 
 
+@pytest.mark.slow
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("text", [LAYERS, BYTES, SCAN, SORT, TAIL, BATCH, COUNT])
 def test_every_stage_goes_on_from_its_text(text: str) -> None:

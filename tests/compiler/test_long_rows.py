@@ -180,6 +180,7 @@ def test_modules_of_both_devices_run_long_rows_on_either() -> None:
         np.testing.assert_allclose(load(session, module)(x), [1_200_000])
 
 
+@pytest.mark.slow
 def test_stages_name_the_kernel_of_long_rows() -> None:
     """Text goes on from every stage, and is refused where there is no such kernel."""
     texts: dict[str, str] = {}

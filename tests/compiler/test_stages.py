@@ -16,6 +16,7 @@ from pumice.status import InvalidArgumentError
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("text", [SIMPLE_MUL, LAYER, POWERS, CHOICE, BATCH])
 def test_each_stage_reads_the_same_and_makes_the_same_module(text: str) -> None:
     assert check_stages(text) == list(STAGES[1:])
@@ -27,6 +28,7 @@ PROGRAMS = (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_programs_of_control_flow_and_scalars(name: str) -> None:

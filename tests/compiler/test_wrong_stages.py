@@ -98,6 +98,7 @@ def mutated(text: str, choose: random.Random) -> str:
     return text
 
 
+@pytest.mark.slow
 @pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "program", [LAYER, POWERS, CHOICE, LOOP, BATCH], ids=["layer", "powers", "choice", "loop", "batch"]

@@ -58,7 +58,7 @@ def collatz() -> bytes:
     return path.read_bytes()
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened

@@ -126,6 +126,7 @@ def test_encoding_codes() -> None:
     assert EncodingType.DENSE_ROW_MAJOR == 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.one_of(st.integers(0, 9), st.integers(0, 2**63 - 1)), max_size=6).map(tuple), st.sampled_from(NAMED))
 def test_shape_and_type_round_trip(shape: tuple[int, ...], member: ElementType) -> None:
     assert parse_shape_and_type(format_shape_and_type(shape, member)) == (shape, member)
@@ -168,6 +169,7 @@ def test_any_text_parses_or_is_refused(text: str) -> None:
     assert parse_shape_and_type(format_shape_and_type(shape, member)) == (shape, member)
 
 
+@pytest.mark.slow
 def test_names_of_ml_dtypes_are_known_before_it_is_imported() -> None:
     code = """
 import sys

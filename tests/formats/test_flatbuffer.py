@@ -77,6 +77,7 @@ def read_sample(data: bytes) -> tuple[object, ...]:
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.text(), max_size=4), st.binary(max_size=40))
 def test_reads_back_what_the_library_builds(names: list[str], payload: bytes) -> None:
     expected = ("größe", "child", tuple(names), payload, ((1, 2, 3), (4, 5, 6)), None)
@@ -222,6 +223,7 @@ def test_every_bit_flip() -> None:
     assert refused > len(BASE)
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, len(BASE) - 4), st.sampled_from([0, 1, 4, 2**31, 2**32 - 1])), max_size=4))
 def test_forged_words(patches: list[tuple[int, int]]) -> None:
     data = bytearray(BASE)
@@ -230,6 +232,7 @@ def test_forged_words(patches: list[tuple[int, int]]) -> None:
     outcome(lambda: read_sample(bytes(data)))
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=64))
 def test_random_bytes(data: bytes) -> None:
     outcome(lambda: read_sample(b"\x08\0\0\0TEST" + data))

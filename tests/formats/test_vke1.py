@@ -290,6 +290,7 @@ def fuzz(blobs: list[bytes], rounds: int, seed: int) -> None:
     assert time.perf_counter() - start < 60
 
 
+@pytest.mark.slow
 def test_fuzz_of_built_blobs() -> None:
     fuzz([build_executable(executable) for executable in BUILT], 3000, 1)
 

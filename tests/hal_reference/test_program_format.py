@@ -187,6 +187,7 @@ def test_other_versions_are_incompatible() -> None:
         decode(memoryview(HEADER.pack(MAGIC, 1, len(deep)) + deep))
 
 
+@pytest.mark.slow
 @given(st.data())
 @settings(max_examples=300)
 def test_random_damage_is_an_error_of_ours(data: st.DataObject) -> None:

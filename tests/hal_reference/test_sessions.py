@@ -135,6 +135,7 @@ def test_targets_are_known(targets: tuple[str, ...]) -> None:
         pumice.compile(ADD, targets=targets)
 
 
+@pytest.mark.slow
 def test_no_vulkan_is_loaded(tmp_path: Path) -> None:
     """Checks that neither the library nor the binding nor their users are loaded."""
     program = tmp_path / "add.mlir"
@@ -217,6 +218,7 @@ def test_calls_in_the_background(both: bytes, slow: bytes) -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_a_timeout_ends_a_loop(slow: bytes) -> None:
     with pumice.Session(device="reference") as session:
         session.load(slow)
@@ -228,6 +230,7 @@ def test_a_timeout_ends_a_loop(slow: bytes) -> None:
         assert session.call("module.main", np.int32(3)).item() == 3
 
 
+@pytest.mark.slow
 def test_a_device_closes_under_running_work(slow: bytes) -> None:
     device = pumice.open_device("reference")
     session = pumice.Session(device)
@@ -251,6 +254,7 @@ def test_a_device_closes_under_running_work(slow: bytes) -> None:
     session.close()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs os.fork")
 def test_a_forked_child_gets_an_error_and_opens_its_own(both: bytes) -> None:
     script = """

@@ -31,6 +31,7 @@ kernel(device.zeros(64))
 """
 
 
+@pytest.mark.slow
 def test_software_drivers_finish_before_their_libraries_go(monkeypatch: pytest.MonkeyPatch) -> None:
     """lavapipe compiles a shader when it first runs, in a thread that ended with a segmentation fault."""
     if not any(profile.name.startswith("llvmpipe") for profile in pumice.list_devices()):

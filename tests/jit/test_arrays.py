@@ -17,7 +17,7 @@ pytestmark = pytest.mark.vulkan
 LARGE = 1 << 19  # float32: 2 MiB
 
 
-@pytest.fixture(params=["vulkan", "reference"])
+@pytest.fixture(scope="module", params=["vulkan", "reference"])
 def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
     with pumice.open_device(request.param) as opened:
         yield opened

@@ -16,7 +16,7 @@ jnp = jax.numpy
 pytestmark = pytest.mark.vulkan
 
 
-@pytest.fixture(params=["vulkan", "reference"])
+@pytest.fixture(scope="module", params=["vulkan", "reference"])
 def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
     with pumice.open_device(request.param) as opened:
         yield opened

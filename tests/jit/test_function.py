@@ -33,6 +33,7 @@ def test_a_result_is_jaxs_on_the_device() -> None:
     np.testing.assert_allclose(found.numpy(), jax.jit(step)(X, W), 1e-6)
 
 
+@pytest.mark.slow
 def test_it_runs_where_there_is_no_vulkan() -> None:
     program = """
 import jax, numpy as np, pumice
@@ -79,6 +80,7 @@ def test_the_package_has_the_decorators_signature() -> None:
     assert inspect.signature(pumice.jit) == inspect.signature(decorator.jit)
 
 
+@pytest.mark.slow
 def test_jax_is_not_imported_before_a_function_is_decorated() -> None:
     program = "import sys, pumice; pumice.jit, pumice.Session; assert 'jax' not in sys.modules"
     subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
@@ -110,6 +112,7 @@ def test_one_trace_for_shapes_dtypes_and_weak_types() -> None:
     assert len(traces) == 6 and double.cache_info() == (0, 1, 128, 1)
 
 
+@pytest.mark.slow
 def test_trees_in_and_out() -> None:
     @pumice.jit(device="reference")
     def function(parameters, *, scale):
@@ -205,6 +208,7 @@ def test_settings_of_jax_are_part_of_the_key() -> None:
         function(wide)
 
 
+@pytest.mark.slow
 def test_random_keys_raw_and_typed() -> None:
     def draw(key):
         key, used = jax.random.split(key)
@@ -226,6 +230,7 @@ def test_random_keys_raw_and_typed() -> None:
 # -- composition ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_it_takes_functions_that_jax_transformed_and_is_part_of_them() -> None:
     inner = pumice.jit(step, device="reference")
 

@@ -174,6 +174,7 @@ class TestBuild:
         file.write_text(file.read_text() + "// more\n")
         assert build.stale().keys() == {"builtin/fill_unaligned", "builtin/copy_unaligned"}
 
+    @pytest.mark.slow
     def test_each_kind_of_staleness(self, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (copy / "mul.comp").write_text((copy / "mul.comp").read_text() + "// more\n")
         (copy / "builtin" / "empty.spv").unlink()
@@ -194,6 +195,7 @@ class TestBuild:
         assert build.main(["--check"]) == 1
         assert "5 stale" in capsys.readouterr().out
 
+    @pytest.mark.slow
     @needs_compiler
     def test_build_repairs_only_what_is_stale(self, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
         original = (copy / "builtin" / "empty.spv").read_bytes()
@@ -220,6 +222,7 @@ class TestBuild:
         assert {path: path.read_bytes() for path in copy.rglob("*.spv")} == first
         assert build.stale() == {}
 
+    @pytest.mark.slow
     @needs_compiler
     def test_a_recorded_module_that_the_same_compiler_does_not_make(self, copy: Path) -> None:
         build.build(everything=True)
@@ -252,6 +255,7 @@ class TestBuild:
         assert build.read_manifest() == {}
         assert build.stale().keys() == set(shaders.names())
 
+    @pytest.mark.slow
     @needs_compiler
     def test_a_source_that_does_not_compile(self, copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
         (copy / "mul.comp").write_text("#version 450\nvoid main() { x; }\n")

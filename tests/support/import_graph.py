@@ -17,6 +17,7 @@ from functools import cached_property
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+_IMPORTERS = ("import_module", "find_spec", "__import__")
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,7 @@ class Module:
     path: Path
     tree: ast.Module
     is_package: bool
+    may_import_by_name: bool
 
     @property
     def unit(self) -> str:
@@ -57,7 +59,8 @@ class Module:
         while pending:
             node, typing_only = pending.pop()
             inner = typing_only or _is_for_typing(node)
-            pending.extend((child, inner) for child in ast.iter_child_nodes(node))
+            children = ast.iter_child_nodes(node) if self.may_import_by_name else _statements_in(node)
+            pending.extend((child, inner) for child in children)
             # Importing by a name in a string is importing.
             if isinstance(node, ast.Import | ast.ImportFrom) or (isinstance(node, ast.Call) and _imports(node)):
                 found.append((node, typing_only))
@@ -81,7 +84,9 @@ def modules_of(root: Path) -> dict[str, Module]:
         parts = path.relative_to(root).with_suffix("").parts
         is_package = parts[-1] == "__init__"
         name = ".".join(parts[:-1] if is_package else parts)
-        modules[name] = Module(name, path, ast.parse(path.read_text(encoding="utf-8"), str(path)), is_package)
+        text = path.read_text(encoding="utf-8")
+        by_name = any(function in text for function in _IMPORTERS)
+        modules[name] = Module(name, path, ast.parse(text, str(path)), is_package, by_name)
     return modules
 
 
@@ -107,6 +112,12 @@ def imports_of(module: Module, modules: Mapping[str, Module]) -> Iterator[Import
             yield _absolute(ast.literal_eval(node.args[0]), typing_only, node.lineno)
 
 
+def _statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements directly below a statement, without the expressions, which are most of a tree."""
+    for field in ("body", "orelse", "finalbody", "handlers", "cases"):
+        yield from getattr(node, field, ())
+
+
 def _is_for_typing(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test)
 
@@ -122,11 +133,7 @@ def _imports(node: ast.Call) -> bool:
     function = node.func
     name = function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
     argument = node.args[0] if node.args else None
-    return (
-        name in ("import_module", "find_spec", "__import__")
-        and isinstance(argument, ast.Constant)
-        and isinstance(argument.value, str)
-    )
+    return name in _IMPORTERS and isinstance(argument, ast.Constant) and isinstance(argument.value, str)
 
 
 def file_graph(modules: Mapping[str, Module], *, typing: bool) -> dict[str, set[str]]:

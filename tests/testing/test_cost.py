@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 PLAIN = """
 import os, sys
 
@@ -39,6 +41,7 @@ def run(folder: Path, *options: str, **environment: str) -> subprocess.Completed
     )
 
 
+@pytest.mark.slow
 def test_what_does_not_use_it_does_not_load_it(tmp_path: Path) -> None:
     (tmp_path / "test_plain.py").write_text(PLAIN)
     (tmp_path / "test_device.py").write_text(NEEDS_A_DEVICE)
@@ -47,6 +50,7 @@ def test_what_does_not_use_it_does_not_load_it(tmp_path: Path) -> None:
     assert "1 passed, 2 skipped" in done.stdout and "pumice:" not in done.stdout
 
 
+@pytest.mark.slow
 def test_without_vulkan_tests_skip_at_a_desk_and_fail_in_ci(tmp_path: Path) -> None:
     (tmp_path / "test_device.py").write_text(NEEDS_A_DEVICE)
     nowhere = str(tmp_path / "libnone.so")

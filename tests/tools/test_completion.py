@@ -214,6 +214,7 @@ def test_bash_is_told_after_a_break() -> None:
     assert answers("bash", "pumice run x --device =") == ["vulkan", "lavapipe", "reference"]
 
 
+@pytest.mark.slow
 def test_only_what_is_used_is_imported() -> None:
     script = (
         "import sys\nfrom pumice.tools.cli import main\ntry: main([])\nexcept SystemExit: pass\n"
@@ -236,6 +237,7 @@ def test_nothing_is_said_or_done_while_somebody_types(tmp_path: Path) -> None:
         assert (result.exit_code, result.output) == (1, "")
 
 
+@pytest.mark.slow
 @needs_bash
 def test_bash_reads_the_name_that_it_is_told(tmp_path: Path) -> None:
     (tmp_path / "it's a \\ $1; (b).npy").touch()

@@ -28,6 +28,7 @@ def test_a_panel_is_as_large_as_its_text() -> None:
     assert Overlay(2.0).panel("title", (), "", 600).shape[0] > 1.5 * title.shape[0]
 
 
+@pytest.mark.slow
 def test_messages_are_wrapped_and_never_wider_than_the_window() -> None:
     overlay = Overlay()
     words = overlay.panel("", (), "some words that do not fit " * 4, 120)

@@ -60,7 +60,7 @@ BYTES = told(
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def viewed(driver: Driver) -> Iterator[Device]:
     with pumice.open_device("lavapipe") as device:
         yield device

@@ -25,7 +25,7 @@ WIDTH, HEIGHT = 20, 12
 ROWS, COLUMNS = np.mgrid[0:HEIGHT, 0:WIDTH]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def viewed(driver: Driver) -> Iterator[Device]:
     with pumice.open_device("lavapipe") as device:
         yield device

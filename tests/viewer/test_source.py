@@ -17,6 +17,7 @@ def compiled(text: str, **options: bool) -> bytes:
     return compile_source(source.text, Language.GLSL, parts=source.parts)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(4)
 @pytest.mark.parametrize(
     ("text", "entry"),
@@ -44,6 +45,7 @@ def test_sources_compile_as_they_are(text: str, entry: str) -> None:
     assert compiled(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_cpu", [False, True])
 def test_macros_of_a_source_change_it_alone(on_cpu: bool) -> None:
     names = ("at", "bytes", "color", "i", "inside", "pixel", "texel", "word")
@@ -53,6 +55,7 @@ def test_macros_of_a_source_change_it_alone(on_cpu: bool) -> None:
     assert compiled(macros + "void mainCompute(ivec2 p) { }", on_cpu=on_cpu)
 
 
+@pytest.mark.slow
 def test_the_picture_has_the_format_that_is_asked_for() -> None:
     assert "layout(rgba32f, set = 3" in viewed_source(IMAGE, "a", picture_format="rgba32f", formatless=False).text
     assert "layout(set = 3, binding = 1) writeonly" in viewed_source(IMAGE, "a").text
@@ -61,6 +64,7 @@ def test_the_picture_has_the_format_that_is_asked_for() -> None:
     assert compiled(reads)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "head", ["", "#version 450\n", "#version 450\n#extension GL_EXT_control_flow_attributes : enable\n"]
 )
@@ -85,6 +89,7 @@ def test_a_source_without_an_entry_point_is_refused() -> None:
     assert caught.value.location == "a.frag"
 
 
+@pytest.mark.slow
 def test_derivatives_need_quads() -> None:
     text = "float f(float x) { return fwidth(x); }\n" + IMAGE
     with pytest.raises(InvalidArgumentError, match="without fwidth"):
@@ -92,6 +97,7 @@ def test_derivatives_need_quads() -> None:
     assert compiled("// fwidth\n" + IMAGE, quads=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("text", "tile", "is_packed"),
     [

@@ -170,6 +170,7 @@ def test_cancelling(loop: Loop, armed: bool) -> None:
     context.close()
 
 
+@pytest.mark.slow
 def test_cancel_against_look_and_ready(loop: Loop) -> None:
     """Whatever comes first: one end, and nothing left."""
     for step in range(300):

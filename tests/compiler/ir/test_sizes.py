@@ -35,6 +35,7 @@ def sizes(draw: st.DrawFn, depth: int = 3) -> Dim:
     return draw(st.sampled_from([left + right, left - right, left * right]))
 
 
+@pytest.mark.slow
 @given(sizes(), sizes())
 def test_arithmetic_is_that_of_numbers(left: Dim, right: Dim) -> None:
     for call in CALLS:
@@ -46,6 +47,7 @@ def test_arithmetic_is_that_of_numbers(left: Dim, right: Dim) -> None:
         assert evaluated(substituted(left, {"d0": right}), call) == evaluated(left, {**call, "d0": b})
 
 
+@pytest.mark.slow
 @given(sizes(), st.integers(-4, 4))
 def test_what_is_decided_holds_in_every_call(size: Dim, low: int) -> None:
     actual = is_at_least(size, low)
@@ -65,6 +67,7 @@ def test_a_quotient_is_rounded_down(constant: int, divisor: int) -> None:
         )
 
 
+@pytest.mark.slow
 @given(sizes(), st.integers(1, 6))
 def test_a_quotient_times_its_divisor_is_the_size(size: Dim, divisor: int) -> None:
     assert quotient(size * divisor, divisor) == size
@@ -72,11 +75,13 @@ def test_a_quotient_times_its_divisor_is_the_size(size: Dim, divisor: int) -> No
         assert quotient(size, divisor) * divisor == size
 
 
+@pytest.mark.slow
 @given(sizes())
 def test_a_size_is_read_from_its_text(size: Dim) -> None:
     assert parse_size(str(size) if isinstance(size, Size) else f"({size})") == size
 
 
+@pytest.mark.slow
 @given(sizes())
 def test_a_solution_makes_a_difference_zero(difference: Dim) -> None:
     actual = solved(difference)

@@ -345,6 +345,7 @@ def test_inputs_that_are_not_needed_are_not_read() -> None:
     ]
 
 
+@pytest.mark.slow
 def test_long_chains_need_no_recursion() -> None:
     lines = ["%0 = stablehlo.add %a, %a : tensor<4xf32>"]
     lines += [f"%{i} = stablehlo.add %{i - 1}, %{i - 1} : tensor<4xf32>" for i in range(1, 3000)]
@@ -374,6 +375,7 @@ def test_branches_in_branches_are_bounded() -> None:
         compile_region(KernelRegion(function_of(_padded(80)).regions[0].block, "main", EMULATED))
 
 
+@pytest.mark.slow
 def test_the_size_of_a_kernel_is_bounded() -> None:
     lines = [f"%{i + 1} = stablehlo.tan %{i} : tensor<4xbf16>" for i in range(199)]
     body = "\n".join(["%0 = stablehlo.negate %a : tensor<4xbf16>", *lines])

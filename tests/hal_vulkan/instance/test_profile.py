@@ -142,6 +142,7 @@ _JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(key=st.sampled_from(sorted(PROFILES["lavapipe_mesa_22_3_6"].to_json())), value=_JSON)
 def test_any_json_gives_a_profile_or_a_pumice_error(key: str, value: object) -> None:
     data = {**RECORDS["lavapipe_mesa_22_3_6"], key: value}

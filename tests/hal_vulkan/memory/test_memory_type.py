@@ -152,6 +152,7 @@ def test_a_refusal_names_properties_and_heaps() -> None:
     assert "type 0 (DEVICE_LOCAL|HOST_VISIBLE|HOST_COHERENT|HOST_CACHED, heap 0 of 2.0 GiB)" in str(caught.value)
 
 
+@pytest.mark.slow
 @given(data=st.data())
 def test_only_fitting_types_are_ever_picked(data: st.DataObject) -> None:
     heaps = tuple(

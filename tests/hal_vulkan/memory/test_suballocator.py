@@ -54,6 +54,7 @@ def check(block: Suballocator, used: dict[int, int]) -> None:
     assert block.is_empty() == (not used)
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(requests, st.sampled_from([256, 4096, 100_000, 1 << 20]))
 def test_against_a_model(steps: list[tuple[str, int]], size: int) -> None:

@@ -38,13 +38,13 @@ void main() {
 }"""
 
 
-@pytest.fixture(params=["mapped", "staging"])
+@pytest.fixture(scope="module", params=["mapped", "staging"])
 def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
     with pumice.open_device(staging=request.param == "staging") as opened:
         yield opened
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def mapped() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened

@@ -21,13 +21,13 @@ layout(local_size_x = 8, local_size_y = 8) in;
 RANDOM = np.random.default_rng(12)
 
 
-@pytest.fixture(params=["mapped", "staging"])
+@pytest.fixture(scope="module", params=["mapped", "staging"])
 def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
     with pumice.open_device(staging=request.param == "staging") as opened:
         yield opened
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def mapped() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened

@@ -37,7 +37,7 @@ TWO_SETS = COUNT.replace("(binding = 1)", "(set = 1, binding = 3)")
 MANY = 100_000
 
 
-@pytest.fixture(params=["mapped", "staging"])
+@pytest.fixture(scope="module", params=["mapped", "staging"])
 def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
     with pumice.open_device(staging=request.param == "staging") as opened:
         if not opened.vulkan.plan.loop_guard:

@@ -33,7 +33,7 @@ void main() {
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened

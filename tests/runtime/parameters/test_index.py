@@ -111,6 +111,7 @@ def test_warnings_of_the_parser_do_not_escape(descr: str, shape: str) -> None:
     assert caught == []
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.tuples(st.integers(6, 140), st.integers(0, 255)), min_size=1, max_size=3))
 def test_mutated_npy(mutations: list[tuple[int, int]]) -> None:

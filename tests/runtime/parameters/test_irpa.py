@@ -293,6 +293,7 @@ def test_truncated_at_every_byte(tmp_path: Path) -> None:
             read_parameter_archive(memoryview(data[:size]))
 
 
+@pytest.mark.slow
 @settings(max_examples=400, deadline=None)
 @given(
     st.lists(

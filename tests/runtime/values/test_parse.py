@@ -269,11 +269,13 @@ ARRAYS = hnp.arrays(
 )
 
 
+@pytest.mark.slow
 @given(ARRAYS)
 def test_printed_exact_types_read_back(array: np.ndarray) -> None:
     assert_same(format_value(array), array)
 
 
+@pytest.mark.slow
 @given(hnp.arrays(np.float32, hnp.array_shapes(min_dims=0, max_dims=2, max_side=4)))
 def test_printed_floats_read_back_to_six_digits(array: np.ndarray) -> None:
     back = parse_value(format_value(array))
@@ -284,6 +286,7 @@ def test_printed_floats_read_back_to_six_digits(array: np.ndarray) -> None:
     assert format_value(back) == format_value(array)
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.text(alphabet='0123456789xfiu8bEM*<>-+.,=[]@&"() \tnaeps', max_size=24).filter(lambda text: "@" not in text))
 def test_any_text_parses_or_is_refused(text: str) -> None:

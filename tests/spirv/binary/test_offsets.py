@@ -66,7 +66,7 @@ def behind(source: random.Random) -> Expression:
     return lambda x, y: (x * 8 + lane - before) // lanes % words * 8 + (x * 8 + lane - before) % lanes
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def gpu() -> Iterator[pumice.Device]:
     with pumice.open_device("lavapipe") as device:
         yield device

@@ -63,6 +63,7 @@ def _words(element: ET.Element) -> set[str]:
     return {f"subgroup:{subgroup[1].lower()}"} if subgroup else {str(element.get("member"))}
 
 
+@pytest.mark.slow
 def test_capabilities_equal_registry() -> None:
     """Whatever the installed registry lists, the table has; the table may be newer and list more."""
     exact = requirements(CAPABILITIES)
@@ -99,6 +100,7 @@ def test_extensions_equal_registry() -> None:
     assert compared > 60
 
 
+@pytest.mark.slow
 def test_features_exist_in_registry() -> None:
     """Every feature of the table that the installed registry could know is spelt as one of its structure members."""
     root = _registry()

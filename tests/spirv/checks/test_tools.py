@@ -195,6 +195,7 @@ class TestTools:
         with pytest.raises(UnavailableError, match="could not be started"):
             spirv_tools.validate(bytes(20))
 
+    @pytest.mark.slow
     def test_hang(self, tmp_path: Path) -> None:
         file = script(tmp_path, "spirv-val", "exec sleep 60")
         with pytest.raises(DeadlineExceededError, match=r"0\.2 s"):

@@ -60,7 +60,7 @@ def run(device: pumice.Device, body: str, n: int, *, optimize: bool = False) -> 
     return np.asarray(written), Report.read(np.asarray(report).tobytes(), found.places)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device(loop_guard=False) as opened:
         yield opened

@@ -220,7 +220,7 @@ def report_of(words: np.ndarray, found: Instrumented) -> Report | None:
     return Report.read(words.tobytes(), found.places)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -43,6 +44,7 @@ def members(draw: st.DrawFn, depth: int = 0) -> BlockMember:
     )
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=2000)
 @given(parts=st.lists(members(), max_size=4), size=SIZES, length=st.one_of(st.none(), SIZES))
 def test_dtypes_of_any_layout(parts: list[BlockMember], size: int, length: int | None) -> None:
@@ -60,6 +62,7 @@ WORDS = ["struct", "layout", "(", ")", "{", "}", "[", "]", ";", ",", "=", "float
 WORDS += ["3", "0x10u", "binding", "push_constant", "// c\n", "/* c */", "\n#define X\n", "buffer_reference", "$", "/*"]
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=2000)
 @given(words=st.lists(st.sampled_from(WORDS), max_size=25))
 def test_texts_of_any_words(words: list[str]) -> None:

@@ -111,6 +111,7 @@ def test_shipped_kernels_stay_valid(name: str) -> None:
     assert part != shaders.spirv(name)
 
 
+@pytest.mark.slow
 def test_damage_is_refused() -> None:
     code = bytearray(compile_glsl(HEAD + "void main() { data[0] = gl_WorkGroupID.z; }"))
     binary = read_binary(bytes(code))

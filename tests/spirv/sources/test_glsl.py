@@ -101,12 +101,14 @@ class TestOptions:
         code = compile_glsl("#version 450\nvoid main() { gl_Position = vec4(0); }\n", stage="vert")
         assert "OpEntryPoint Vertex" in spirv_tools.disassemble(code)
 
+    @pytest.mark.slow
     def test_optimize(self) -> None:
         source = KERNEL.replace("{}", "{ uint a = 1; for (uint i = 0; i < 4; ++i) a += i; }")
         plain, optimized = compile_glsl(source), compile_glsl(source, optimize=True)
         spirv_tools.validate(optimized)
         assert len(optimized) < len(plain)
 
+    @pytest.mark.slow
     def test_debug_keeps_the_source_and_no_temporary_path(self) -> None:
         text = spirv_tools.disassemble(compile_glsl(KERNEL, debug=True))
         assert "OpLine" in text
@@ -119,6 +121,7 @@ class TestOptions:
         file.write_text(KERNEL, encoding="utf-8")
         assert compile_glsl(file) == compile_glsl(KERNEL)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("debug", [False, True])
     def test_a_byte_order_mark_is_passed_over(self, tmp_path: Path, debug: bool) -> None:
         for name, width in (("near", 3), ("far", 5)):
@@ -138,6 +141,7 @@ class TestOptions:
         assert compile_glsl(marked, include_dirs=[tmp_path / "far"], debug=debug) != code
         assert list(included_files(marked)) == [tmp_path / "near" / "part.glsl"]
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("debug", [False, True])
     def test_include_needs_no_extension(self, tmp_path: Path, debug: bool) -> None:
         (tmp_path / "part.glsl").write_text("#define WIDTH 3\n")
@@ -196,6 +200,7 @@ class TestErrors:
             compile_glsl(INCLUDING, include_dirs=[tmp_path])
         assert "int f() { return nothing; }" in info.value.message
 
+    @pytest.mark.slow
     def test_byte_order_marks(self, tmp_path: Path) -> None:
         path = tmp_path / "kernel.comp"
         path.write_text("#version 450\nvoid main() {\n  nonsense;\n}\n", encoding="utf-8-sig")
@@ -341,12 +346,14 @@ class TestCache:
         assert len(compiles) == 2
         assert not cache.exists()
 
+    @pytest.mark.slow
     def test_an_included_file_that_changes(self, tmp_path: Path) -> None:
         part = tmp_path / "part.glsl"
         for width in (4, 5):
             part.write_text(f"#define WIDTH {width}\n")
             assert local_size(compile_glsl(INCLUDING, include_dirs=[tmp_path])) == f"{width} 1 1"
 
+    @pytest.mark.slow
     def test_an_included_file_that_appears_earlier_in_the_path(self, tmp_path: Path) -> None:
         early, late = tmp_path / "early", tmp_path / "late"
         early.mkdir()
@@ -367,6 +374,7 @@ class TestCache:
         assert entries(cache) == [entry]
         assert entry.read_bytes() == good
 
+    @pytest.mark.slow
     def test_a_cache_that_cannot_be_written(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         file = tmp_path / "file"
         file.write_text("")
@@ -389,6 +397,7 @@ class TestCache:
         compile_glsl(file)
         assert entries(cache) == []
 
+    @pytest.mark.slow
     def test_threads(self, cache: Path) -> None:
         results: list[bytes] = []
         threads = [threading.Thread(target=lambda: results.append(compile_glsl(KERNEL))) for _ in range(6)]

@@ -87,6 +87,7 @@ def slang(tmp_path: Path) -> Path:
 
 
 class TestSlang:
+    @pytest.mark.slow
     def test_parameter_blocks_are_bindings_with_names(self, slang: Path) -> None:
         module = reflect(compile_source(slang, Language.SLANG, include_dirs=[slang.parent / "lib"]))
         assert [entry.name for entry in module.entry_points] == ["first", "second"]
@@ -98,6 +99,7 @@ class TestSlang:
         ]
         assert second.push_constants is not None and [m.name for m in second.push_constants.members] == ["n"]
 
+    @pytest.mark.slow
     def test_entry_point_and_target(self, slang: Path) -> None:
         code = compile_source(
             slang, Language.SLANG, include_dirs=[slang.parent / "lib"], entry_point="second", target_env="vulkan1.1"
@@ -107,6 +109,7 @@ class TestSlang:
         with pytest.raises(InvalidArgumentError, match="'third'"):
             compile_source(slang, Language.SLANG, include_dirs=[slang.parent / "lib"], entry_point="third")
 
+    @pytest.mark.slow
     def test_optimize(self, slang: Path) -> None:
         plain, optimized = (
             compile_source(slang, Language.SLANG, include_dirs=[slang.parent / "lib"], optimize=optimize)
@@ -129,6 +132,7 @@ class TestSlang:
         assert compile_source(slang, Language.SLANG, include_dirs=folders) not in (first, second)
         assert compile_source(slang, Language.SLANG, include_dirs=folders, debug=True) not in (first, second)
 
+    @pytest.mark.slow
     def test_an_error_in_an_imported_module(self, slang: Path) -> None:
         part = slang.parent / "lib" / "parts.slang"
         part.write_text("module parts;\npublic float twice(float x) { return nothing; }\n")
@@ -137,6 +141,7 @@ class TestSlang:
         assert info.value.location == f"{part}:2:38"
         assert "public float twice(float x) { return nothing; }" in info.value.message
 
+    @pytest.mark.slow
     def test_texts_and_marked_files(self, slang: Path) -> None:
         code = compile_source(SLANG, Language.SLANG, include_dirs=[slang.parent / "lib"])
         slang.write_text(SLANG, encoding="utf-8-sig")
@@ -146,6 +151,7 @@ class TestSlang:
         assert compile_source(other, Language.SLANG, include_dirs=[slang.parent / "lib"]) == code
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("compiler", ["first", "slang", "glslangValidator"])
 def test_registers_of_hlsl_are_bindings(compiler: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if compiler == "glslangValidator":
@@ -166,6 +172,7 @@ def test_registers_of_hlsl_are_bindings(compiler: str, monkeypatch: pytest.Monke
     assert [(b.set, b.binding, b.name) for b in entry.bindings] == [(0, 0, "x"), (0, 1, "Constants"), (1, 2, "y")]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", Language)
 def test_modules_are_kept(language: Language, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     needs(language)
@@ -195,6 +202,7 @@ def test_assembly() -> None:
     assert [entry.name for entry in reflect(code).entry_points] == ["main"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("language", Language)
 def test_errors_have_their_place(language: Language, tmp_path: Path) -> None:
     needs(language)
@@ -242,17 +250,20 @@ class TestArguments:
         with pytest.raises(InvalidArgumentError, match=f"{', '.join(LANGUAGES)}; got 'cuda'"):
             parse_language("cuda")
 
+    @pytest.mark.slow
     def test_odd_sources(self) -> None:
         needs(Language.SLANG)
         for source in ("", "\0", "(" * 3000, "import ;", '#include "a'):
             with pytest.raises(PumiceError):
                 compile_source(source, Language.SLANG)
 
+    @pytest.mark.slow
     def test_no_entry_point(self) -> None:
         needs(Language.SLANG)
         with pytest.raises(InvalidArgumentError, match=r"there is no entry point: mark a function with \[shader"):
             compile_source("int f() { return 1; }\n", Language.SLANG)
 
+    @pytest.mark.slow
     def test_a_source_of_another_language_gets_a_hint(self, tmp_path: Path) -> None:
         needs(Language.SLANG)
         with pytest.raises(InvalidArgumentError, match=r"looks like GLSL; if it is, say so: language glsl"):
@@ -266,6 +277,7 @@ class TestArguments:
             compile_source(path, Language.GLSL)
         assert info.value.location == str(path)
 
+    @pytest.mark.slow
     def test_a_file_name_in_a_text_gets_a_hint(self) -> None:
         needs(Language.SLANG)
         with pytest.raises(InvalidArgumentError, match=r"pathlib\.Path"):

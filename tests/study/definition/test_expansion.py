@@ -334,6 +334,7 @@ AXIS_VALUES = st.lists(st.integers(1, 9), min_size=1, max_size=3, unique=True)
 AXES = st.dictionaries(st.sampled_from(["n", "batch", "queues", "in_flight", "waiters"]), AXIS_VALUES, min_size=1)
 
 
+@pytest.mark.slow
 @given(AXES, st.booleans(), st.integers(1, 3))
 def test_counts_are_products(axes: Mapping[str, list[int]], baseline: bool, devices: int) -> None:
     targets = (

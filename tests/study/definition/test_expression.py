@@ -131,6 +131,7 @@ UNBOUNDED = [
 ]
 
 
+@pytest.mark.slow
 def test_no_expression_takes_long() -> None:
     # In a separate process: most of these run in C, where nothing interrupts them.
     program = """
@@ -176,6 +177,7 @@ def test_cdiv_is_the_least_that_holds_all(dividend: int, divisor: int) -> None:
     assert (groups - 1) * divisor < dividend <= groups * divisor
 
 
+@pytest.mark.slow
 @given(st.text(max_size=40))
 def test_any_text_is_an_expression_or_a_clear_error(text: str) -> None:
     try:
@@ -213,6 +215,7 @@ JSON = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(JSON)
 def test_json_values_stay_what_they_are(value: object) -> None:
     assert as_json_value(value) == value

@@ -264,6 +264,7 @@ AXES = st.dictionaries(
 )
 
 
+@pytest.mark.slow
 @given(AXES, st.booleans(), st.sampled_from(["submit", "total", None]), st.integers(0, 10))
 def test_any_study_survives_storing(axes: Mapping[str, list[int]], peaks: bool, measure: str | None, seed: int) -> None:
     study = Study(
@@ -314,6 +315,7 @@ bindings = [{ shape = "$n" }]
     assert "against" in str(raised.value.location)
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.sampled_from(list(study_as_dict(parse_study(TEXT)))), VALUES))
 def test_any_values_are_a_study_or_a_clear_error(changes: Mapping[str, object]) -> None:
     data = {**tomllib.loads(TEXT), **changes}

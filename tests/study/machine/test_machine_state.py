@@ -88,12 +88,14 @@ def test_waiting_for_a_core_is_also_that_of_the_processes_that_measure(monkeypat
     assert here in during and here in after and there not in after
 
 
+@pytest.mark.slow
 def test_a_child_is_known_while_it_runs() -> None:
     with ChildProcess("a side") as child:
         assert child.pid in ChildProcess.running
     assert child.pid not in ChildProcess.running
 
 
+@pytest.mark.slow
 @LINUX
 def test_the_time_of_other_processes_is_that_which_they_have_used() -> None:
     with MachineState() as state:

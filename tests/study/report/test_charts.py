@@ -38,6 +38,7 @@ def plane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
         yield results
 
 
+@pytest.mark.slow
 def test_a_heat_map_has_the_median_of_each_point_and_its_figures(plane: Results) -> None:
     (chart,) = heat_map_charts(StudyAnalysis(plane))
     (trace,) = chart.figure.data
@@ -69,6 +70,7 @@ def test_axes_that_change_together_are_no_plane(tmp_path: Path) -> None:
         assert heat_map_charts(StudyAnalysis(results)) == []
 
 
+@pytest.mark.slow
 def test_names_that_change_together_are_one_axis(tmp_path: Path) -> None:
     together = '"in_flight, queues" = [[1, 1], [2, 2], [4, 1], [4, 2]]'
     text = STUDY.replace('barrier = ["between", "none"]', together).replace('compare = "barrier"\n', "")
@@ -103,6 +105,7 @@ def test_the_roofline_says_what_limits_a_point(flops: float, limit: str, distanc
     assert place_on_roof({"bytes": 4096.0, "flops": 1024.0, "GFLOP/s": 10.0}, {"GB/s": 20.0}) is None
 
 
+@pytest.mark.slow
 def test_plot_table_and_export_have_the_side_of_the_ridge(plane: Results) -> None:
     analysis = StudyAnalysis(plane)
     (chart,) = roofline_charts(analysis)
@@ -119,6 +122,7 @@ def test_plot_table_and_export_have_the_side_of_the_ridge(plane: Results) -> Non
         assert row["roof_share"] == pytest.approx(point.figures["GFLOP/s"] / (20.0 * 0.25))
 
 
+@pytest.mark.slow
 def test_the_best_point_is_marked(plane: Results) -> None:
     analysis = StudyAnalysis(plane)
     # Work per time if it is known, else the time of a dispatch.
@@ -143,6 +147,7 @@ def test_without_rates_the_best_point_has_the_lowest_median(tmp_path: Path) -> N
     assert best.why == "lowest median of a dispatch of 8 points"
 
 
+@pytest.mark.slow
 def test_each_run_of_several_has_its_median(tmp_path: Path) -> None:
     def twice(store: Store, points: tuple[Point, ...]) -> None:
         for repeat, scale in ((1, 1.0), (2, 1.1)):

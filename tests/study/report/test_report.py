@@ -251,6 +251,7 @@ def test_a_study_of_nothing_measured_has_a_report(tmp_path: Path) -> None:
 ONE_POINT = 'version = 1\nname = "one"\n[[targets]]\nname = "mul"\nkind = "kernel"\nsource = "builtin:mul"\n'
 
 
+@pytest.mark.slow
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("count", [1, 2, 9])
 @pytest.mark.parametrize("time", [0.0, 0.25, 1.0, 5e10])
@@ -285,6 +286,7 @@ def test_device_times_without_a_clock_in_common_are_said_to_be_bounds(tmp_path: 
         assert len(said) == 1 and "within bounds only" in said[0]
 
 
+@pytest.mark.slow
 def test_a_device_without_timestamps_has_a_report(tmp_path: Path) -> None:
     def host_only(store: Store, points: tuple[Point, ...]) -> None:
         rows = [sample._replace(queue=math.nan, wake=math.nan, execute=math.nan) for sample in taken(points[0])]
@@ -346,6 +348,7 @@ def test_a_large_study_has_few_plots_and_says_so(tmp_path: Path) -> None:
     assert len(html.encode()) < 3.5e6
 
 
+@pytest.mark.slow
 def test_many_lines_go_to_panels(tmp_path: Path) -> None:
     text = STUDY.replace(
         "batch = [1, 4, 16, 64]", "batch = [1, 2]\nin_flight = [1, 2, 3, 4, 5]\nqueues = [1, 2]"
@@ -425,6 +428,7 @@ def test_a_folder_that_is_not_there_is_said(results: Results, tmp_path: Path, mo
 # -- the terminal --------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_the_terminal_has_points_stacks_lines_and_comparisons(results: Results) -> None:
     text = on_terminal(terminal_report(results))
     for part in (
@@ -441,6 +445,7 @@ def test_the_terminal_has_points_stacks_lines_and_comparisons(results: Results) 
     assert on_terminal(terminal_report(results), 60)
 
 
+@pytest.mark.slow
 def test_bars_are_as_long_as_their_figures_say(tmp_path: Path) -> None:
     """Medians of segments do not add up to the median of totals."""
 
@@ -457,6 +462,7 @@ def test_bars_are_as_long_as_their_figures_say(tmp_path: Path) -> None:
     assert {(len(bar), time) for bar, time in matches} == {(48, "400.0"), (12, "100.0")}
 
 
+@pytest.mark.slow
 def test_the_summary_of_points_has_segments_baseline_and_first_call(results: Results) -> None:
     text = on_terminal(terminal_summary(results, subtract_baseline=True))
     for part in (
@@ -492,6 +498,7 @@ def test_numbers_have_four_digits_and_one_unit() -> None:
     assert time_unit([5.0, 2e6, math.nan, None]).name == "ms" and time_unit([]).name == "ns"
 
 
+@pytest.mark.slow
 def test_the_machine_and_what_it_did_to_samples_are_said_in_words(tmp_path: Path) -> None:
     def fill(store: Store, points: tuple[Point, ...]) -> None:
         fill_all(store, points)

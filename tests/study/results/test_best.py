@@ -28,6 +28,7 @@ def rated(tmp_path: Path) -> Results:
     return made(tmp_path / "rated", RATED)
 
 
+@pytest.mark.slow
 def test_points_that_are_not_told_apart_from_the_best_are_said(tmp_path: Path) -> None:
     # Medians of 400 samples with 1 % noise have an error of about 0.1 %; differences below 1 % do not count.
     medians = [1e4, 1.3e4, 1.004e4, 1.2e4, 1.006e4]
@@ -56,6 +57,7 @@ def test_points_that_were_measured_apart_are_no_ties_if_no_state_explains_it(tmp
     assert best.point.point.index == 0 and [tied.point.index for tied in best.ties] == [1]
 
 
+@pytest.mark.slow
 def test_a_figure_that_falls_as_times_grow_has_its_best_at_the_top(rated: Results) -> None:
     frame = rated.to_pandas()
     frame = frame[~frame["is_baseline"]]
@@ -66,6 +68,7 @@ def test_a_figure_that_falls_as_times_grow_has_its_best_at_the_top(rated: Result
         assert best.is_highest is (name == "GB/s")
 
 
+@pytest.mark.slow
 def test_each_group_has_a_best_point(rated: Results) -> None:
     best = rated.best("headline", per=("target", "batch"))
     frame = rated.to_pandas()
@@ -85,6 +88,7 @@ def test_what_no_point_can_be_best_by_is_an_error(rated: Results) -> None:
         rated.best(per=("batches",))
 
 
+@pytest.mark.slow
 def test_data_frames_are_what_pandas_reads_of_exports(rated: Results, tmp_path: Path) -> None:
     for raw in (False, True):
         export_results(rated, "parquet", tmp_path / "x.parquet", raw=raw)
@@ -110,6 +114,7 @@ def _rows(lines: list[str]) -> list[tuple[int, str, bool]]:
     return [(int(one[2]), one[3], bool(one[1])) for one in matches if one]
 
 
+@pytest.mark.slow
 def test_the_console_sorts_and_shows_the_best(rated: Results) -> None:
     folder = rated.path.parent
     frame = rated.to_pandas().rename(columns={"axis.barrier": "way"})

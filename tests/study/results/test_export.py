@@ -106,6 +106,7 @@ def test_statistics_are_of_undisturbed_samples_where_they_are_most(results: Resu
     assert row["minimum_ns"] == np.delete(TIMES[0], [0, 1, 2, 7]).min()
 
 
+@pytest.mark.slow
 def test_points_come_back_from_parquet_csv_and_json(results: Results, tmp_path: Path) -> None:
     table = points_table(results)
     export_results(results, "parquet", tmp_path / "points.parquet")
@@ -151,6 +152,7 @@ def test_samples_come_back_from_parquet_csv_and_json(results: Results, tmp_path:
     assert json.loads((tmp_path / "samples.json").read_text(encoding="utf-8"))["samples"] == table.to_pylist()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raw", [False, True])
 def test_pandas_reads_every_export(results: Results, tmp_path: Path, raw: bool) -> None:
     pandas = pytest.importorskip("pandas", reason="pandas (of the dev extra) is not installed")
@@ -171,6 +173,7 @@ def test_pandas_reads_every_export(results: Results, tmp_path: Path, raw: bool) 
         assert nested["settings.batch"].tolist() == expected["batch"].tolist()
 
 
+@pytest.mark.slow
 def test_markdown_has_a_line_a_point_with_what_people_look_at(results: Results, tmp_path: Path) -> None:
     export_results(results, "markdown", tmp_path / "points.md")
     header, rule, *lines = (tmp_path / "points.md").read_text(encoding="utf-8").splitlines()
@@ -184,6 +187,7 @@ def test_markdown_has_a_line_a_point_with_what_people_look_at(results: Results, 
     assert len((tmp_path / "samples.md").read_text(encoding="utf-8").splitlines()) == 2 + 4 * 201
 
 
+@pytest.mark.slow
 def test_an_export_can_go_to_an_open_file(results: Results, tmp_path: Path) -> None:
     for kind in EXPORTS:
         file = BytesIO()

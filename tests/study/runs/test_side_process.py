@@ -298,6 +298,7 @@ def test_an_interpreter_without_pumice(tmp_path: Path) -> None:
         ChildProcess("the old side", python=isolated)
 
 
+@pytest.mark.slow
 @posix
 def test_a_silent_interpreter_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_process, "_START_S", 1.0)
@@ -305,6 +306,7 @@ def test_a_silent_interpreter_is_killed(tmp_path: Path, monkeypatch: pytest.Monk
         ChildProcess("the old side", python=script(tmp_path / "python", "import time; time.sleep(60)"))
 
 
+@pytest.mark.slow
 def test_a_child_ends_with_its_pipe() -> None:
     child = ChildProcess("x")
     process = psutil.Process(child.pid)
@@ -317,6 +319,7 @@ def test_a_child_ends_with_its_pipe() -> None:
         child.send({})
 
 
+@pytest.mark.slow
 def test_a_child_waits_without_a_processor() -> None:
     with ChildProcess("x") as child:
         before = psutil.Process(child.pid).cpu_times()

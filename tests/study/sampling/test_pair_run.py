@@ -113,6 +113,7 @@ def laps_of(machine: Machine) -> list[tuple[tuple[int, str, int, int], ...]]:
 # ---- turns ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_lap_is_a_block_of_either_side_of_one_number_in_random_order(monkeypatch: pytest.MonkeyPatch) -> None:
     orders = []
     for seed in range(40):

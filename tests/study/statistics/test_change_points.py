@@ -41,6 +41,7 @@ def history(
     return changes_in_ratios(versions, np.exp(logs.mean(axis=1)), reach)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("chain", [True, False], ids=["chain", "baseline"])
 @pytest.mark.parametrize("runs", [0.0, 0.005])
 def test_equal_versions_are_not_marked(chain: bool, runs: float, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,7 @@ def test_intervals_hold_the_truth_as_often_as_they_say() -> None:
     assert min(slopes, intercepts) >= 0.95 * times - 3 * math.sqrt(0.05 * 0.95 * times)
 
 
+@pytest.mark.slow
 def test_small_depths_decide_on_the_fixed_cost() -> None:
     # Without weights, the 2 % noise of the largest depth is several times the whole fixed cost.
     errors, unweighted = [], []

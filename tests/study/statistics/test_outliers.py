@@ -55,6 +55,7 @@ def test_equal_samples_are_normal() -> None:
     assert classify([7.0]).counts.total == 1
 
 
+@pytest.mark.slow
 @given(st.lists(st.floats(0, 1e9), min_size=1, max_size=60))
 def test_counts_and_mask_agree(values: list[float]) -> None:
     outliers = classify(values)

@@ -47,6 +47,7 @@ def _five_with_modes(rng: np.random.Generator, level: float) -> list[RunSamples]
     return [_run(rng, level * rng.lognormal(0, 0.005), modes=rng.uniform(0.4, 0.6)) for _ in range(5)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("draw", "found"), [(_quiet, 0.95), (_five_that_differ, 0.5), (_five_with_modes, 0.95)])
 def test_equal_runs_rarely_differ_and_slow_downs_are_found(
     draw: Runs, found: float, capsys: pytest.CaptureFixture[str]
@@ -140,6 +141,7 @@ def test_other_statistics_are_those_of_units() -> None:
         assert comparison.explanation.startswith(f"{comparison.verdict}: {name} ")
 
 
+@pytest.mark.slow
 def test_minima_of_more_samples_are_no_lower() -> None:
     rng = np.random.default_rng(46)
 

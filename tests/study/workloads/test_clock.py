@@ -149,6 +149,7 @@ def segment_sum(sample: Sample) -> float:
 HOST_EVENTS = ("created", "updated", "recorded")
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(st.integers(1, 10**6), min_size=7, max_size=7),

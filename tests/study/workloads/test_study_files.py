@@ -47,6 +47,7 @@ def test_files_of_a_folder_keep_their_names_and_others_get_some(tmp_path: Path) 
     assert settings["source"] == "m.vmfb"
 
 
+@pytest.mark.slow
 def test_glsl_is_compiled_once_for_each_set_of_macros(tmp_path: Path) -> None:
     (tmp_path / "k.comp").write_text("#version 450\nlayout(local_size_x = N) in;\nvoid main() {}\n")
     files = of_study(tmp_path)

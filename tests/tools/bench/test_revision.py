@@ -119,6 +119,7 @@ def test_hooks_of_checkouts_do_not_run(kernel: Path) -> None:
         assert not (at.root / "hooked").exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
 def test_what_a_killed_process_left_goes_the_next_time(kernel: Path) -> None:
     with subprocess.Popen(

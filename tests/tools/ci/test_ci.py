@@ -126,6 +126,7 @@ def test_an_absent_device() -> None:
     assert found.state is State.BROKEN and "no device is" in found.found
 
 
+@pytest.mark.slow
 def test_no_loader(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("PUMICE_VULKAN_LIBRARY", str(tmp_path / "libnone.so"))
     found = findings(status=1)

@@ -40,6 +40,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
+@pytest.mark.slow
 def test_module_and_reflection(folder: Path) -> None:
     done = build("k.comp", "-o", "out.spv", "--reflect", "out.json", "-I", "inc", "-D", "VALUE=2.0")
     assert (done.exit_code, done.stdout, done.stderr) == (0, "", "")
@@ -50,6 +51,7 @@ def test_module_and_reflection(folder: Path) -> None:
     assert shown.stdout.rstrip("\n") == (folder / "out.json").read_text()
 
 
+@pytest.mark.slow
 def test_names_and_options(folder: Path) -> None:
     (folder / "k.comp").rename(folder / "k.txt")
     arguments = ("k.txt", "--language", "glsl", "-Iinc", "-DVALUE=1", "--target-env", "vulkan1.1")

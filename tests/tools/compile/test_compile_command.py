@@ -70,6 +70,7 @@ def test_a_stage_is_printed_and_reads_the_same(stage: str) -> None:
     assert done.exit_code == 0 and to_text(parse(done.stdout)) == done.stdout
 
 
+@pytest.mark.slow
 def test_every_stage_is_written_to_a_folder(program: Path, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "stages"
     assert run(program, "-o", tmp_path / "mul.vmfb", "--dump-ir", folder).exit_code == 0

@@ -104,6 +104,7 @@ def test_tables_have_every_binding_and_push_constant(name: str) -> None:
         assert [str(member.offset), str(member.size), member.name] in [row[:3] for row in shown]
 
 
+@pytest.mark.slow
 def test_glsl_with_everything(everything: Path) -> None:
     result = info(everything, "-D", "SIZE=32")
     assert (result.exit_code, result.stderr) == (0, "")
@@ -134,6 +135,7 @@ def test_glsl_with_everything(everything: Path) -> None:
     assert json.loads(info(everything, "-D", "SIZE=32", "--json").stdout) == reflect(code).to_json()
 
 
+@pytest.mark.slow
 def test_aliases_structures_and_pointers(tmp_path: Path) -> None:
     source = tmp_path / "structures.comp"
     source.write_text(STRUCTURES)
@@ -224,6 +226,7 @@ def test_wrong_usage(arguments: list[str]) -> None:
     assert result.stderr.startswith("error: ")
 
 
+@pytest.mark.slow
 def test_constants_of_one_id_are_listed_once(everything: Path) -> None:
     # The local size and the constant `rows` are two constants in SPIR-V, with one id.
     source = everything.read_text(encoding="utf-8")

@@ -53,6 +53,7 @@ def test_without_a_compiler_of_glsl_the_built_kernel_runs(monkeypatch: pytest.Mo
     assert "mul.spv, compiled from mul.comp, runs in its place: PUMICE_GLSLC" in result.stderr
 
 
+@pytest.mark.slow
 def test_without_vulkan_the_demo_says_what_to_install() -> None:
     command = [sys.executable, "-c", PROGRAM, "demo"]
     environment = {"PUMICE_VULKAN_LIBRARY": "/nonexistent"}

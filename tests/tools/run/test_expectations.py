@@ -36,6 +36,7 @@ def differs(
 NEAR = st.sampled_from([0.0, -0.0, 1.0, 1.00005, 1.0002, 1e6, 1e6 + 5, 1e6 + 100, np.inf, -np.inf, np.nan, 3e38])
 
 
+@pytest.mark.slow
 @given(
     hnp.arrays(np.float32, 6, elements=NEAR.map(np.float32)),
     hnp.arrays(np.float32, 6, elements=NEAR.map(np.float32)),

@@ -364,6 +364,7 @@ def test_equal_reasons_are_said_once_and_notes_of_intervals_alone(capsys: pytest
 # -- the commands ------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_outputs_of_compare(tmp_path: Path) -> None:
     a, b = made_results(tmp_path / "a", [1000, 2000, 0]), made_results(tmp_path / "b", [1000, 2100, 0])
     files = {kind: tmp_path / kind for kind in ("markdown", "junit")}
@@ -403,6 +404,7 @@ def test_a_report_gates(tmp_path: Path) -> None:
     assert wrong.exit_code == 2 and "--compare-with" in wrong.stderr
 
 
+@pytest.mark.slow
 def test_machines_are_compared_on_purpose_alone(tmp_path: Path) -> None:
     described = {"version": 1, "name": "mul", "targets": [{"name": "mul", "kind": "kernel", "source": "builtin:mul"}]}
     runs = {"speeds": (0.99, 1.0, 1.01, 1.0, 0.99), "study": described}

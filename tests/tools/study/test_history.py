@@ -85,6 +85,7 @@ def test_the_page(chain: Path, tmp_path: Path) -> None:
     assert text.count('class="figure"') == 1
 
 
+@pytest.mark.slow
 def test_times_of_a_machine_with_states_have_no_marks(tmp_path: Path) -> None:
     """Medians differ by up to a factor of two, and so does the reference kernel."""
     for index in range(8):
@@ -97,6 +98,7 @@ def test_times_of_a_machine_with_states_have_no_marks(tmp_path: Path) -> None:
     assert point["entries"][0]["revision"] is None and math.isfinite(medians[0])
 
 
+@pytest.mark.slow
 def test_another_baseline_is_said(tmp_path: Path) -> None:
     for index, old in enumerate(("a", "a", "b")):
         made_version(tmp_path / str(index), index, 1.0, (old, 1.0), None)
@@ -104,6 +106,7 @@ def test_another_baseline_is_said(tmp_path: Path) -> None:
     assert printed.count("another baseline begins at") == 1
 
 
+@pytest.mark.slow
 def test_pairs_too_few_for_a_change_have_a_level(tmp_path: Path) -> None:
     """Eight pairs give an interval at 99 %, but none at the confidence of a change."""
     for index, rounds in enumerate((8, 8, 2)):
@@ -112,6 +115,7 @@ def test_pairs_too_few_for_a_change_have_a_level(tmp_path: Path) -> None:
     assert point["changes"] == [] and [entry["ratio"] is None for entry in point["entries"]] == [False] * 3
 
 
+@pytest.mark.slow
 def test_two_results_of_one_commit_are_one_step(tmp_path: Path) -> None:
     """Their ratios are pooled, and the change of the first entry is relative to its own baseline."""
     facts = commits(tmp_path / "repository", ["First", "Second"])
@@ -128,6 +132,7 @@ def test_two_results_of_one_commit_are_one_step(tmp_path: Path) -> None:
     assert change["entry"] == 0 and change["ratio"] == pytest.approx(1.1, abs=0.03)
 
 
+@pytest.mark.slow
 def test_what_is_no_history(tmp_path: Path) -> None:
     assert "there is no folder" in history(tmp_path / "nosuch").stderr
     assert "no results with samples" in history(tmp_path).stderr

@@ -103,6 +103,7 @@ def test_results_are_the_same_as_themselves(tmp_path: Path) -> None:
     assert (data["only_in_first"], data["only_in_second"], data["differences"]) == ([], [], [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("medians", "verdicts", "status"),
     [
@@ -134,12 +135,14 @@ def test_too_noisy_to_tell_is_unclear(tmp_path: Path) -> None:
     assert json.loads(result.stdout)["points"][0]["verdict"] == "UNCLEAR"
 
 
+@pytest.mark.slow
 def test_points_of_one_side_only(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", [1000, 2000]), make(tmp_path / "b", [1000, 2000, 3000])
     result = study("compare", a, b)
     assert result.exit_code == 0 and "only in the second: mul n=16" in result.stderr
 
 
+@pytest.mark.slow
 def test_points_that_neither_could_run_do_not_count(tmp_path: Path) -> None:
     a, b, c = make(tmp_path / "a", [1000, 0]), make(tmp_path / "b", [1000, 0]), make(tmp_path / "c", [1000, 2000])
     assert "no such queue" in good("compare", a, b)
@@ -162,6 +165,7 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
     assert "Missing argument" in failed(2, "compare", a)
 
 
+@pytest.mark.slow
 def test_another_measure_and_looser_thresholds(tmp_path: Path) -> None:
     a, b = make(tmp_path / "a", [1000]), make(tmp_path / "b", [1100])
     assert study("compare", a, b, "--measure", "total").exit_code == 4
@@ -230,6 +234,7 @@ def test_devices_are_shown_once_and_repeats_and_sides_shortly(tmp_path: Path) ->
     assert "two: 1 of the points are measured in turns" in printed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("raw", [False, True])
 def test_exports(raw: bool, tmp_path: Path) -> None:
     folder = make(tmp_path / "a", [1000, 2000])
@@ -279,6 +284,7 @@ def test_reports(tmp_path: Path) -> None:
     assert "holds no results" in failed(1, "report", tmp_path / "nosuch")
 
 
+@pytest.mark.slow
 def test_a_report_is_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     opened: list[str] = []
     monkeypatch.setattr("click.launch", opened.append)

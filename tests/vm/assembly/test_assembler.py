@@ -66,6 +66,7 @@ def test_programs_verify_and_survive_a_file(path: Path) -> None:
     assert again == module
 
 
+@pytest.mark.slow
 def test_programs_use_every_operation() -> None:
     used = set()
     for path in PROGRAMS:
@@ -75,6 +76,7 @@ def test_programs_use_every_operation() -> None:
     assert used == set(Isa.for_version(NEWEST).operations)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", VERSIONS)
 def test_programs_of_older_bytecode(version: tuple[int, int]) -> None:
     number = version[0] << 16 | version[1]
@@ -354,6 +356,7 @@ def test_messages_are_utf8() -> None:
     assert "UTF-8" in refusal(text_of('vm.fail %i0, "\ud800"')).message
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=40))
 def test_strings_with_escapes_are_any_bytes(data: bytes) -> None:
     module = assemble(text_of(f'vm.fail %i0, e"{"".join(f"{chr(92)}x{byte:02X}" for byte in data)}"\n^bb1:'))
@@ -371,6 +374,7 @@ def test_escapes() -> None:
     assert pointed_at(error).startswith('e"')
 
 
+@pytest.mark.slow
 @given(st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 64) - 1))
 def test_floats_by_their_bits(single: int, double: int) -> None:
     module = assemble(text_of(f"%i0 = vm.const.f32 bits({single:#x})\n  %i2:3 = vm.const.f64 bits({double:#x})"))
@@ -470,6 +474,7 @@ def test_any_text_assembles_or_is_refused(text: str) -> None:
     only_refuses(text_of(text))
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.lists(PIECES, max_size=30))
 def test_any_sequence_of_tokens_assembles_or_is_refused(pieces: list[str]) -> None:
@@ -480,6 +485,7 @@ def test_any_sequence_of_tokens_assembles_or_is_refused(pieces: list[str]) -> No
 LINES = [line for path in PROGRAMS for line in path.read_text(encoding="utf-8").split("\n")]
 
 
+@pytest.mark.slow
 @settings(max_examples=300)
 @given(st.sampled_from(LINES), st.integers(0, 80), st.integers(0, 3), st.text(max_size=3))
 def test_damaged_lines_assemble_or_are_refused(line: str, start: int, length: int, replacement: str) -> None:

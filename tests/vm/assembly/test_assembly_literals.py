@@ -39,6 +39,7 @@ DECIMALS = st.one_of(
 )
 
 
+@pytest.mark.slow
 @given(DECIMALS, st.sampled_from([32, 64]))
 def test_floats_are_those_of_the_c_library(text: str, bits: int) -> None:
     expected = peer_bits(text, bits)

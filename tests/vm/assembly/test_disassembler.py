@@ -43,6 +43,7 @@ def written(line: str, header: str = "") -> str:
     return disassemble_function(one(line, header), 0).split("^bb0:\n", 1)[1].splitlines()[0].strip()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", isa_tables.VERSIONS)
 def test_every_operation_assembles_to_the_same_bytes(version: tuple[int, int]) -> None:
     number = version[0] << 16 | version[1]
@@ -63,6 +64,7 @@ def test_there_are_programs() -> None:
     assert ASSEMBLY
 
 
+@pytest.mark.slow
 @given(st.integers(0, (1 << 32) - 1), st.integers(0, (1 << 64) - 1))
 def test_floats_keep_their_bits(single: int, double: int) -> None:
     for bits, (size, mantissa, layout, prefix) in (
@@ -87,6 +89,7 @@ def test_floats_keep_their_bits(single: int, double: int) -> None:
             assert codes(again) == codes(module)
 
 
+@pytest.mark.slow
 @given(st.text(max_size=60))
 def test_any_message_gives_a_text_that_assembles(message: str) -> None:
     clean = one('vm.fail %i0, "?"\n^bb1:').definition

@@ -53,6 +53,7 @@ def test_both_forms_from_file_and_memory(tmp_path: Path, polyglot: bool) -> None
         assert archive.closed
 
 
+@pytest.mark.slow
 def test_views_outlive_the_archive(tmp_path: Path) -> None:
     path = tmp_path / "m.vmfb"
     path.write_bytes(_file())
@@ -94,6 +95,7 @@ def test_a_closed_archive_says_so() -> None:
             use()
 
 
+@pytest.mark.slow
 def test_a_gigabyte_of_constants_is_neither_read_nor_copied(tmp_path: Path) -> None:
     size = 1 << 30
     data = bytearray(_file())

@@ -35,6 +35,7 @@ _SCALARS = st.text("iIfFr", max_size=12)
 _ARGUMENTS = st.lists(st.one_of(_SCALARS, st.text("iIfFr", min_size=1, max_size=5).map("C{}D".format)), max_size=5)
 
 
+@pytest.mark.slow
 @given(_ARGUMENTS.map("".join), _SCALARS)
 def test_parsing_and_writing_are_inverse(arguments: str, results: str) -> None:
     text = f"0{arguments or 'v'}_{results or 'v'}"
@@ -87,6 +88,7 @@ def test_length_is_bounded() -> None:
         CallingConvention.parse(longest + "i")
 
 
+@pytest.mark.slow
 @given(st.text("01iIfFrvCD_", max_size=20))
 def test_any_text_parses_or_is_refused(text: str) -> None:
     try:

@@ -68,6 +68,7 @@ def test_a_list_starts_at_an_even_pc(padding: int, registers: list[int]) -> None
     assert (last.pc, last.end, last.values) == (padding, len(code), (tuple(registers),))
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.integers(0, 0xFFFF), st.integers(0, 0xFFFF)), max_size=100))
 def test_branch_operands_are_pairs(pairs: list[tuple[int, int]]) -> None:
     flat = [each for pair in pairs for each in pair]

@@ -249,6 +249,7 @@ def test_mutants_are_read_or_refused(polyglot: bool) -> None:
     assert peak < 64 * len(original) + (1 << 20)
 
 
+@pytest.mark.slow
 def test_every_bit_of_the_tables_may_flip() -> None:
     original = write_module(dataclasses.replace(SAMPLE, rodata=SAMPLE.rodata[:2]))
     for position in range(len(original)):

@@ -474,6 +474,7 @@ def test_the_property_would_be_seen_to_fail() -> None:
     assert not in_range(dataclasses.replace(verified, functions=functions))
 
 
+@pytest.mark.slow
 def test_time_grows_with_size() -> None:
     def seconds(count: int) -> float:
         code = body(op("add.i32", "HHH", 1, 2, 3) * count)

@@ -659,6 +659,7 @@ def test_asyncios_cancellation_in_a_program_is_an_error(threaded: Loop) -> None:
         until(lambda: is_idle(context))
 
 
+@pytest.mark.slow
 def test_closing_against_starting() -> None:
     for kind in THREADED:
         for _ in range(30):
@@ -675,6 +676,7 @@ def test_closing_against_starting() -> None:
                 until(lambda context=context: is_idle(context))  # type: ignore[misc]
 
 
+@pytest.mark.slow
 def test_a_thread_loop_that_is_dropped_ends_its_thread() -> None:
     loop = ThreadLoop("dropped")
     with context_of() as context:
@@ -1076,6 +1078,7 @@ def test_a_cancelled_coroutine_cancels_the_invocation_that_it_awaits() -> None:
             until(lambda: is_idle(inner) and is_idle(outer))
 
 
+@pytest.mark.slow
 def test_an_invocation_outlives_the_references_to_it(where: Loop | None) -> None:
     event, ran = Event(), threading.Event()
     with context_of(lambda value: Wait([event], resume=lambda _: (ran.set(), value)[1])) as context:
@@ -1089,6 +1092,7 @@ def test_an_invocation_outlives_the_references_to_it(where: Loop | None) -> None
         until(lambda: (gc.collect(), alive() is None)[1])
 
 
+@pytest.mark.slow
 def test_outputs_live_as_long_as_the_invocation() -> None:
     class Held:
         pass

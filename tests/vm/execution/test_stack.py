@@ -95,6 +95,7 @@ def main(body: str, signature: str = "() -> ()") -> str:
 # -- how long references live ------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "seen"),
     [
@@ -132,6 +133,7 @@ def test_what_is_dropped_is_released_at_once(body: str, seen: list[list[int]] | 
     assert host.alive() == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("leaf", [True, False])
 def test_a_callee_may_release_what_it_was_given(leaf: bool) -> None:
     text = main("%r0 = vm.call @host.make()\nvm.call @drop(%R0)\nvm.call @host.look()\nvm.return")
@@ -140,6 +142,7 @@ def test_a_callee_may_release_what_it_was_given(leaf: bool) -> None:
     assert host.seen == ([[]] if leaf else [[], []])
 
 
+@pytest.mark.slow
 def test_an_argument_is_not_kept_by_what_calls_the_function() -> None:
     host, context = program(
         main("vm.call @host.look()\nvm.discard.refs %r0\nvm.call @host.look()\nvm.return", f"(%r0: {ANY}) -> ()")
@@ -149,6 +152,7 @@ def test_an_argument_is_not_kept_by_what_calls_the_function() -> None:
     assert host.seen == [[0], []]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("results", ["r", "ri"])
 def test_a_result_is_not_kept_by_what_handed_it_on(results: str) -> None:
     extra, taken, kind = ("", "", "") if results == "r" else (", %i0", ", %i0", ", i32")
@@ -160,6 +164,7 @@ def test_a_result_is_not_kept_by_what_handed_it_on(results: str) -> None:
     assert host.seen == [[]]
 
 
+@pytest.mark.slow
 def test_a_reference_that_is_moved_twice_is_null_the_second_time() -> None:
     host, result = run(
         main("%r0 = vm.call @host.make()\n%r1, %r2 = vm.call @both(%R0, %R0)\nvm.return %r2", f"() -> ({ANY})")
@@ -170,6 +175,7 @@ def test_a_reference_that_is_moved_twice_is_null_the_second_time() -> None:
     assert host.alive() == []
 
 
+@pytest.mark.slow
 def test_a_branch_moves_references() -> None:
     host, result = run(
         main(
@@ -185,6 +191,7 @@ def test_a_branch_moves_references() -> None:
     assert host.seen == [[0, 1], [0], [0], []]
 
 
+@pytest.mark.slow
 def test_what_a_dead_register_gets_is_not_kept() -> None:
     host, _ = run(
         main(
@@ -195,6 +202,7 @@ def test_what_a_dead_register_gets_is_not_kept() -> None:
     assert host.seen == [[]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fails", ["vm.call @host.fail(%r0)", '%i0 = vm.const.i32 9\nvm.fail %i0, "x"'])
 @pytest.mark.parametrize("nested", [False, True])
 def test_an_error_keeps_no_registers_alive(fails: str, nested: bool) -> None:
@@ -219,6 +227,7 @@ def test_an_error_keeps_no_registers_alive(fails: str, nested: bool) -> None:
 # -- suspension --------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_frames_of_a_suspended_invocation() -> None:
     host, context = program(
         main(
@@ -257,6 +266,7 @@ def test_frames_of_a_suspended_invocation() -> None:
         stack.step()
 
 
+@pytest.mark.slow
 def test_depth_is_bounded() -> None:
     host, context = program(
         main("%i0 = vm.call @main(%i0)\nvm.call @host.look()\nvm.return %i0", "(%i0: i32) -> (i32)")
@@ -270,6 +280,7 @@ def test_depth_is_bounded() -> None:
     assert stack.frames == [] and host.seen == []
 
 
+@pytest.mark.slow
 def test_deep_recursion_takes_no_host_stack() -> None:
     _, context = program(
         main(
@@ -303,6 +314,7 @@ def _in_other_thread(work: Callable[[], object]) -> object:
     return answers[0]
 
 
+@pytest.mark.slow
 @pytest.mark.sample(3)
 @pytest.mark.parametrize("slots", ["typed", "reused", "mixed"])
 @pytest.mark.parametrize("seed", range(4))
@@ -355,6 +367,7 @@ def _abort_everywhere(context: Context, function: Function) -> None:
         assert stack.frames == [] and stack.wait_frame is None
 
 
+@pytest.mark.slow
 def test_aborting_releases_what_every_frame_holds() -> None:
     host, context = program(
         main(

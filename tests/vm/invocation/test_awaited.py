@@ -249,6 +249,7 @@ def test_what_is_suspended_is_released_before_abort_returns() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seconds", [None, 30.0])
 def test_abort_against_ready(seconds: float | None) -> None:
     """Whatever comes first, in whichever thread: one end, and nothing left."""
@@ -369,6 +370,7 @@ def test_wrong_ones_are_refused() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_nothing_is_kept_afterwards() -> None:
     async def main() -> weakref.ref[Quick]:
         source = Quick(0.0)

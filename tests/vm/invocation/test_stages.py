@@ -946,6 +946,7 @@ def begin_fails(state: InvokeState, context: Context) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_a_dropped_state_releases_its_turn_and_its_objects() -> None:
     class Held:
         pass
@@ -961,6 +962,7 @@ def test_a_dropped_state_releases_its_turn_and_its_objects() -> None:
         assert alive() is None and is_idle(context)
 
 
+@pytest.mark.slow
 def test_a_state_that_the_collector_drops_calls_nobody_back_inside_it() -> None:
     collecting: set[int] = set()
     called: list[bool] = []
@@ -1017,6 +1019,7 @@ def test_an_ended_invocation_has_given_up_its_turn_before_the_result_is_asked_fo
         assert (end_invoke(two).outputs, end_invoke(one).outputs) == ((2,), (1,))
 
 
+@pytest.mark.slow
 def test_a_state_retains_its_context() -> None:
     context = context_of(lambda value: Wait([Signal(0.01)], resume=lambda _: value))
     state = begin(context)

@@ -129,6 +129,7 @@ with Context([BytecodeModule(assemble(sys.stdin.read()))]) as context:
 """
 
 
+@pytest.mark.slow
 def test_an_interruption_leaves_nothing_pending_in_the_interpreter() -> None:
     """A pending exception that is only taken back makes every call slower, and CPython 3.11 hang under a profiler."""
     program = """
@@ -217,6 +218,7 @@ def test_a_nested_wait_ends_by_the_outer_timeout(inner_timeout: float | None) ->
     assert never.callbacks == []
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("inner", ["loop", "yields", "calls_host_for_ever"])
 def test_a_nested_timeout_is_the_native_functions_to_handle(inner: str) -> None:
     handled = []
@@ -242,6 +244,7 @@ def test_a_nested_timeout_is_the_native_functions_to_handle(inner: str) -> None:
     )
 
 
+@pytest.mark.slow
 def test_contexts_in_other_threads_are_not_bound() -> None:
     results = []
 
@@ -279,6 +282,7 @@ def test_nothing_of_a_call_is_kept_until_its_timeout() -> None:
         assert len(watchdog._heap) < 300  # guards of calls that are done are dropped in time
 
 
+@pytest.mark.slow
 def test_references_are_released_when_the_timeout_passes() -> None:
     class Held:
         pass
@@ -341,6 +345,7 @@ def test_ctrl_c_ends_a_loop(name: str, timeout: float | None) -> None:
         signals.signal(signals.SIGALRM, before)
 
 
+@pytest.mark.slow
 def test_a_native_function_that_takes_longer_is_late() -> None:
     host = NativeModule("host")
 

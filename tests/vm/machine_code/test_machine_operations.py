@@ -93,6 +93,7 @@ def translated(module: BytecodeModule) -> dict[str, list[object]]:
         return {mnemonic: _words(context, mnemonic) for mnemonic in SCALAR}
 
 
+@pytest.mark.slow
 def test_every_operation_gives_the_same_words(module: BytecodeModule, translated: dict[str, list[object]]) -> None:
     with forced(), Context([module]) as context:
         for mnemonic in SCALAR:

@@ -274,6 +274,7 @@ def test_calls_may_be_as_deep_as_they_may(module: BytecodeModule, depth: int, ho
         assert outcome(module, "m.down", (depth,), max_stack_depth=50) == expected
 
 
+@pytest.mark.slow
 def test_deep_recursion_takes_no_more_of_the_hosts_stack_than_it_may(module: BytecodeModule) -> None:
     with forced():
         found = outcome(module, "m.down", (100_000,), max_stack_depth=200_000)
@@ -305,6 +306,7 @@ def test_ctrl_c_ends_machine_code(module: BytecodeModule) -> None:
         assert context.invoke(context.lookup("m.sum"), (10,)) == 45
 
 
+@pytest.mark.slow
 def test_other_threads_run_meanwhile(module: BytecodeModule) -> None:
     turns = 0
 
@@ -323,6 +325,7 @@ def test_other_threads_run_meanwhile(module: BytecodeModule) -> None:
     assert turns >= 3
 
 
+@pytest.mark.slow
 def test_threads_of_one_context_share_machine_code(module: BytecodeModule) -> None:
     def work() -> None:
         for _ in range(3):
@@ -343,6 +346,7 @@ def test_threads_of_one_context_share_machine_code(module: BytecodeModule) -> No
         sys.setswitchinterval(interval)
 
 
+@pytest.mark.slow
 def test_buffers_are_dropped_after_a_run(module: BytecodeModule) -> None:
     class Bytes(bytearray):
         """Bytes with a weak reference."""

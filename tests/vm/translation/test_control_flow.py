@@ -90,6 +90,7 @@ def test_dominators_are_what_every_way_goes_through() -> None:
     assert min(kinds.values()) > 100
 
 
+@pytest.mark.slow
 def test_loops_are_natural_loops() -> None:
     for edges in graphs():
         if not is_reducible(edges):

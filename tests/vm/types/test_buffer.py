@@ -195,6 +195,7 @@ def test_fails_with_the_peers_status(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------- pure
 
 
+@pytest.mark.slow
 @given(st.binary(max_size=40), st.sampled_from(sorted(LOADS)), st.integers(-3, 45))
 def test_loads_are_numpys_or_out_of_range(data: bytes, load: str, index: int) -> None:
     buffer = VmBuffer.wrap(data)

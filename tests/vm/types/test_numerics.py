@@ -355,6 +355,7 @@ def test_round_f32_is_numpys(x: float) -> None:
     assert mine != 0.0 or math.copysign(1, mine) == math.copysign(1, x)
 
 
+@pytest.mark.slow
 @given(
     st.one_of(
         i64s,
@@ -421,6 +422,7 @@ def test_fma_f64_rounds_once(a: float, b: float, c: float) -> None:
     assert _fma("f64")(a, b, c) == _nearest(exact, "f64")
 
 
+@pytest.mark.slow
 @given(
     st.integers(1 << 23, (1 << 24) - 1),
     st.integers(1 << 23, (1 << 24) - 1),
@@ -520,6 +522,7 @@ def test_remainder_of_f32_needs_no_rounding(a: float, b: float) -> None:
     assert r != r or round_f32(r) == r
 
 
+@pytest.mark.slow
 @given(f64s, f64s)
 def test_unordered_comparisons(a: float, b: float) -> None:
     def compared(name: str) -> int:

@@ -261,6 +261,7 @@ GOOD = (X + Y + ints("s", 2, -1) + node("m", "Mul", "x", "y") + node("r", "Resha
 BINARY = parse_text(GOOD.decode()).SerializeToString()  # type: ignore[attr-defined]
 
 
+@pytest.mark.slow
 @settings(max_examples=200, deadline=None)
 @given(st.sampled_from([GOOD, BINARY]), st.data())
 def test_altered_files_are_refused_or_translated(data: bytes, draw: st.DataObject) -> None:

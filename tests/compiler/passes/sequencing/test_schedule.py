@@ -273,6 +273,7 @@ def _count(value: object) -> int:
     return value[1] if isinstance(value, tuple) and value[0] == "count" else 0
 
 
+@pytest.mark.slow
 @given(schedules(), st.sampled_from([0, 3, 1000]))
 def test_guards_and_shared_memory_change_no_result(plan: Schedule, most_guarded: int) -> None:
     expected = Machine(plan, is_placed=False).run()
@@ -281,6 +282,7 @@ def test_guards_and_shared_memory_change_no_result(plan: Schedule, most_guarded:
     assert Machine(plan, is_placed=True).run() == expected
 
 
+@pytest.mark.slow
 @given(schedules(), st.sampled_from([0, 3, 1000]))
 def test_results_may_be_in_the_memory_of_arguments(plan: Schedule, most_guarded: int) -> None:
     expected = Machine(plan, is_placed=False).run()
@@ -296,6 +298,7 @@ def test_results_may_be_in_the_memory_of_arguments(plan: Schedule, most_guarded:
             assert Machine(plan, True, reused).run() == expected
 
 
+@pytest.mark.slow
 @given(schedules())
 def test_that_results_may_be_in_the_memory_of_arguments_costs_no_barrier(plan: Schedule) -> None:
     shared = [each.operation for each in walk(plan.steps) if not isinstance(each, Barrier)]
@@ -309,6 +312,7 @@ def test_that_results_may_be_in_the_memory_of_arguments_costs_no_barrier(plan: S
     assert counts[0] <= counts[1]
 
 
+@pytest.mark.slow
 @given(schedules())
 def test_buffers_have_the_order_of_their_first_use(plan: Schedule) -> None:
     used = dict.fromkeys(buffer for step in walk(plan.steps) for buffers in uses(step) for buffer in buffers)

@@ -123,6 +123,7 @@ def taken(text: str, target: Target) -> list[Strategy]:
     return [strategy for strategy in STRATEGIES if strategy.takes(region)]
 
 
+@pytest.mark.slow
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("name", CASES)
 def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
@@ -138,6 +139,7 @@ def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
             assert actual.tobytes() == expected.tobytes(), strategy
 
 
+@pytest.mark.slow
 def test_what_a_tile_reads_is_left_alone_by_its_neighbours(gpu: pumice.Device) -> None:
     # The last tiles begin earlier, where others write: the sum's buffer is that of an operand.
     text = CASES["before and after"].replace("maximum", "add")

@@ -45,6 +45,7 @@ def test_every_radix_has_the_error_of_its_type(gpu: pumice.Device, length: int, 
     np.testing.assert_allclose(actual, wanted, 0, 4e-7 * np.abs(wanted).max())
 
 
+@pytest.mark.slow
 def test_doubles_are_transformed_as_such(gpu: pumice.Device) -> None:
     value = numbers(2, 8192)
     actual = called(gpu, transform("2x8192", 8192, element="f64"), value)
@@ -77,6 +78,7 @@ def test_a_pass_for_each_factor(length: int, passes: int) -> None:
     assert regions(transform(f"2x{length}", length)) == passes
 
 
+@pytest.mark.slow
 def test_a_result_of_halves_is_another_kernel(gpu: pumice.Device) -> None:
     type = "tensor<4x16xcomplex<f32>>"
     text = f"""func.func @main(%x: {type}) -> tensor<4x16xf16> {{

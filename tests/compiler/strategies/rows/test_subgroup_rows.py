@@ -48,6 +48,7 @@ def region_of(text: str) -> KernelRegion:
     return KernelRegion(function_of(text).regions[0].block, "main", CPU)
 
 
+@pytest.mark.slow
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("subgroups, run", [(1, 4), (4, 1), (2, 2), (16, 1)])
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -47,6 +47,7 @@ def called(gpu: pumice.Device, text: str, *arguments: Array) -> list[Array]:
         return [value.numpy() for value in (actual if isinstance(actual, tuple) else (actual,))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "axis", "element"),
     [
@@ -70,6 +71,7 @@ def test_equal_elements_stay_in_order(gpu: pumice.Device, shape: tuple[int, ...]
     np.testing.assert_array_equal(actual[1], np.take_along_axis(places, order, axis))
 
 
+@pytest.mark.slow
 def test_any_comparison_of_several_operands(gpu: pumice.Device) -> None:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 20, 3000).astype(np.int8), rng.standard_normal(3000)
@@ -84,6 +86,7 @@ def test_any_comparison_of_several_operands(gpu: pumice.Device) -> None:
     np.testing.assert_array_equal(actual[1], second[order])
 
 
+@pytest.mark.slow
 def test_operands_beyond_the_bindings_of_a_kernel_are_gathered(gpu: pumice.Device) -> None:
     keys = np.random.default_rng(0).integers(0, 9, (3, 40)).astype(np.int32)
     others = [np.arange(120, dtype=np.float32).reshape(3, 40) + number for number in range(7)]
@@ -101,6 +104,7 @@ def test_blocks_have_elements(attribute: str) -> None:
         pumice.compile(text)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("attributes", [", block = 8 : i64", ", block = 12 : i64, runs = 4 : i64"])
 def test_a_program_s_sort_is_whole_whatever_it_says(gpu: pumice.Device, attributes: str) -> None:
     """Checks that only the compiler's own stages sort in parts; this one would have left eights in order."""
@@ -109,6 +113,7 @@ def test_a_program_s_sort_is_whole_whatever_it_says(gpu: pumice.Device, attribut
     np.testing.assert_array_equal(called(gpu, text, x)[0], np.sort(x))
 
 
+@pytest.mark.slow
 def test_a_million_elements_stay_below_the_limit_of_loops(gpu: pumice.Device) -> None:
     keys = np.random.default_rng(0).standard_normal(1 << 20).astype(np.float32)
     (actual,) = called(gpu, program(["1048576xf32"], 0, compared("LT", "f32")), keys)

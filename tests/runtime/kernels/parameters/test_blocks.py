@@ -101,7 +101,7 @@ def scene() -> dict[str, object]:
 SEEN = [7, *range(10, 19), *range(20, 26), *range(30, 40), *range(50, 60), 70, 71, 72, 1 / 3]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened

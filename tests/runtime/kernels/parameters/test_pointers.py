@@ -77,7 +77,7 @@ void main() {
 )
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         if not opened.vulkan.device_addresses:

@@ -81,7 +81,7 @@ void main() { data[0] = subgroupAdd(data[gl_LocalInvocationID.x]); }
 """
 
 
-@pytest.fixture(params=["mapped", "staging"])
+@pytest.fixture(scope="module", params=["mapped", "staging"])
 def state(driver: Driver, request: pytest.FixtureRequest) -> Iterator[HalState]:
     with Device(driver, options=PlanOptions(staging=request.param == "staging")) as device:
         made = HalState((device,))

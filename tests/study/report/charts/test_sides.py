@@ -56,6 +56,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:
         yield opened
 
 
+@pytest.mark.slow
 def test_verdicts_come_first(results: Results) -> None:
     sides = compared_sides(StudyAnalysis(results))
     assert sides is not None and sides.verdict == "1 SLOWER, 1 SAME against the other side"

@@ -45,6 +45,7 @@ def side(
     return Recorded("host", "device", "driver", software, measure, headline, found)
 
 
+@pytest.mark.slow
 def test_equal_machines_are_comparable_nearly_always() -> None:
     told = [why_not_comparable(side(2 * seed), side(2 * seed + 1)) for seed in range(150)]
     assert np.mean([text == "" for text in told]) >= 0.99
@@ -61,6 +62,7 @@ def test_another_pace_of_the_reference_is_said_with_its_interval(runs: int) -> N
     assert back is not None and back.ratio == pytest.approx(1 / ratio.ratio)
 
 
+@pytest.mark.slow
 def test_the_interval_of_the_reference_holds_what_it_says() -> None:
     """About 1 % of the intervals at 99 % miss the truth; with several runs the unit is the run."""
     for runs, between in ((1, 0.0), (5, 0.05)):

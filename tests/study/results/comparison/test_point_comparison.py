@@ -39,6 +39,7 @@ def points(folder: Path) -> Comparison:
         return compare_points(results, results.points[0], results.points[1])
 
 
+@pytest.mark.slow
 def test_points_whose_blocks_took_turns_are_compared_by_pairs(tmp_path: Path) -> None:
     pair = points(made_runs(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 10_500.0}, speeds=[1.0]))
     assert (pair.verdict, pair.how) == (Verdict.SLOWER, "paired") and "40 pairs in 8 rounds" in pair.explanation
@@ -80,6 +81,7 @@ def test_points_of_two_hosts_are_no_neighbours(tmp_path: Path, elsewhere: str, h
         assert pair.verdict is Verdict.UNCLEAR and "another host: there in the second runs" in pair.explanation
 
 
+@pytest.mark.slow
 def test_points_that_were_measured_apart_are_compared_as_runs_are(tmp_path: Path) -> None:
     placed = [Point(n, "mul", "d", {"n": n}, measure="total") for n in range(2)]
     random = np.random.default_rng(1)
@@ -148,6 +150,7 @@ def test_runs_in_another_state_have_no_verdict(tmp_path: Path) -> None:
     assert pair.explanation.endswith("measure both in turns (--against)")
 
 
+@pytest.mark.slow
 def test_a_state_that_hides_a_slow_down_is_not_the_same(tmp_path: Path) -> None:
     a, b = made_runs(tmp_path / "a", POINT, speeds=[1.05]), made_runs(tmp_path / "b", {("d", 1): 10_500.0})
     pair = only(compared(a, b))
@@ -175,6 +178,7 @@ def test_runs_without_a_reference_have_no_verdict(tmp_path: Path) -> None:
     assert any("was not recorded in the first and the second runs" in note for note in pair.notes)
 
 
+@pytest.mark.slow
 def test_several_runs_are_the_unit(tmp_path: Path) -> None:
     speeds = [0.98, 1.0, 1.02, 1.01, 0.99]
     a = made_runs(tmp_path / "a", POINT, speeds=speeds)
@@ -185,6 +189,7 @@ def test_several_runs_are_the_unit(tmp_path: Path) -> None:
     assert np.log(pair.interval.high) >= oracle.high - 0.002
 
 
+@pytest.mark.slow
 def test_a_noisy_run_has_no_verdict(tmp_path: Path) -> None:
     a, b = made_runs(tmp_path / "a", POINT), made_runs(tmp_path / "b", {("d", 1): 20_000.0}, status="noisy")
     pair = only(compared(a, b))
@@ -210,6 +215,7 @@ def spread(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(point_comparison, "_SPREAD_MINUTES", 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("spread")
 def test_results_of_another_device_have_a_verdict_if_that_is_asked(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS, device="A")
@@ -229,6 +235,7 @@ def test_results_of_another_device_have_a_verdict_if_that_is_asked(tmp_path: Pat
     assert pair.notes == (f"the machine's state counts as the device's as far as it lasted: {spans}",)
 
 
+@pytest.mark.slow
 def test_runs_in_a_row_leave_a_state_of_the_machine_open(tmp_path: Path) -> None:
     """Five runs of a side within a minute may all have been in one state, which is up to twice as slow as another."""
     a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS, device="A")
@@ -240,6 +247,7 @@ def test_runs_in_a_row_leave_a_state_of_the_machine_open(tmp_path: Path) -> None
         assert "±100 % allowed for a state of the machine that lasts as long as the runs" in pair.notes
 
 
+@pytest.mark.slow
 def test_all_that_differs_has_to_be_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS, device="A")
     monkeypatch.setattr("platform.node", lambda: "elsewhere")
@@ -255,6 +263,7 @@ def test_all_that_differs_has_to_be_asked_for(tmp_path: Path, monkeypatch: pytes
         compared(a, b, across=["software"])
 
 
+@pytest.mark.slow
 def test_few_runs_of_another_device_have_no_verdict(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", POINT, speeds=SPEEDS[:4], device="A")
     b = made_runs(tmp_path / "b", {("d", 1): 20_000.0}, speeds=SPEEDS, device="B")
@@ -264,6 +273,7 @@ def test_few_runs_of_another_device_have_no_verdict(tmp_path: Path) -> None:
     assert "--across device and --runs 5 of each, else" in only(compared(a, b)).explanation
 
 
+@pytest.mark.slow
 def test_the_same_device_is_judged_by_its_state_whatever_is_asked(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", POINT, speeds=MANY, device="A")
     b = made_runs(tmp_path / "b", POINT, speeds=[1.4] * 5, device="A")
@@ -271,6 +281,7 @@ def test_the_same_device_is_judged_by_its_state_whatever_is_asked(tmp_path: Path
     assert pair.verdict is Verdict.UNCLEAR and "the reference like this point's load" in pair.explanation
 
 
+@pytest.mark.slow
 def test_runs_of_another_device_that_vary_are_told_to_be_more(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", POINT, speeds=[0.7, 1, 1.4, 1.2, 0.9], device="A")
     b = made_runs(tmp_path / "b", {("d", 1): 11_000.0}, speeds=[0.7, 1, 1.4, 1.2, 0.9], device="B")
@@ -278,6 +289,7 @@ def test_runs_of_another_device_that_vary_are_told_to_be_more(tmp_path: Path) ->
     assert pair.verdict is Verdict.UNCLEAR and pair.explanation.endswith("known to ±2.5 %: add runs (--runs)")
 
 
+@pytest.mark.slow
 def test_points_of_two_devices_are_compared_by_their_runs(tmp_path: Path) -> None:
     placed = [Point(n, "mul", f"d{n}", {"n": 1}, measure="total") for n in range(2)]
     random = np.random.default_rng(1)
@@ -292,6 +304,7 @@ def test_points_of_two_devices_are_compared_by_their_runs(tmp_path: Path) -> Non
     assert (pair.verdict, pair.how) == (Verdict.SLOWER, "runs") and "5 and 5 runs" in pair.explanation
 
 
+@pytest.mark.slow
 def test_resumptions_are_one_run(tmp_path: Path) -> None:
     """Five resumptions of one run leave as much open as one run, which has one instance."""
     folder = made_runs(tmp_path / "once", POINT, speeds=MANY)

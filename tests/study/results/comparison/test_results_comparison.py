@@ -27,6 +27,7 @@ def verdicts(comparison: ResultsComparison) -> list[Verdict | None]:
 # -- which points ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_points_are_matched_by_target_and_axes_whatever_the_device(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0, ("d", 4): 40_000.0}, speeds=MANY)
     b = made_runs(
@@ -39,6 +40,7 @@ def test_points_are_matched_by_target_and_axes_whatever_the_device(tmp_path: Pat
     assert [point.key for point in other.points] == [comparison.points[0].key]
 
 
+@pytest.mark.slow
 def test_of_several_devices_points_are_the_same_on_the_same_one_only(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("one", 1): 10_000.0, ("two", 1): 20_000.0}, speeds=MANY)
     b = made_runs(tmp_path / "b", {("two", 1): 20_000.0, ("one", 1): 11_000.0}, speeds=MANY)
@@ -46,6 +48,7 @@ def test_of_several_devices_points_are_the_same_on_the_same_one_only(tmp_path: P
     assert comparison.by_device and verdicts(comparison) == [Verdict.SLOWER, Verdict.SAME]
 
 
+@pytest.mark.slow
 def test_another_segment_is_compared_where_both_have_it(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0}, speeds=MANY)
     b = made_runs(tmp_path / "b", {("d", 1): 10_000.0, ("d", 2): 20_000.0}, lacking=[2], speeds=MANY)
@@ -54,6 +57,7 @@ def test_another_segment_is_compared_where_both_have_it(tmp_path: Path) -> None:
     assert comparison.points[1].why_not == "no wake in the second results"
 
 
+@pytest.mark.slow
 def test_a_point_that_failed_after_samples_is_not_compared(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("d", 1): 10_000.0}, speeds=MANY)
     b = made_runs(tmp_path / "b", {("d", 1): 10_000.0}, speeds=MANY, status="failed")
@@ -64,6 +68,7 @@ def test_a_point_that_failed_after_samples_is_not_compared(tmp_path: Path) -> No
     assert point.comparison is None and "as it was made" in point.why_not
 
 
+@pytest.mark.slow
 def test_what_cannot_be_compared(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("d", 1): 10_000.0})
     with pytest.raises(FailedPreconditionError, match="no point in common"):
@@ -101,6 +106,7 @@ def test_points_of_either_side_alone_are_said(tmp_path: Path) -> None:
     assert all(said in comparison._repr_html_() for said in comparison.unpaired)
 
 
+@pytest.mark.slow
 def test_the_interval_of_sides_is_that_of_their_rounds(tmp_path: Path) -> None:
     folder = two_sides(tmp_path / "a", 1.05)
     pair = only(sides(folder))
@@ -112,11 +118,13 @@ def test_the_interval_of_sides_is_that_of_their_rounds(tmp_path: Path) -> None:
     assert np.log(pair.ratio) == pytest.approx(np.median(logs, axis=1).mean(), abs=1e-5)
 
 
+@pytest.mark.slow
 def test_repeats_are_the_rounds_where_they_are_enough(tmp_path: Path) -> None:
     pair = only(sides(two_sides(tmp_path / "a", 1.05, runs=5, speeds=0.3)))
     assert pair.verdict is Verdict.SLOWER and "200 pairs in 5 rounds" in pair.explanation
 
 
+@pytest.mark.slow
 def test_other_statistics_of_sides(tmp_path: Path) -> None:
     comparison = sides(two_sides(tmp_path / "a", 1.05), measure="p90")
     assert (
@@ -136,6 +144,7 @@ def test_a_noisy_side_is_said_beside_the_verdict_of_pairs(tmp_path: Path) -> Non
     assert pair.notes.count("too noisy, which the interval of pairs includes") == 1
 
 
+@pytest.mark.slow
 def test_of_results_with_sides_the_new_one_counts(tmp_path: Path) -> None:
     a, b = two_sides(tmp_path / "a", 1.0), two_sides(tmp_path / "b", 1.1)
     comparison = compared(a, b)
@@ -145,6 +154,7 @@ def test_of_results_with_sides_the_new_one_counts(tmp_path: Path) -> None:
     assert only(compared(b, b)).how == "paired"
 
 
+@pytest.mark.slow
 def test_a_comparison_is_shown_by_its_verdicts(tmp_path: Path) -> None:
     a = made_runs(tmp_path / "a", {("d", 1): 10_000.0, ("d", 2): 20_000.0, ("d", 4): 30_000.0}, speeds=MANY)
     b = made_runs(tmp_path / "b", {("d", 1): 11_000.0, ("d", 2): 22_000.0, ("d", 4): 30_000.0}, speeds=MANY)

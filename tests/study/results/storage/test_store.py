@@ -277,6 +277,7 @@ def test_a_reader_reads_while_it_is_written(tmp_path: Path, store: Store) -> Non
         assert results.points[0].count == 420
 
 
+@pytest.mark.slow
 def test_a_second_writer_is_refused_until_the_first_is_gone(tmp_path: Path, store: Store) -> None:
     command = f"from pumice.study.results.storage.store import Store; Store.open({str(tmp_path)!r})"
     answer = subprocess.run([sys.executable, "-c", command], capture_output=True, text=True, check=False)
@@ -428,6 +429,7 @@ def hold_kept(folder: Path, kept: int) -> None:
         assert results.points[0].integers("started_ns").tolist() == list(range(kept)) and kept > 0
 
 
+@pytest.mark.slow
 @linux_only
 def test_a_limit_on_file_sizes_keeps_what_was_committed(tmp_path: Path) -> None:
     kept = fill(tmp_path, 512 << 10)

@@ -42,6 +42,7 @@ def test_a_side_of_a_switch_is_no_result() -> None:
         run(COND, fetches=["double"], p=np.array(True), x=X)
 
 
+@pytest.mark.slow
 def test_nested_conditionals() -> None:
     """(q ? x + 1 : -x) where p, else x * x; q is switched by p, too."""
     text = (
