@@ -39,7 +39,7 @@ def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def opened() -> Iterator[pumice.Device]:
     with pumice.open_device() as device:
         yield device

@@ -25,7 +25,7 @@ NAMES = list(jax_functions.FUNCTIONS)
 CASES = [(name, "vulkan") for name in NAMES] + [(name, "reference") for name in NAMES[:: 1 if SOAK else 4]]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def opened(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
     with pumice.open_device(None if request.param == "vulkan" else request.param) as device:
         yield device

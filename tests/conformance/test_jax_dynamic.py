@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.vulkan, pytest.mark.slow]
 SIZES = (1, 2, 7, 64) if SOAK else (1, 7)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def opened() -> Iterator[pumice.Device]:
     with pumice.open_device() as device:
         yield device

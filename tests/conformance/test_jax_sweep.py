@@ -35,7 +35,7 @@ _IS_WHOLE: Final = bool(os.environ.get("PUMICE_FULL_JAX"))
 _STEP: Final = 1 if _IS_WHOLE else 100
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def opened() -> Iterator[pumice.Device]:
     with pumice.open_device() as device:
         yield device

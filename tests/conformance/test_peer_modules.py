@@ -26,7 +26,7 @@ WANTED = ("transformer", "lstm", "unet_step", "scan", "while_loop", "switch", "c
 """Functions that are among them; the others are spread over the list."""
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def opened() -> Iterator[pumice.Device]:
     with pumice.open_device() as device:
         yield device

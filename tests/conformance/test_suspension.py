@@ -58,7 +58,7 @@ def collatz() -> bytes:
     return path.read_bytes()
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def device() -> Iterator[pumice.Device]:
     with pumice.open_device() as opened:
         yield opened
