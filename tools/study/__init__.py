@@ -1,5 +1,5 @@
 """``pumice study``: runs, shows, compares and exports timing studies.
 
-Read: command, measuring, against, baselines, gate, judgement, ci_outputs, tables, progress, history, clocks, observing,
-processes, resuming.
+Read: command, showing, measuring, against, baselines, gate, judgement, ci_outputs, tables, progress, history, clocks,
+observing, processes, resuming.
 """

@@ -11,9 +11,8 @@ import click
 from ..errors import needs_study_extra, usage, usage_error
 from ..options import TIMED_DEVICE_HELP, complete_files, complete_timed_devices, given_options, validation_option
 from ..streams import put
-from ..tables import heading
 from .against import against, read_side
-from .baselines import baseline_names, baselines_option, check_baselines, save_measured, save_option
+from .baselines import baselines_option, check_baselines, save_measured, save_option
 from .clocks import clocks_as_asked, clocks_option
 from .gate import Gate, across_option, gating_options
 from .history import history
@@ -21,23 +20,10 @@ from .measuring import compared, measure, sampling_settings, with_axes
 from .observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
 from .processes import PROCESS_OPTIONS, process_options, wants_processes, with_processes
 from .resuming import RESUMPTION_OPTIONS, resumption_options
+from .showing import complete_studies, export, list_, read_study, show
 
 if TYPE_CHECKING:
-    from click.shell_completion import CompletionItem
-
-    from ...study.definition.study import Study
     from ...study.results.comparison.machine_record import Part
-
-STUDIES: Final = Path(__file__).parents[1] / "studies"
-
-
-def _complete_studies(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
-    """Completes the studies that come with pumice, or a file."""
-    from click.shell_completion import CompletionItem
-
-    names = sorted(path.stem for path in STUDIES.glob("*.toml") if path.stem.startswith(incomplete))
-    return [CompletionItem(name) for name in names] or complete_files(ctx, parameter, incomplete)
-
 
 _device_option = click.option(
     "--device",
@@ -67,17 +53,8 @@ def study() -> None:
     """
 
 
-def read_study(name: str) -> Study:
-    """Reads the study of a name or file on the command line."""
-    from ...status import NotFoundError
-    from ...study.definition.study_file import load_study
-
-    with usage("", NotFoundError):
-        return load_study(name, STUDIES)
-
-
 @study.command("run", short_help="Measure a study.")
-@click.argument("name", metavar="STUDY", shell_complete=_complete_studies)
+@click.argument("name", metavar="STUDY", shell_complete=complete_studies)
 @_device_option
 @click.option("--out", type=click.Path(path_type=Path), metavar="DIR", help="Where results go; default: STUDY.results.")
 @click.option(
@@ -327,82 +304,6 @@ def compare(ctx: click.Context, /, first: Path, second: Path, across: tuple[Part
         ctx.exit(gate.finish(comparison).status)
 
 
-@study.command("list", short_help="List the studies that come with pumice, or the results in a folder.")
-@click.argument("folder", metavar="[DIR]", required=False, type=click.Path(path_type=Path))
-@baselines_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@click.pass_context
-@needs_study_extra()
-def list_(ctx: click.Context, folder: Path | None, baselines: Path, as_json: bool) -> None:
-    """List the studies that come with pumice, and the baselines; with DIR, the results in and below it.
-
-    In JSON, baselines are listed with --baselines alone.
-    """
-    from .tables import print_result_list, print_study_list
-
-    asked = any(parameter.name == "baselines" for parameter in given_options(ctx))
-    if folder is not None and asked:
-        raise usage_error("--baselines lists baselines, and DIR results; give one of them")
-    if folder is not None or asked:
-        print_result_list(folder or baselines, as_json)
-        return
-    print_study_list(STUDIES, as_json)
-    if baseline_names(baselines) and not as_json:
-        put()
-        heading(f"baselines in {baselines}")
-        print_result_list(baselines, as_json)
-
-
-@study.command("show", short_help="Show a study, or what results are of.")
-@click.argument("name", metavar="STUDY|DIR", shell_complete=_complete_studies)
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
-@needs_study_extra()
-def show(name: str, as_json: bool) -> None:
-    """Show what a study measures and how to read its results, or the contents of results in a folder."""
-    from ...study.results.storage.store import Store
-    from .tables import print_result_facts, print_study
-
-    if Store.exists(Path(name)) if Path(name).is_dir() else Path(name).name == "results.sqlite":
-        print_result_facts(Path(name), as_json)
-    else:
-        print_study(read_study(name), as_json)
-
-
-@study.command("export", short_help="Write results as CSV, JSON, Markdown or Parquet.")
-@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--csv", type=click.Path(path_type=Path), metavar="FILE", help="Comma-separated values.")
-@click.option("--json", type=click.Path(path_type=Path), metavar="FILE", help="JSON: the study, its runs and points.")
-@click.option("--markdown", type=click.Path(path_type=Path), metavar="FILE", help="A table for people.")
-@click.option("--parquet", type=click.Path(path_type=Path), metavar="FILE", help="Parquet.")
-@click.option(
-    "--records", type=click.Path(path_type=Path), metavar="FILE", help="JSON: a list of rows, for pandas.read_json."
-)
-@click.option("--raw", is_flag=True, help="One row a sample instead of one a point.")
-@needs_study_extra()
-def export(folder: Path, raw: bool, **files: Path | None) -> None:
-    """Write the results in DIR to files; - is stdout."""
-    import io
-
-    from ...study.results.export import export_results, export_to
-    from ...study.results.results import Results
-
-    wanted = [(kind, path) for kind, path in files.items() if path is not None]
-    if not wanted:
-        raise usage_error(
-            "say what to write: --csv FILE, --json FILE, --markdown FILE, --parquet FILE or --records FILE; - is stdout"
-        )
-    with Results.open(folder) as results:
-        for kind, path in wanted:
-            if str(path) != "-":
-                export_results(results, kind, path, raw=raw)
-            elif kind == "parquet":
-                raise usage_error("--parquet -: Parquet is not text; name a file")
-            else:
-                buffer = io.BytesIO()
-                export_to(results, kind, buffer, raw=raw)
-                put(buffer.getvalue().decode("utf-8"), end="")
-
-
 @study.command("peaks", short_help="Measure a device's memory bandwidth and arithmetic rate.")
 @_device_option
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
@@ -425,4 +326,5 @@ def peaks(devices: tuple[str, ...], as_json: bool) -> None:
     print_peaks(measured, as_json)
 
 
-study.add_command(history)
+for _command in (list_, show, export, history):
+    study.add_command(_command)

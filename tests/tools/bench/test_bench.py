@@ -11,21 +11,20 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
+from support.shader_tools import needs_compiler
+from support.study_commands import FAST, bench, study
+from support.study_commands import wrong_bench as wrong
 
 from pumice import shaders
 from pumice.hal_vulkan import reflect
 from pumice.runtime.device import Device
 from pumice.runtime.kernels.parameters.push import pack_push
 from pumice.runtime.kernels.shader_source import load_shader
-from pumice.spirv.sources.glsl import find_compiler
-from pumice.status import UnavailableError
 from pumice.study.results.results import Results
 from pumice.study.runs import runner
 from pumice.study.workloads.peaks import Peaks
 from pumice.study.workloads.workload import DevicePool
-from pumice.tools.cli import main
 from pumice.tools.run.kernel_arguments import push_bytes
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver")]
@@ -37,10 +36,6 @@ BY_ADDRESS = shaders.path("timing/mul_address")
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 MODULE = DIGITS / "digits.vmfb"
 SEVEN = f"@{DIGITS / 'seven.npy'}"
-SAMPLING = (
-    "time_limit=0.05 warmup_time=0 warmup_count=1 min_samples=3 max_samples=4 block=2 noise_limit=1e9 reference=false"
-)
-FAST = [word for setting in SAMPLING.split() for word in ("--set", setting)]
 ALONE = [*FAST, "--no-baseline", "--quiet"]
 
 PUSHES = """
@@ -56,13 +51,9 @@ void main() {
 """
 
 
-def run(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["bench", *map(str, arguments)])
-
-
 def measured(*arguments: object) -> dict[str, Any]:
     """Runs a command that succeeds; returns its JSON."""
-    result = run(*arguments, "--json", *ALONE)
+    result = bench(*arguments, "--json", *ALONE)
     assert result.exit_code == 0, result.stderr
     data: dict[str, Any] = json.loads(result.stdout)
     return data
@@ -74,27 +65,11 @@ def settings(data: dict[str, Any], place: int = 0) -> dict[str, Any]:
     return given
 
 
-def wrong(*arguments: object) -> str:
-    """Runs a command that is wrong usage and prints nothing; returns its message."""
-    result = run(*arguments)
-    assert (result.exit_code, result.stdout) == (2, ""), result.stderr
-    assert result.stderr.rstrip().endswith("see `pumice bench --help`")
-    return result.stderr
-
-
-@pytest.fixture
-def compiler() -> None:
-    try:
-        find_compiler()
-    except UnavailableError as error:
-        pytest.skip(error.message)
-
-
 # -- kernels -----------------------------------------------------------------------------------------
 
 
 def test_a_kernel_with_and_without_timestamps_and_the_empty_kernel_beside(tmp_path: Path) -> None:
-    result = run(MUL, "--size", 64, "--out", tmp_path / "r", "--json", *FAST)
+    result = bench(MUL, "--size", 64, "--out", tmp_path / "r", "--json", *FAST)
     assert result.exit_code == 0, result.stderr
     with Results.open(tmp_path / "r") as results:
         points = [result.point for result in results.points]
@@ -109,12 +84,13 @@ def test_a_kernel_with_and_without_timestamps_and_the_empty_kernel_beside(tmp_pa
 
 
 def test_a_folder_that_goes_again_is_not_named() -> None:
-    result = run(MUL, "--size", 4, "--no-baseline", "--json", *FAST)
+    result = bench(MUL, "--size", 4, "--no-baseline", "--json", *FAST)
     assert result.exit_code == 0
     assert "2 points done" in result.stderr and "pumice-bench" not in result.stderr
 
 
-def test_glsl_with_a_macro(tmp_path: Path, compiler: None) -> None:
+@needs_compiler
+def test_glsl_with_a_macro(tmp_path: Path) -> None:
     path = tmp_path / "my kernel.comp"
     path.write_text(
         "#version 450\nlayout(local_size_x = SIZE) in;\nlayout(binding = 0) buffer B { float x[]; };\n"
@@ -138,7 +114,8 @@ void main() { b[gl_GlobalInvocationID.x] = TYPE(a[gl_GlobalInvocationID.x] * FAC
 """
 
 
-def test_macros_over_the_axes(tmp_path: Path, compiler: None) -> None:
+@needs_compiler
+def test_macros_over_the_axes(tmp_path: Path) -> None:
     """The kernel cannot be compiled without the macros, so its bindings are reflected with their first values."""
     path = tmp_path / "tile.comp"
     path.write_text(SWEPT, encoding="utf-8")
@@ -205,7 +182,8 @@ def test_push_constants_in_order_and_by_name(push: str) -> None:
     assert settings(measured(SAXPY, "--push", push, "--size", 4))["push"] == {"a": 3.0}
 
 
-def test_push_constants_of_every_shape(tmp_path: Path, compiler: None) -> None:
+@needs_compiler
+def test_push_constants_of_every_shape(tmp_path: Path) -> None:
     path = tmp_path / "pushes.comp"
     path.write_text(PUSHES, encoding="utf-8")
     pushes = ["n=7", "scale=0.1", "v=1,2,3,4", "m=[1 2][3 4][5 6]", "r=[1 2 3][4 5 6]", "list=-1,2", "flag=1"]
@@ -250,7 +228,7 @@ def test_push_constants_from_a_file(tmp_path: Path) -> None:
     ],
 )
 def test_settings(words: list[str], expected: dict[str, object]) -> None:
-    result = run(MUL, "--size", 16, "--json", *ALONE, *words)
+    result = bench(MUL, "--size", 16, "--json", *ALONE, *words)
     if "is not installed" in result.stderr:
         pytest.skip(result.stderr)
     assert result.exit_code == 0, result.stderr
@@ -262,10 +240,12 @@ def test_settings(words: list[str], expected: dict[str, object]) -> None:
 
 def test_dispatches_that_may_overlap_are_flagged(tmp_path: Path) -> None:
     for barrier in ("none", "between"):
-        assert run(MUL, "--size", 16, "--batch", 4, "--barrier", barrier, "--out", tmp_path / barrier, *ALONE, "--json")
+        assert bench(
+            MUL, "--size", 16, "--batch", 4, "--barrier", barrier, "--out", tmp_path / barrier, *ALONE, "--json"
+        )
         with Results.open(tmp_path / barrier) as results:
             assert results.points[0].point.settings["barrier"] == barrier
-        exported = CliRunner().invoke(main, ["study", "export", str(tmp_path / barrier), "--json", "-", "--raw"])
+        exported = study("export", tmp_path / barrier, "--json", "-", "--raw")
         assert {sample["barrier"] for sample in json.loads(exported.stdout)["samples"]} == {barrier}
 
 
@@ -277,7 +257,7 @@ def test_without_timestamps_the_headline_is_the_certain_bound(words: list[str]) 
 
 
 def test_buffers_by_address() -> None:
-    result = run(
+    result = bench(
         BY_ADDRESS,
         *("--descriptors", "address", "-b", "0=64xf32", "-b", "1=64xf32=2", "-b", "2=64xf32"),
         *("--push", "count=64", "--push", "reserved=0", "--groups", 1, "--json", *ALONE),
@@ -402,13 +382,13 @@ def test_push_constants_that_are_missing() -> None:
 )
 def test_what_is_not_there(words: list[object], message: str, tmp_path: Path) -> None:
     (tmp_path / "text.comp.txt").write_text("no kernel", encoding="utf-8")
-    result = run(*(str(word).format(tmp=tmp_path) for word in words), *FAST)
+    result = bench(*(str(word).format(tmp=tmp_path) for word in words), *FAST)
     assert result.exit_code in (1, 2) and result.stdout == ""
     assert result.stderr.startswith("error: ") and message in result.stderr
 
 
 def test_a_point_that_fails_leaves_the_others() -> None:
-    result = run(MUL, "--axis", "groups=1,99999999", "--size", 4, "--json", *ALONE)
+    result = bench(MUL, "--axis", "groups=1,99999999", "--size", 4, "--json", *ALONE)
     assert result.exit_code == 1
     points = json.loads(result.stdout)["points"]
     assert [point["status"] for point in points] == ["done", "failed"] * 2
@@ -417,7 +397,7 @@ def test_a_point_that_fails_leaves_the_others() -> None:
 
 
 def test_a_point_that_the_host_has_no_memory_for_leaves_the_others() -> None:
-    result = run(MUL, "--axis", "size=4,1000000000000000", "--timestamps", "span", "--json", *ALONE)
+    result = bench(MUL, "--axis", "size=4,1000000000000000", "--timestamps", "span", "--json", *ALONE)
     assert result.exit_code == 1
     points = json.loads(result.stdout)["points"]
     assert [point["status"] for point in points] == ["done", "failed"]
@@ -425,15 +405,15 @@ def test_a_point_that_the_host_has_no_memory_for_leaves_the_others() -> None:
 
 
 def test_more_queues_than_the_device_has_are_skipped() -> None:
-    result = run(MUL, "--axis", "queues=1,99", "--size", 4, "--json", *ALONE)
+    result = bench(MUL, "--axis", "queues=1,99", "--size", 4, "--json", *ALONE)
     assert result.exit_code == 0, result.stderr
     reasons = {point["queues"]: point["reason"] for point in json.loads(result.stdout)["points"]}
     assert re.search(r"has \d+ compute queue\(s\), 99 were asked for", reasons[99])
-    assert run(MUL, "--queues", 99, "--size", 4, "--json", *ALONE).exit_code == 1
+    assert bench(MUL, "--queues", 99, "--size", 4, "--json", *ALONE).exit_code == 1
 
 
 def test_too_noisy_says_so() -> None:
-    result = run(MUL, "--size", 4, "--json", "--no-baseline", "--quiet", *FAST, "--set", "noise_limit=0")
+    result = bench(MUL, "--size", 4, "--json", "--no-baseline", "--quiet", *FAST, "--set", "noise_limit=0")
     assert result.exit_code == 3
     assert re.search(r"^\[1/2\] noisy   mul", result.stderr, re.MULTILINE)
     assert {point["status"] for point in json.loads(result.stdout)["points"]} == {"noisy"}
@@ -462,15 +442,15 @@ def untimed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def test_a_device_without_timestamps(untimed: None) -> None:
-    result = run(MUL, "--size", 4, "--json", *ALONE)
+    result = bench(MUL, "--size", 4, "--json", *ALONE)
     assert result.exit_code == 0, result.stderr
     timed, plain = json.loads(result.stdout)["points"]
     assert (timed["status"], plain["status"], plain["measure"]) == ("skipped", "done", "device")
     assert "timestampValidBits 0" in timed["reason"] and 'set measure = "device"' in timed["reason"]
     assert plain["median_ns"] > 0 and plain.get("execute_median_ns") is None
-    asked = run(MUL, "--size", 4, "--json", *ALONE, "--measure", "device")
+    asked = bench(MUL, "--size", 4, "--json", *ALONE, "--measure", "device")
     assert (asked.exit_code, len(json.loads(asked.stdout)["points"])) == (0, 1)
-    refused = run(MUL, "--size", 4, "--json", *ALONE, "--measure", "execute", "--timestamps", "span")
+    refused = bench(MUL, "--size", 4, "--json", *ALONE, "--measure", "execute", "--timestamps", "span")
     assert refused.exit_code == 1 and "an upper bound" in refused.stderr
     assert math.isfinite(json.loads(asked.stdout)["points"][0]["median_ns"])
 
@@ -479,7 +459,7 @@ def test_a_device_without_timestamps(untimed: None) -> None:
 
 
 def test_the_summary() -> None:
-    result = run(MUL, "--size", 16, "--batch", 4, "--quiet", *FAST)
+    result = bench(MUL, "--size", 16, "--batch", 4, "--quiet", *FAST)
     assert result.exit_code == 0, result.stderr
     assert "\x1b" not in result.output
     for text in ("mul", "submit", "execute", "wake", "total", "empty kernel", "mul without timestamps"):
@@ -488,26 +468,26 @@ def test_the_summary() -> None:
 
 
 def test_the_summary_flags_overlap_and_subtracts() -> None:
-    result = run(MUL, "--size", 16, "--batch", 4, "--barrier", "none", "--subtract-baseline", "--quiet", *FAST)
+    result = bench(MUL, "--size", 16, "--batch", 4, "--barrier", "none", "--subtract-baseline", "--quiet", *FAST)
     assert result.exit_code == 0, result.stderr
     assert "may overlap" in result.stdout and "not its duration" in result.stdout
     assert "less the empty kernel's median" in result.stdout
 
 
 def test_the_summary_of_a_program() -> None:
-    result = run(MODULE, "--input", SEVEN, "--quiet", *FAST)
+    result = bench(MODULE, "--input", SEVEN, "--quiet", *FAST)
     assert result.exit_code == 0, result.stderr
     assert "digits" in result.stdout and "total" in result.stdout
 
 
 def test_a_report(tmp_path: Path) -> None:
     path = tmp_path / "a <b>.html"
-    result = run(MUL, "--size", 16, "--html", path, "--json", *ALONE)
+    result = bench(MUL, "--size", 16, "--html", path, "--json", *ALONE)
     assert result.exit_code == 0, result.stderr
     assert f"report: {path}" in result.stderr
     text = path.read_text(encoding="utf-8")
     assert text.lstrip().lower().startswith("<!doctype html>") and "mul.spv" in text
-    nowhere = run(MUL, "--size", 16, "--html", tmp_path / "nosuch" / "x.html", "--json", *ALONE)
+    nowhere = bench(MUL, "--size", 16, "--html", tmp_path / "nosuch" / "x.html", "--json", *ALONE)
     assert nowhere.exit_code == 2 and "there is no folder" in nowhere.stderr
 
 
@@ -516,11 +496,11 @@ def test_a_report(tmp_path: Path) -> None:
 
 def test_a_folder_is_gone_on_with_and_no_other_bench_goes_there(tmp_path: Path) -> None:
     words = [MUL, "--size", 4, "--out", tmp_path / "a b", *FAST, "--no-baseline", "--json"]
-    first, second = run(*words), run(*words)
+    first, second = bench(*words), bench(*words)
     assert (first.exit_code, second.exit_code) == (0, 0)
     assert "2 of 2 points are done already; nothing is left to measure" in second.stderr
     assert json.loads(first.stdout)["points"] == json.loads(second.stdout)["points"]
-    other = run(*words, "--batch", 2)
+    other = bench(*words, "--batch", 2)
     assert (other.exit_code, other.stdout) == (1, "")
     assert "results of another study" in other.stderr
 
@@ -529,7 +509,7 @@ def test_a_folder_is_gone_on_with_and_no_other_bench_goes_there(tmp_path: Path) 
 def test_hostile_file_names(name: str, tmp_path: Path) -> None:
     path = tmp_path / name
     path.write_bytes(MUL.read_bytes())
-    result = run(path, "--size", 4, *FAST, "--no-baseline", "--json")
+    result = bench(path, "--size", 4, *FAST, "--no-baseline", "--json")
     assert result.exit_code == 0, result.stderr
     assert settings(json.loads(result.stdout))["source"] == str(path)
     assert "\x1b" not in result.stdout + result.stderr
@@ -555,12 +535,12 @@ def test_figures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_program_s_dispatches_are_profiled_in_calls_of_their_own(tmp_path: Path) -> None:
     arguments = (MODULE, "--function", "classify", "--input", SEVEN, *FAST, "--quiet")
-    result = run(*arguments, "--profile", "--trace", tmp_path / "trace")
+    result = bench(*arguments, "--profile", "--trace", tmp_path / "trace")
     assert result.exit_code == 0, result.stderr
     summary, heading, tables = result.stdout.partition("20 samples more, with every dispatch timed")
     assert "total" in summary and heading
     assert re.search(r"classify_dispatch_1\S*\s+20 ", tables) and "hal.fence.await" in tables
-    assert heading not in run(*arguments).stdout
+    assert heading not in bench(*arguments).stdout
     # In the trace too, each with an arrow from its submission.
     events = [packet.track_event for packet in Trace.FromString((tmp_path / "trace").read_bytes()).packet]
     begun = [flow for event in events for flow in event.flow_ids]

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
+from support.study_commands import FAST, bench, study, wrong_bench
 
 from pumice import shaders
 from pumice.spirv.sources.glsl import find_compiler
@@ -19,17 +19,12 @@ from pumice.status import UnavailableError
 from pumice.study.results.comparison.results_comparison import compare_sides
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus
-from pumice.tools.cli import main
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver", "here")]
 
 MUL = shaders.path("mul")
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"
 SEVEN = f"@{DIGITS / 'seven.npy'}"
-SAMPLING = (
-    "time_limit=0.02 warmup_time=0 warmup_count=1 min_samples=3 max_samples=4 block=2 noise_limit=1e9 reference=false"
-)
-FAST = [word for setting in SAMPLING.split() for word in ("--set", setting)]
 KERNEL = """#version 450
 #include "value.glsl"
 #ifndef MORE
@@ -60,10 +55,6 @@ def kernel(tmp_path: Path) -> Path:
     return path
 
 
-def bench(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["bench", *map(str, arguments)])
-
-
 def sides(*arguments: object) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the settings of the new side and of the old one, of a study of one point that was measured."""
     result = bench(*arguments, *FAST, "--out", "r")
@@ -81,11 +72,7 @@ def differing(*arguments: object) -> dict[str, tuple[object, object]]:
 
 
 def wrong(*arguments: object) -> str:
-    """Runs a command that is wrong usage and prints nothing; returns its message."""
-    result = bench(*arguments, *FAST)
-    assert (result.exit_code, result.stdout) == (2, ""), result.stderr
-    assert result.stderr.rstrip().endswith("see `pumice bench --help`")
-    return result.stderr
+    return wrong_bench(*arguments, *FAST)
 
 
 # -- a program, options, or both ---------------------------------------------------------------------
@@ -273,9 +260,9 @@ def test_a_baseline_is_measured_again_without_its_files(kernel: Path) -> None:
         bench(kernel, *words, "--against", "next", "--out", "third")
         with Results.open("third") as results:
             assert {file.sha256 for file in results.files} == {new}
-    listed = CliRunner().invoke(main, ["study", "list"])
+    listed = study("list")
     assert "baselines in .pumice/baselines" in listed.stdout and ".pumice/baselines/main" in listed.stdout
-    as_json = CliRunner().invoke(main, ["study", "list", "--baselines", ".pumice/baselines", "--json"])
+    as_json = study("list", "--baselines", ".pumice/baselines", "--json")
     assert [Path(one["folder"]).name for one in json.loads(as_json.stdout)][0] == "main"
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from click.testing import CliRunner, Result
 from markdown_it import MarkdownIt
 from support.made_runs import made_runs
 from support.stored_results import made_results, made_version
+from support.study_commands import study
 
 from pumice.status import FailedPreconditionError
 from pumice.study.definition.point import Point
@@ -28,7 +28,6 @@ from pumice.study.results.storage.records import PointStatus
 from pumice.study.results.storage.results_file import WriterLock
 from pumice.study.statistics.bootstrap import Interval
 from pumice.study.statistics.comparison import Comparison, Verdict, compare
-from pumice.tools.cli import main
 from pumice.tools.study.baselines import save_baseline, save_measured
 from pumice.tools.study.ci_outputs import markdown, workflow_commands, write_junit
 from pumice.tools.study.gate import Gate
@@ -36,10 +35,6 @@ from pumice.tools.study.judgement import Judgement, Outcome, judge
 
 UNKNOWN = Interval(float("nan"), float("nan"))
 _REAL = compare([1.0, 2.0] * 9, [1.0, 2.0] * 9)
-
-
-def study(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["study", *map(str, arguments)])
 
 
 def compared(verdict: str, ratio: float = 1.0, interval: tuple[float, float] | None = None) -> Comparison:

@@ -11,17 +11,17 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
 from support.stored_results import made_version
+from support.study_commands import study
 
 from pumice.study.results.comparison.revision import read_revision
-from pumice.tools.cli import main
 
 pytestmark = pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
 
 
 def history(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["study", "history", *map(str, arguments)])
+    return study("history", *arguments)
 
 
 def commits(folder: Path, subjects: Sequence[str]) -> list[dict[str, object]]:

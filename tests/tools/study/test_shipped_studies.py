@@ -15,7 +15,7 @@ from pumice.study.results.results import Results
 from pumice.study.runs import runner
 from pumice.study.workloads.peaks import Peaks
 from pumice.tools.cli import main
-from pumice.tools.study.command import STUDIES
+from pumice.tools.study.showing import STUDIES
 
 FILES = sorted(STUDIES.glob("*.toml"))
 TINY = "time_limit=60 max_samples=3 min_samples=3 block=3 warmup_count=0 warmup_time=0 noise_limit=1e9 reference=false"

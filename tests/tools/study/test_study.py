@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
 from support.stored_results import made_results as make
+from support.study_commands import PROGRAM, mul_study, samples_of, study
 
 from pumice.study.definition.point import Point
 from pumice.study.definition.study_file import parse_study, study_as_dict
@@ -23,39 +23,15 @@ from pumice.study.results.storage.records import PointStatus
 from pumice.study.results.storage.store import Store
 from pumice.study.workloads import peaks
 from pumice.study.workloads.peaks import Peaks
-from pumice.tools.cli import main
 
-STUDY = """
-version = 1
-name = "sizes"
-title = "Sizes"
-question = "Does size matter?"
-reading = "Look at the median."
-
-[sampling]
-time_limit = 0.05
-warmup_time = 0
-warmup_count = 1
-min_samples = 3
-max_samples = 4
-block = 2
-noise_limit = 1e9
-reference = false
-
-[axes]
-n = [4, 8]
-batch = [1, 2]
-
-[[targets]]
-name = "mul"
-kind = "kernel"
-source = "builtin:mul"
-bindings = [{ shape = "$n" }, { shape = "$n" }, { shape = "$n", init = "zeros" }]
-"""
-
-
-def study(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+STUDY = mul_study(
+    "n = [4, 8]\nbatch = [1, 2]",
+    'title = "Sizes"\nquestion = "Does size matter?"\nreading = "Look at the median."',
+    time_limit="0.05",
+    min_samples="3",
+    max_samples="4",
+    block="2",
+)
 
 
 def good(*arguments: object) -> str:
@@ -383,16 +359,6 @@ def test_wrong_usage_of_run(words: list[str], message: str, toml: Path, tmp_path
 # -- run ---------------------------------------------------------------------------------------------
 
 
-def samples_of(folder: Path) -> dict[int, list[tuple[int, int]]]:
-    """Returns the run and start of every sample of each point."""
-    database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
-    samples: dict[int, list[tuple[int, int]]] = {}
-    for point, run, started in database.execute("SELECT point, run, started_ns FROM samples ORDER BY point, number"):
-        samples.setdefault(point, []).append((run, started))
-    database.close()
-    return samples
-
-
 @pytest.mark.vulkan
 @pytest.mark.usefixtures("driver")
 class TestRun:
@@ -478,9 +444,8 @@ class TestRun:
     @pytest.mark.skipif(sys.platform == "win32", reason="terminals as POSIX has them")
     def test_a_terminal_gets_a_bar_with_the_time_left(self, toml: Path, tmp_path: Path) -> None:
         master, terminal = os.openpty()
-        program = "from pumice.tools.cli import main; main(prog_name='pumice')"
         done = subprocess.run(
-            [sys.executable, "-c", program, "study", "run", str(toml), "--out", str(tmp_path / "r")],
+            [sys.executable, "-c", PROGRAM, "study", "run", str(toml), "--out", str(tmp_path / "r")],
             env={**os.environ, "TERM": "xterm", "COLUMNS": "120"},
             stdout=subprocess.PIPE,
             stderr=terminal,

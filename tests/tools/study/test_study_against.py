@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner, Result
+from support.study_commands import mul_study, study
 
 from pumice import shaders
 from pumice.study.definition.expansion import expand
@@ -14,37 +14,14 @@ from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import load_study, study_as_dict
 from pumice.study.results.results import Results
 from pumice.study.results.storage.store import Store
-from pumice.tools.cli import main
 from pumice.tools.study.against import against
 from pumice.tools.study.gate import Gate
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver")]
 
-STUDY = """
-version = 1
-name = "sizes"
-[sampling]
-time_limit = 0.02
-warmup_time = 0
-warmup_count = 1
-min_samples = 3
-max_samples = 4
-block = 2
-noise_limit = 1e9
-reference = false
-[axes]
-n = [4, 8]
-[[targets]]
-name = "mul"
-kind = "kernel"
-source = "mul.spv"
-record = "once"
-bindings = [{ shape = "$n" }, { shape = "$n" }, { shape = "$n", init = "zeros" }]
-"""
-
-
-def study(*arguments: object) -> Result:
-    return CliRunner().invoke(main, ["study", *map(str, arguments)])
+STUDY = mul_study("n = [4, 8]", time_limit="0.02", min_samples="3", max_samples="4", block="2").replace(
+    '"builtin:mul"', '"mul.spv"\nrecord = "once"'
+)
 
 
 @pytest.fixture(autouse=True)

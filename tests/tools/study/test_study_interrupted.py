@@ -11,11 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
+from support.study_commands import PROGRAM, Taken, check_resumed, mul_study, samples_of, study
 
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus
-from pumice.tools.cli import main
 
 pytestmark = [
     pytest.mark.vulkan,
@@ -23,33 +22,14 @@ pytestmark = [
     pytest.mark.skipif(sys.platform == "win32", reason="signals and limits as POSIX has them"),
     pytest.mark.sample(1),
 ]
-PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
-
-STUDY = """
-version = 1
-name = "sizes"
-
-[sampling]
-time_limit = 0.05
-warmup_time = 0
-warmup_count = 1
-max_samples = 100000
-relative_error = 0
-noise_limit = 1e9
-block = 50
-interleave = 2
-reference = false
-
-[axes]
-n = [4, 8, 12, 16]
-batch = [1, 2, 3]
-
-[[targets]]
-name = "mul"
-kind = "kernel"
-source = "builtin:mul"
-bindings = [{ shape = "$n" }, { shape = "$n" }, { shape = "$n", init = "zeros" }]
-"""
+STUDY = mul_study(
+    "n = [4, 8, 12, 16]\nbatch = [1, 2, 3]",
+    time_limit="0.05",
+    max_samples="100000",
+    relative_error="0",
+    block="50",
+    interleave="2",
+)
 
 
 @pytest.fixture
@@ -57,16 +37,6 @@ def toml(tmp_path: Path) -> Path:
     path = tmp_path / "sizes.toml"
     path.write_text(STUDY, encoding="utf-8")
     return path
-
-
-def samples_of(folder: Path) -> dict[int, list[tuple[int, int]]]:
-    """Returns the run and start of every sample of each point."""
-    database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
-    samples: dict[int, list[tuple[int, int]]] = {}
-    for point, run, started in database.execute("SELECT point, run, started_ns FROM samples ORDER BY point, number"):
-        samples.setdefault(point, []).append((run, started))
-    database.close()
-    return samples
 
 
 def begin(toml: Path, folder: Path) -> subprocess.Popen[str]:
@@ -88,7 +58,7 @@ def reported(process: subprocess.Popen[str], count: int) -> list[str]:
     return labels
 
 
-def held(folder: Path, labels: Sequence[str]) -> dict[int, list[tuple[int, int]]]:
+def held(folder: Path, labels: Sequence[str]) -> Taken:
     """Checks that the reported points are done, and returns all samples."""
     with Results.open(folder) as results:
         states = {result.point.label: result.status for result in results.points}
@@ -97,26 +67,23 @@ def held(folder: Path, labels: Sequence[str]) -> dict[int, list[tuple[int, int]]
     return samples_of(folder)
 
 
-def resumed(toml: Path, folder: Path, before: dict[int, list[tuple[int, int]]]) -> None:
+def resumed(toml: Path, folder: Path, before: Taken) -> None:
     """Resumes, and checks that nothing was lost and nothing doubled."""
-    result = CliRunner().invoke(main, ["study", "run", str(toml), "--out", str(folder)])
+    result = study("run", toml, "--out", folder)
     said = result.stderr
     assert result.exit_code == 0, said
     assert re.search(r"\d+ of 12 points are done already; the other \d+ are measured", said)
     assert "12 points done" in said
     after = samples_of(folder)
-    assert after.keys() == set(range(12))
-    for point, samples in before.items():
-        assert after[point][: len(samples)] == samples, "what was kept stays as it was"
-    everything = [start for samples in after.values() for _, start in samples]
-    assert len(set(everything)) == len(everything)
+    assert after.keys() == {(1, point) for point in range(12)}
+    check_resumed(before, after)
     database = sqlite3.connect(folder / "results.sqlite")
     ((most,),) = database.execute(
         "SELECT max(count) FROM (SELECT count(*) AS count FROM statuses WHERE status = 'done' GROUP BY point)"
     )
     database.close()
     assert most == 1, "no point was measured twice"
-    done = [point for point, samples in after.items() if {run for run, _ in samples} == {1}]
+    done = [key for key, samples in after.items() if {run for run, _ in samples} == {1}]
     assert done, "points that were done in the first run took no samples in the second"
 
 
@@ -141,7 +108,7 @@ def test_a_kill_loses_nothing_that_was_reported(toml: Path, tmp_path: Path) -> N
     process.kill()
     process.communicate(timeout=60)
     before = held(folder, labels)
-    assert all(before[point][: len(samples)] == samples for point, samples in seen.items())
+    assert all(before[key][: len(samples)] == samples for key, samples in seen.items())
     with Results.open(folder) as results:
         assert [run.outcome for run in results.runs] == [None]
     resumed(toml, folder, before)
@@ -151,7 +118,7 @@ def test_two_at_a_time_are_refused(toml: Path, tmp_path: Path) -> None:
     process = begin(toml, tmp_path / "r")
     try:
         reported(process, 1)
-        second = CliRunner().invoke(main, ["study", "run", str(toml), "--out", str(tmp_path / "r"), "--quiet"])
+        second = study("run", toml, "--out", tmp_path / "r", "--quiet")
         assert (second.exit_code, second.stdout) == (1, "")
         assert second.stderr.startswith("error: ") and "another" in second.stderr
     finally:

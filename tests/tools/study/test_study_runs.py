@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -13,43 +12,18 @@ from pathlib import Path
 import numpy as np
 import psutil
 import pytest
-from click.testing import CliRunner, Result
+from click.testing import Result
+from support.study_commands import PROGRAM, Taken, check_resumed, mul_study, samples_of, study
 
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus
-from pumice.tools.cli import main
 
 pytestmark = [
     pytest.mark.vulkan,
     pytest.mark.usefixtures("driver"),
     pytest.mark.skipif(sys.platform == "win32", reason="signals as POSIX has them"),
 ]
-PROGRAM = "from pumice.tools.cli import main; main(prog_name='pumice')"
-
-STUDY = """
-version = 1
-name = "repeated"
-
-[sampling]
-time_limit = 0.1
-warmup_time = 0
-warmup_count = 1
-min_samples = 5
-max_samples = 100000
-relative_error = 0
-noise_limit = 1e9
-block = 5
-reference = false
-
-[axes]
-n = [4, 8]
-
-[[targets]]
-name = "mul"
-kind = "kernel"
-source = "builtin:mul"
-bindings = [{ shape = "$n" }, { shape = "$n" }, { shape = "$n", init = "zeros" }]
-"""
+STUDY = mul_study("n = [4, 8]", time_limit="0.1", min_samples="5", max_samples="100000", relative_error="0", block="5")
 
 
 @pytest.fixture
@@ -60,21 +34,7 @@ def toml(tmp_path: Path) -> Path:
 
 
 def run(toml: Path, folder: Path, *options: str) -> Result:
-    return CliRunner().invoke(main, ["study", "run", str(toml), "--out", str(folder), *options])
-
-
-Taken = dict[tuple[int, int], list[tuple[int, int]]]
-
-
-def samples_of(folder: Path) -> Taken:
-    """Returns the run and start of every sample, by repeat and point."""
-    database = sqlite3.connect(f"file:{folder / 'results.sqlite'}?mode=ro", uri=True)
-    samples: Taken = {}
-    query = "SELECT repeat, point, run, started_ns FROM samples JOIN runs USING (run) ORDER BY point, number"
-    for repeat, point, number, started in database.execute(query):
-        samples.setdefault((repeat, point), []).append((number, started))
-    database.close()
-    return samples
+    return study("run", toml, "--out", folder, *options)
 
 
 def interrupted(toml: Path, folder: Path, how: signal.Signals) -> tuple[int, str, Taken]:
@@ -103,19 +63,17 @@ def resumed(toml: Path, folder: Path, before: Taken) -> None:
     assert re.search(r"[234] of 6 points are done already; the other [234] are measured", result.stderr)
     after = samples_of(folder)
     assert sorted(after) == [(repeat, point) for repeat in (1, 2, 3) for point in (0, 1)]
-    for key, samples in before.items():
-        assert after[key][: len(samples)] == samples, "what was kept stays as it was"
+    check_resumed(before, after)
     for point in (0, 1):
         assert after[1, point] == before[1, point], "a finished run takes no more samples"
-    everything = [sample for samples in after.values() for sample in samples]
-    assert len(set(everything)) == len(everything)
     with Results.open(folder) as results:
-        for one in results.points:
-            assert one.status is PointStatus.DONE
-            assert [status for status, _ in one.repeats] == [PointStatus.DONE] * 3
-            assert sorted(set(one.repeat.tolist())) == [1, 2, 3] and one.repeat.size == one.count
+        for result in results.points:
+            assert result.status is PointStatus.DONE
+            assert [status for status, _ in result.repeats] == [PointStatus.DONE] * 3
+            repeats, blocks = result.repeat.tolist(), result.blocks.tolist()
+            assert sorted(set(repeats)) == [1, 2, 3] and len(repeats) == result.count
             # Each block belongs to one repeat.
-            assert len(set(zip(one.repeat.tolist(), one.blocks.tolist(), strict=True))) == len(set(one.blocks.tolist()))
+            assert len(set(zip(repeats, blocks, strict=True))) == len(set(blocks))
 
 
 @pytest.mark.sample(1, "runs that end early")
