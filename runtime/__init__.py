@@ -1,7 +1,7 @@
-"""Where the HAL and the VM meet: devices, arrays, kernels, instances and sessions as users see them.
+"""Devices, arrays, kernels, instances and sessions as users see them: here the HAL and the VM meet.
 
-Imports: hal, hal_vulkan, hal_reference, vm, spirv, formats, shaders and the ground. What needs Vulkan is imported when
-first used, so that the reference device works without it.
+What needs Vulkan is imported at its first use, so that the reference device works without it.
+
 Read: arrays, images, kernels, device, elementwise, values, parameters, modules, profiling, sessions.
 """
 

@@ -1,4 +1,4 @@
-"""The device as users see it: arrays and kernels, on top of the HAL of any device.
+"""Devices as users see them: arrays, images and kernels, on top of the HAL of any device.
 
 A device runs its work in the order of the calls. Calls return before the work is done; reading a result waits for it.
 
@@ -42,7 +42,7 @@ _log = logging.getLogger("pumice")
 
 
 def list_devices(*, validation: bool | None = None) -> tuple[DeviceProfile, ...]:
-    """What every Vulkan device of this machine is and can do, in the order of ``vulkan://<index>``.
+    """Returns the profile of every Vulkan device of this machine, in the order of ``vulkan://<index>``.
 
     Raises:
         UnavailableError: no Vulkan loader; the message says what to install.
@@ -77,21 +77,20 @@ def open_device(
             images where the device has ``robustImageAccess``, so that a kernel with an index error reads zeros instead
             of other memory or crashing the driver. It costs some speed.
         persistent_cache: keep compiled pipelines on disk.
-        loop_guard: report loops that the driver ends before their time (docs/trusting-results.md): whoever reads a
-            result of such a kernel gets a DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``, then does it on drivers
-            that end loops: Mesa's lavapipe.
-        sanitize: report accesses of kernels and programs that go wrong, and leave them out
-            (docs/trusting-results.md): past the end of a buffer, an array or an image, through null and wild device
-            addresses, and reads of workgroup memory that nothing has written. For tests: it costs time. ``None`` reads
-            ``PUMICE_SANITIZE``.
-        wait: how the host waits for the device: ``"adaptive"`` looks for as long as recent waits took, some tens of
-            microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` looks until the work is done
-            and keeps a core busy. Calls take another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive. The
-            reference device, which works inside the calls, has nothing to wait for.
+        loop_guard: report loops that the driver ends early (docs/trusting-results.md): reading a result of such a
+            kernel raises DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``; its default is on for drivers that end
+            loops, such as Mesa's lavapipe.
+        sanitize: report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md): past the
+            end of a buffer, an array or an image, through null and wild device addresses, and reads of uninitialised
+            workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
+        wait: how the host waits for the device: ``"adaptive"`` polls for as long as recent waits took, some tens of
+            microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` polls until the work is done
+            and keeps a core busy. A call can choose another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive.
+            The reference device works inside the calls and needs no wait.
 
     Raises:
         InvalidArgumentError: not a URI, or not a mode of waiting.
-        NotFoundError: no such device; the message lists those that exist. No other device is taken in its place.
+        NotFoundError: no such device; the message lists those that exist. No other device is opened instead.
         UnavailableError: no Vulkan loader or driver; the message says what to install.
     """
     if wait is not None:
@@ -127,7 +126,6 @@ def is_reference(uri: str | None) -> bool:
 
 @functools.cache
 def _warn_of_cpu(name: str) -> None:
-    """Warns once."""
     _log.warning(
         "no GPU was found: running on the CPU with %s. (No warning when you ask for it: device 'lavapipe' or "
         "PUMICE_DEVICE=lavapipe.)",
@@ -165,16 +163,16 @@ class Device(ArrayDevice):
 
     @property
     def profile(self) -> DeviceProfile:
-        """What a Vulkan device is and can do; UnimplementedError for the reference device."""
+        """The properties of a Vulkan device; UnimplementedError for the reference device."""
         return self.vulkan.profile
 
     @property
     def names_lines(self) -> bool:
-        """Whether shaders report with source lines: sources are compiled with them then, which costs nothing."""
+        """Whether sources are compiled with line numbers for reports of shaders, which costs nothing."""
         return self.vulkan.plan.loop_guard or self.vulkan.plan.sanitize
 
     def _repr_html_(self) -> str:
-        """The table for notebooks, of what was known when it was opened, and whether it is still in use."""
+        """Returns the table for notebooks, without a query of the device."""
         from ..hal_vulkan import Device as VulkanDevice
         from ..hal_vulkan.instance.profile import HeapFlag
 
@@ -191,7 +189,7 @@ class Device(ArrayDevice):
         return html_table(("", ""), [*rows, ("state", state)], title=self.name, texts=("",))
 
     def empty(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
-        """An array of undefined contents.
+        """Creates an array of undefined contents.
 
         Raises:
             InvalidArgumentError: a negative length, or a dtype of Python objects.
@@ -200,7 +198,7 @@ class Device(ArrayDevice):
         return new_array(self, check_shape(shape), check_dtype(dtype))
 
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
-        """An array of zeros, filled on the device."""
+        """Creates an array of zeros, filled on the device."""
         array = self.empty(shape, dtype)
         if array.nbytes:
             commands = self.hal.create_command_buffer(one_shot=True, name="zeros").begin()
@@ -209,7 +207,7 @@ class Device(ArrayDevice):
         return array
 
     def asarray(self, a: ArrayLike, dtype: npt.DTypeLike | None = None) -> DeviceArray:
-        """An array on this device with the contents of ``a``.
+        """Returns an array on this device with the contents of ``a``.
 
         Args:
             a: anything NumPy makes an array of. A DeviceArray of this device is returned as it is (unless the dtype
@@ -232,20 +230,20 @@ class Device(ArrayDevice):
         dim: str | None = None,
         mips: bool | int = False,
     ) -> DeviceImage:
-        """An image on this device with the contents of ``a``.
+        """Returns an image on this device with the contents of ``a``.
 
         Args:
             a: an array of shape (height, width) or (height, width, channels), with layers, faces or depth before those;
-                red, green and blue get an opaque alpha where the format has four channels.
+                red, green and blue get an opaque alpha if the format has four channels.
             format: a name such as ``"rgba8unorm"``, or only how the channels are read (``"uint"``, ``"srgb"``).
                 ``None`` follows from dtype and channels: uint8 and uint16 are ``unorm``, int8 and int16 ``snorm``,
-                32-bit integers ``uint`` and ``sint``. Floats become what the format stores, clamped and rounded.
+                32-bit integers ``uint`` and ``sint``. Floats are clamped and rounded to the format's values.
             dim: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"`` (six faces), ``"1d_array"``, ``"2d_array"`` or
-                ``"cube_array"``; needed where the shape could be several of them.
-            mips: make all smaller levels, or so many levels in all, by halving.
+                ``"cube_array"``; needed if the shape is ambiguous.
+            mips: whether to make all smaller levels by halving, or the number of levels in all.
 
         Raises:
-            InvalidArgumentError: a shape that is not of this dim, or a dtype that the format cannot take.
+            InvalidArgumentError: a shape that does not fit this dim, or a dtype that the format cannot take.
             UnimplementedError: the device has no images of this format; the message lists those it has.
         """
         from .images.making import image_of
@@ -261,14 +259,14 @@ class Device(ArrayDevice):
         mips: bool | int = False,
         samples: int = 1,
     ) -> DeviceImage:
-        """An image of undefined contents; see ``asimage``.
+        """Creates an image of undefined contents; see ``asimage``.
 
         Args:
             shape: (height, width), or that of the array with its channels.
             format: a name such as ``"rgba8unorm"``.
             dim: as for ``asimage``.
-            mips: whether it has all smaller levels, or how many levels in all.
-            samples: a texel; such images are written by kernels only.
+            mips: whether it has all smaller levels, or the number of levels in all.
+            samples: samples per texel; images with several are written by kernels only.
         """
         from .images.making import empty_image
 
@@ -290,24 +288,24 @@ class Device(ArrayDevice):
         reduction: Reduction = "average",
         unnormalized: bool = False,
     ) -> Sampler:
-        """How kernels read images between texels and past their edges.
+        """Creates a sampler, which filters between an image's texels and addresses past its edges.
 
         Args:
-            filter: the nearest texel, or interpolation between those around.
+            filter: the nearest texel, or interpolation between the surrounding ones.
             address: past the edges: ``"clamp_to_edge"``, ``"repeat"``, ``"mirrored_repeat"``, ``"clamp_to_border"`` or
                 ``"mirror_clamp_to_edge"``; or one for each of x, y and z.
-            min_filter: another filter where texels are smaller than the spacing of reads.
+            min_filter: another filter for minification, where texels are smaller than the distance of reads.
             mip_filter: between levels; ``None`` is as ``filter``.
-            lod_bias, min_lod, max_lod: what is added to the level of detail, and its range.
+            lod_bias, min_lod, max_lod: added to the level of detail, and its range.
             anisotropy: the most reads along the longer side of a texel's footprint.
             compare: reads compare with a reference: ``"less"``, ``"less_or_equal"``, ``"greater"``, …
             border: past the edges with ``"clamp_to_border"``: ``"transparent_black"``, ``"opaque_black"`` or
                 ``"opaque_white"``.
             reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that are read together.
-            unnormalized: coordinates count texels.
+            unnormalized: coordinates are in texels.
 
         Raises:
-            InvalidArgumentError: none of these values, or values that do not go together.
+            InvalidArgumentError: an unknown value, or values that exclude each other.
             UnimplementedError: the device has no such sampler.
         """
         from .images.sampler import Sampler
@@ -331,13 +329,13 @@ class Device(ArrayDevice):
         )
 
     def texel_buffer(self, a: ArrayLike, format: str | None = None) -> TexelArray:
-        """An array that kernels read and write as texels of a format: for GLSL's ``samplerBuffer``, ``imageBuffer``.
+        """Returns an array that kernels read and write as texels: GLSL's ``samplerBuffer`` and ``imageBuffer``.
 
         Args:
             a: an array; one of this device is used in place.
-            format: a name, whose texels are stored in the array's dtype, or of which it holds the bits, as bytes
-                (``uint8``) or words of a texel; ``None`` follows from the dtype, and from a last axis of 2 to 4
-                channels.
+            format: a name. The array has the format's stored dtype, or holds its bits as bytes (``uint8``) or as words
+            of
+                a texel. ``None`` follows from the dtype, and from a last axis of 2 to 4 channels.
         """
         from ..formats.image_format import ImageFormat
         from .images.texel_array import TexelArray, texel_format
@@ -363,7 +361,7 @@ class Device(ArrayDevice):
         layouts: Layouts | None = None,
         sanitize: bool | None = None,
     ) -> Kernel:
-        """A kernel from a source or from SPIR-V.
+        """Loads a kernel from a source or from SPIR-V.
 
         Args:
             source: path of a file of SPIR-V (``.spv``), GLSL (``.comp``, ``.glsl``), HLSL (``.hlsl``), Slang
@@ -373,7 +371,7 @@ class Device(ArrayDevice):
             specialization: values of specialization constants by id or by name. Ids that the module does not have, and
                 names of its source that the compiler dropped, are ignored with a note in the log.
             defines: preprocessor macros, for GLSL, HLSL and Slang.
-            include_dirs: where ``#include`` looks after the including file's own folder.
+            include_dirs: searched by ``#include`` after the including file's own folder.
             language: of the source: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` goes by the file's
                 name, and takes a text for GLSL.
             debug: keep names of files and line numbers in the module.
@@ -383,7 +381,7 @@ class Device(ArrayDevice):
             layouts: names for members of blocks that a stripped module has none for: GLSL's declarations of the blocks
                 as text, or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint n;
                 float scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
-            sanitize: report accesses that go wrong, as for ``open_device``; ``None`` as the device was opened.
+            sanitize: report invalid accesses, as for ``open_device``; ``None`` as the device was opened.
 
         Raises:
             NotFoundError: no such file, entry point or constant; the message lists those that exist.

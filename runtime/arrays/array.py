@@ -13,21 +13,20 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ...base.closeable import Closing
-from ...base.notebook import html_table
 from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
-from ...status import ClosedError, DeadlineExceededError, InvalidArgumentError, PumiceError, UnimplementedError
+from ...status import ClosedError, InvalidArgumentError, UnimplementedError
 from ...waits.wait_mode import WaitMode, waits
 from .array_device import ArrayDevice, check_timeout
 from .host_value import HostValue
-from .spec import Index, check_dtype, check_out, check_shape, contiguous_part
+from .spec import Index, check_dtype, check_out, contiguous_part, reshaped
 from .uses import Uses
 from .verdict import NO_VERDICTS
 
@@ -38,8 +37,6 @@ ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 """Values that arrays are made of: arrays of the device or of NumPy, and anything that NumPy makes an array of."""
 
 _serials: Final = itertools.count(1)
-_PATIENCE: Final = 0.1  # seconds that a notebook waits for the contents
-_ENDS: Final = 4  # elements at each end that it shows
 
 
 class DeviceArray(HostValue, Closing):
@@ -92,21 +89,6 @@ class DeviceArray(HostValue, Closing):
     # -- shape ---------------------------------------------------------------------------------------
 
     @property
-    def size(self) -> int:
-        """Number of elements."""
-        return math.prod(self.shape)
-
-    @property
-    def ndim(self) -> int:
-        """Number of axes."""
-        return len(self.shape)
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return self.dtype.itemsize
-
-    @property
     def device_address(self) -> int:
         """The address of the first element on the device, for kernels that take pointers (``bufferDeviceAddress``).
 
@@ -126,11 +108,6 @@ class DeviceArray(HostValue, Closing):
             )
         return address
 
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("len() of a 0-dimensional array")
-        return self.shape[0]
-
     def __iter__(self) -> Iterator[DeviceArray]:
         return (self[i] for i in range(len(self)))
 
@@ -140,15 +117,7 @@ class DeviceArray(HostValue, Closing):
         Raises:
             InvalidArgumentError: the counts differ.
         """
-        new_shape = check_shape(tuple(shape), allow_unknown=True)
-        if -1 in new_shape:
-            known = math.prod(n for n in new_shape if n != -1)
-            if new_shape.count(-1) > 1 or not known or self.size % known:
-                raise InvalidArgumentError(f"cannot reshape {self.shape} to {shape}")
-            new_shape = tuple(self.size // known if n == -1 else n for n in new_shape)
-        if math.prod(new_shape) != self.size:
-            raise InvalidArgumentError(f"cannot reshape {self.size} elements of shape {self.shape} to {shape}")
-        return self._view(0, new_shape, self.dtype)
+        return self._view(0, reshaped(self.shape, shape), self.dtype)
 
     def view(self, dtype: npt.DTypeLike) -> DeviceArray:
         """Returns a view of the same bytes as elements of another dtype of the same size."""
@@ -356,9 +325,6 @@ class DeviceArray(HostValue, Closing):
     def __deepcopy__(self, memo: dict[int, object]) -> DeviceArray:
         return self.copy()
 
-    def __reduce__(self) -> NoReturn:
-        raise TypeError("an array on a device is not pickled: pickle x.numpy(), and give that to device.asarray()")
-
     def astype(self, dtype: npt.DTypeLike) -> DeviceArray:
         """Returns a new array with the elements converted, on the host."""
         return array_of(self.device, self.numpy(), dtype)
@@ -372,18 +338,6 @@ class DeviceArray(HostValue, Closing):
             except (ValueError, TypeError, OverflowError) as error:
                 raise InvalidArgumentError(f"[{index}] of shape {part.shape} and {self.dtype}: {error}") from None
         part.copy_from(value)
-
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> NoReturn:
-        # Not None: Python would then try to concatenate two sequences, and the error would say so.
-        raise TypeError(
-            f"NumPy's {ufunc.__name__} does not take arrays of a device: give it x.numpy(), a copy on the host, or "
-            "compute on the device, as pumice.ElementwiseKernel does"
-        )
-
-    def __eq__(self, other: object) -> bool:
-        raise TypeError("arrays on a device are not compared: compare x.numpy(), or `x is y` for being the same array")
-
-    __hash__ = object.__hash__
 
     # -- end -----------------------------------------------------------------------------------------
 
@@ -414,46 +368,18 @@ class DeviceArray(HostValue, Closing):
 
     def __repr__(self) -> str:
         if self.is_closed or self.size > 1000:
-            return self._head()
-        return f"{self._head()}\n{self.numpy()!r}"
+            return self.head()
+        return f"{self.head()}\n{self.numpy()!r}"
 
-    def _head(self) -> str:
+    def head(self) -> str:
+        """Returns ``repr`` without the elements, which waits for nothing. For notebooks."""
         closed = ", closed" if self.is_closed else ""
         return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device.name!r}{closed})"
 
     def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        """Returns the table and the plain text for notebooks.
+        from .preview import mimebundle  # for notebooks only
 
-        It waits for at most ``_PATIENCE`` and reads the ends only. It includes the plain text, since a notebook would
-        call
-        ``repr`` for that, which waits.
-        """
-        plain = self._head()
-        try:
-            elements = self._ends()
-            plain = repr(self)
-        except DeadlineExceededError:
-            elements = "not read: work on the device is under way"
-        except PumiceError as error:
-            elements = f"not read: {error}"
-        rows = [
-            ("shape", str(self.shape)),
-            ("dtype", str(self.dtype)),
-            ("device", self.device.name),
-            ("bytes", f"{self.nbytes:,}"),
-            ("elements", elements),
-        ]
-        return {"text/plain": plain, "text/html": html_table(("", ""), rows, title="DeviceArray", texts=("",))}
-
-    def _ends(self) -> str:
-        """Returns the first and last elements in C order; raises DeadlineExceededError after ``_PATIENCE``."""
-        self._check_open()
-        self.wait(_PATIENCE)
-        if not self.buffer.host_visible:  # the copies run after everything submitted so far
-            self.device.stream.wait(self.device.submitted, _PATIENCE)
-        flat = self.reshape(-1)
-        parts = [flat] if self.size <= 2 * _ENDS else [flat[:_ENDS], flat[-_ENDS:]]
-        return ", …, ".join(", ".join(map(str, part.numpy())) for part in parts)
+        return mimebundle(self)
 
 
 def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:

@@ -122,11 +122,6 @@ class ArrayDevice(Closing):
         self.stream.wait(payload)
 
     @property
-    def reached(self) -> int:
-        """A payload that is known to be reached. For the runtime."""
-        return self.stream.reached
-
-    @property
     def submitted(self) -> int:
         """The payload of the last submission. For the runtime."""
         return self.stream.scheduled

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from typing import NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -14,18 +16,34 @@ class HostValue:
     """The base of ``DeviceArray``: its contents as values of the host.
 
     Attributes:
-        buffer, shape, size: see ``DeviceArray``.
+        buffer, shape, dtype: see ``DeviceArray``.
     """
 
     __slots__ = ()
 
     buffer: Buffer
     shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
 
     @property
-    @abstractmethod
     def size(self) -> int:
         """Number of elements."""
+        return math.prod(self.shape)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return self.dtype.itemsize
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("len() of a 0-dimensional array")
+        return self.shape[0]
 
     @abstractmethod
     def numpy(self, out: np.ndarray | None = None) -> np.ndarray:
@@ -98,3 +116,18 @@ class HostValue:
 
     def __int__(self) -> int:
         return int(self.numpy().item())
+
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **options: object) -> NoReturn:
+        # Not None: Python would then try to concatenate two sequences, and the error would say so.
+        raise TypeError(
+            f"NumPy's {ufunc.__name__} does not take arrays of a device: give it x.numpy(), a copy on the host, or "
+            "compute on the device, as pumice.ElementwiseKernel does"
+        )
+
+    def __eq__(self, other: object) -> bool:
+        raise TypeError("arrays on a device are not compared: compare x.numpy(), or `x is y` for being the same array")
+
+    __hash__ = object.__hash__
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("an array on a device is not pickled: pickle x.numpy(), and give that to device.asarray()")

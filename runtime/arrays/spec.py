@@ -66,6 +66,23 @@ def check_shape(shape: SupportsIndex | Sequence[int], *, allow_unknown: bool = F
     return lengths
 
 
+def reshaped(shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
+    """Returns ``wanted`` as the shape of the same elements; one length may be -1, which is inferred.
+
+    Raises:
+        InvalidArgumentError: the element counts differ.
+    """
+    size, new_shape = math.prod(shape), check_shape(tuple(wanted), allow_unknown=True)
+    if -1 in new_shape:
+        known = math.prod(length for length in new_shape if length != -1)
+        if new_shape.count(-1) > 1 or not known or size % known:
+            raise InvalidArgumentError(f"cannot reshape {shape} to {wanted}")
+        new_shape = tuple(size // known if length == -1 else length for length in new_shape)
+    if math.prod(new_shape) != size:
+        raise InvalidArgumentError(f"cannot reshape {size} elements of shape {shape} to {wanted}")
+    return new_shape
+
+
 def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
     """Returns a dtype whose elements are plain bytes; raises InvalidArgumentError for others."""
     try:

@@ -1,6 +1,5 @@
-"""Kernels from expressions: elementwise, reductions and scans, written as GLSL and kept.
+"""Kernels from expressions: elementwise, reductions and scans, generated as GLSL and kept.
 
-Imports: runtime.arrays, runtime.kernels, runtime.device, spirv.sources, status.
 Read: types, parameters, arguments, geometry, program, loads, kernels, elementwise, axes, accumulator, reduction, scan.
 """
 

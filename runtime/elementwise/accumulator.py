@@ -1,4 +1,4 @@
-"""The type of values that are combined: in expressions, in shared memory, and between passes."""
+"""The accumulator: the type of combined values, in expressions, in shared memory, and between passes."""
 
 from __future__ import annotations
 
@@ -15,9 +15,11 @@ from .types import ELEMENTS, NAMES, Element
 
 @dataclass(frozen=True, slots=True)
 class Accumulator:
-    """Attributes:
-    element: ``None`` for a type that the preamble declares.
-    computed: the GLSL type.
+    """The type of combined values.
+
+    Attributes:
+        element: ``None`` for a type that the preamble declares.
+        computed: the GLSL type.
     """
 
     element: Element | None
@@ -25,7 +27,7 @@ class Accumulator:
 
     @classmethod
     def of(cls, name: str | None, first: Value, letters: Mapping[str, np.dtype[np.generic]]) -> Accumulator:
-        """That of a name, or of the first result."""
+        """Returns the accumulator of a named type, or without a name, of the first result's type."""
         dtype = first.dtype if name is None else NAMES.get(name.strip(), letters.get(name.strip()))
         if dtype is None:
             assert name is not None
@@ -34,7 +36,7 @@ class Accumulator:
 
     @property
     def stored(self) -> str:
-        """The GLSL type between passes: 32 bits for all that compute with 32."""
+        """The GLSL type between passes."""
         return "uint" if self.computed == "bool" else self.computed
 
     def declare(self, program: Program) -> None:
@@ -48,14 +50,14 @@ class Accumulator:
         return f"uint({value})" if self.computed == "bool" else value
 
     def made(self, expression: str) -> str:
-        """An expression's value as one of this type; types of the preamble have no conversions."""
+        """Converts an expression to this type; types of the preamble have no conversions."""
         return f"({expression})" if self.element is None else f"{self.computed}({expression})"
 
     def function(self, name: str, first: str, second: str, expression: str) -> str:
-        """A function of two values."""
+        """Returns the definition of a function of two values."""
         kind = self.computed
         return f"{kind} {name}({kind} {first}, {kind} {second}) {{ return {self.made(expression)}; }}\n"
 
     def stride(self, kernel: Kernel) -> int:
-        """Bytes of a value between passes, as the last binding of a kernel declares it."""
+        """Returns the bytes of a value between passes, from the declaration of a kernel's last binding."""
         return kernel.parameters[-1].stride

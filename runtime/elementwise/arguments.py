@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from ..device import Device
 
 Argument: TypeAlias = "np.ndarray | DeviceArray | np.generic | Sequence[object] | int | float | bool"
-"""What a parameter takes: arrays, which broadcast, and numbers."""
+"""A value that a parameter takes: arrays, which broadcast, and numbers."""
 Result: TypeAlias = "np.ndarray | DeviceArray"
-"""A result: of the device if an argument is, of NumPy otherwise."""
+"""A result: on the device if an argument is, else a NumPy array."""
 
 _MAX_ELEMENTS: Final = (1 << 31) - 1
 _lock = threading.Lock()
@@ -32,8 +32,8 @@ class Value:
     """An argument: an array, or a number of a dtype.
 
     Attributes:
-        array: of the device that the kernel runs on; ``None`` for a number.
-        host: where the result of an array of the host goes to.
+        array: on the device that the kernel runs on; ``None`` for a number.
+        host: the NumPy array that receives the result.
     """
 
     declared: Declared
@@ -51,8 +51,8 @@ class Arguments:
     """The arguments of a call, by the kernel's parameters.
 
     Attributes:
-        device: the one that the kernel runs on.
-        dtypes: of the letters that stand for types.
+        device: the device that the kernel runs on.
+        dtypes: the types that letters stand for.
         on_host: whether no argument is on a device, so that results go to the host.
     """
 
@@ -73,7 +73,7 @@ class Arguments:
         self.device = _device_of(kernel, arrays, device)
         self.dtypes: dict[str, np.dtype[np.generic]] = {}
         declared = {parameter.name: parameter for parameter in (*inputs, *outputs)}
-        # Arrays tell the types that letters stand for; numbers follow.
+        # Arrays set the types that letters stand for; numbers follow.
         prepared = {name: _prepared(kernel, declared[name], value) for name, value in places.items()}
         for numbers in (False, True):
             for name, value in prepared.items():
@@ -92,18 +92,17 @@ class Arguments:
                 )
 
     def dtype_of(self, parameter: Declared) -> np.dtype[np.generic]:
-        """The dtype of a parameter."""
         return parameter.dtype if parameter.dtype is not None else self.dtypes[parameter.generic]
 
     def new(self, parameter: Declared, shape: tuple[int, ...]) -> Value:
-        """A new array for an output."""
+        """Creates the array of an output."""
         dtype = self.dtype_of(parameter)
         check_element(self.kernel, parameter.name, dtype, self.device)
         check_size(self.kernel, shape)
         return Value(parameter, dtype, self.device.empty(shape, dtype))
 
     def results(self, values: Sequence[Value]) -> Result | tuple[Result, ...] | None:
-        """What the call returns for these arrays: on the host if all arguments were."""
+        """Returns the call's results: on the host if all arguments were there."""
         results: list[Result] = []
         for value in values:
             assert value.array is not None
@@ -124,7 +123,7 @@ class Arguments:
                 )
             return
         if dtype is None:
-            # A number of Python takes the type of the arrays; alone it is one of 32 bits, as devices compute with.
+            # A Python number takes the type of the arrays; alone it gets 32 bits, which devices compute with.
             plain = np.bool_ if isinstance(value, bool) else np.int32 if isinstance(value, int) else np.float32
             dtype = np.dtype(plain)
             self.dtypes.setdefault(parameter.generic, dtype)
@@ -177,7 +176,7 @@ def _placed(
     named: Mapping[str, object],
     out: object,
 ) -> dict[str, object]:
-    """Arguments by the names of parameters: inputs, then outputs, then those by name."""
+    """Assigns arguments to the names of parameters: inputs, then outputs, then those by name."""
     every = [*inputs, *outputs]
     takes = f"it takes {', '.join(parameter.name for parameter in inputs) or 'nothing'}"
     if outputs:
@@ -212,7 +211,7 @@ def _placed(
 
 
 def _prepared(kernel: str, parameter: Declared, value: object) -> object:
-    """A number of Python or NumPy, or an array of the host or of a device."""
+    """Returns a number of Python or NumPy, or an array of the host or of a device."""
     if isinstance(value, (bool, int, float, np.ndarray, np.generic, DeviceArray)):
         prepared = value
     elif value is None or isinstance(value, (str, bytes)):
@@ -238,7 +237,7 @@ def _is_number(value: object) -> bool:
 
 
 def _number(kernel: str, parameter: Declared, dtype: np.dtype[np.generic], value: object) -> int | float | bool:
-    """A number as one of a dtype, without loss but that of rounding."""
+    """Converts a number to a dtype; raises if that does more than round it."""
     assert isinstance(value, (bool, int, float, np.generic))
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, (bool, int, float)):
@@ -273,7 +272,7 @@ def _device_of(kernel: str, arrays: Sequence[DeviceArray], device: Device | None
 
 
 def shared_device() -> Device:
-    """The device of calls that name none: opened once, as ``pumice.open_device()`` does."""
+    """Returns the device for calls that name none; the first opens it as ``pumice.open_device()`` does."""
     from ..device import open_device
 
     global _shared

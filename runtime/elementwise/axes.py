@@ -13,13 +13,13 @@ from .arguments import Value
 
 
 class Axes:
-    """The axes of a shape, those along which a kernel works last.
+    """The axes of a shape, with the reduced or scanned ones last.
 
     Attributes:
         shape: of the arguments, broadcast.
-        order: the axes, those that are kept first.
-        rows: how many results there are: elements of the axes that are kept.
-        count: how many elements a row has.
+        order: all axes, the kept ones first.
+        rows: the element count of the kept axes, which is the number of results of a reduction.
+        count: the element count of a row.
     """
 
     def __init__(self, kernel: str, shape: tuple[int, ...], axis: object) -> None:
@@ -30,17 +30,17 @@ class Axes:
         self.count = math.prod(shape[at] for at in self._along)
 
     def kept_shape(self, keepdims: bool) -> tuple[int, ...]:
-        """The shape of the results of a reduction."""
+        """Returns the shape of a reduction's results."""
         if keepdims:
             return tuple(1 if at in self._along else length for at, length in enumerate(self.shape))
         return tuple(length for at, length in enumerate(self.shape) if at not in self._along)
 
 
 def common_shape(kernel: str, values: Sequence[Value]) -> tuple[int, ...]:
-    """The shape that arrays are broadcast to.
+    """Returns the shape that arrays are broadcast to.
 
     Raises:
-        InvalidArgumentError: they do not go together, or there is none.
+        InvalidArgumentError: the shapes do not broadcast, or there is no array.
     """
     shaped = [value for value in values if value.array is not None and not value.declared.is_raw]
     if not shaped:

@@ -1,4 +1,4 @@
-"""Kernels that compute each element of their results from the elements at the same place."""
+"""Kernels that compute each element of their results from the elements at the same index."""
 
 from __future__ import annotations
 
@@ -22,15 +22,16 @@ if TYPE_CHECKING:
 
 
 class ElementwiseKernel(Generated):
-    """A function of arrays, element by element, by an expression in GLSL.
+    """A function of arrays that computes each element by an expression in GLSL.
 
     >>> axpy = pumice.ElementwiseKernel("float a, float[] x, float[] y", "float[] z", "z = a * x + y")
     >>> axpy(2.0, x, y)
 
-    The parameters are texts: a type and a name each, with commas between. A type is a name of NumPy's (``float32``) or
-    C's (``float``, ``unsigned char``), or a capital letter for the type of the argument. ``TYPE name`` takes a number
-    or an array, which is broadcast as NumPy does; ``TYPE[] name`` an array; ``raw TYPE name`` an array that the
-    operation indexes itself. The operation may use ``i``, the number of the element, and ``n``, how many there are.
+    Parameters are declared in a text, as types and names with commas between. A type is a name of NumPy's
+    (``float32``) or C's (``float``, ``unsigned char``), or a capital letter for the type of the argument. ``TYPE name``
+    takes a number or an array, which is broadcast as in NumPy; ``TYPE[] name`` an array; ``raw TYPE name`` an array
+    that the operation indexes itself. The operation may use ``i``, the index of the element, and ``n``, the element
+    count.
 
     As in PyOpenCL, arguments and operation can also be two texts, with pointers to all arrays:
     ``ElementwiseKernel("float a, const float *x, float *y", "y[i] = a * x[i]")``.
@@ -80,10 +81,10 @@ class ElementwiseKernel(Generated):
         """Runs the operation for each element.
 
         Args:
-            args: the parameters in order, then, if wanted, arrays for the results.
+            args: the parameters in order, and optionally arrays for the results.
             out: arrays for the results that ``args`` does not give.
-            size: how many elements, where no array tells: with raw arrays only.
-            device: for arguments of the host alone; ``pumice.open_device()`` of the process without it.
+            size: the element count, if there are raw arrays only.
+            device: if all arguments are on the host; default: one for the process, from ``pumice.open_device()``.
             named: parameters by name.
 
         Returns:
@@ -109,7 +110,7 @@ class ElementwiseKernel(Generated):
         return arguments.results(written)
 
     def _shape(self, arguments: Arguments, size: int | None) -> tuple[int, ...]:
-        """What the elements are counted by: broadcast arrays, or ``size``."""
+        """Returns the shape whose elements are counted: of the broadcast arrays, or ``size``."""
         shaped = [value for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
         results = [value for value in arguments.outputs if not value.declared.is_raw]
         if size is not None:

@@ -1,4 +1,4 @@
-"""Where the elements of arrays are that are broadcast or taken in another order of their axes."""
+"""Addressing for arrays that are broadcast or taken in another order of their axes."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ Mode = Literal["flat", "one", "strided"]
 
 @dataclass(frozen=True, slots=True)
 class Geometry:
-    """A number of elements in an order, and where each is in several arrays.
+    """Elements in an order, and their indices in several arrays.
 
     Attributes:
-        lengths: of the axes, as few as will do.
-        strides: of each array, in elements; 0 where it is repeated.
+        lengths: of the axes, merged as far as possible.
+        strides: of each array, in elements; 0 along a broadcast axis.
     """
 
     lengths: tuple[int, ...]
@@ -27,20 +27,20 @@ class Geometry:
 
     @property
     def modes(self) -> tuple[Mode, ...]:
-        """How each array is indexed: by the element's number, by 0, or by its strides."""
+        """Returns how each array is indexed: by the element's number, by 0, or by its strides."""
         flat = len(self.lengths) <= 1
         return tuple(
             "one" if not any(strides) else "flat" if flat and strides == (1,) else "strided" for strides in self.strides
         )
 
     def table(self) -> np.ndarray:
-        """Lengths, then the strides of each array that needs them."""
+        """Returns the lengths, then the strides of each array that needs them."""
         rows = [row for row, mode in zip(self.strides, self.modes, strict=True) if mode == "strided"]
         return np.array([*self.lengths, *(n for row in rows for n in row)], np.uint32)
 
 
 def geometry_of(shape: Sequence[int], shapes: Sequence[Sequence[int]], order: Sequence[int] | None = None) -> Geometry:
-    """The geometry of C-contiguous arrays of ``shapes`` that are broadcast to ``shape``, its axes taken in an order."""
+    """Returns the geometry of C-contiguous arrays, broadcast from ``shapes`` to ``shape``, its axes in an order."""
     axes = list(range(len(shape))) if order is None else list(order)
     strides = []
     for one in shapes:
@@ -53,7 +53,7 @@ def geometry_of(shape: Sequence[int], shapes: Sequence[Sequence[int]], order: Se
         length = shape[axis]
         if length == 1:
             continue
-        # Two axes are one where each array steps over the inner one as over elements of the outer one.
+        # Two axes merge if in each array the outer stride is the inner one times the inner length.
         if lengths and all(row[-1] == stride[at] * length for row, stride in zip(rows, strides, strict=True)):
             lengths[-1] *= length
             for row, stride in zip(rows, strides, strict=True):

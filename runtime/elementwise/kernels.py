@@ -1,4 +1,4 @@
-"""What the three kinds of generated kernels share: names, texts, and the loaded kernels of each device."""
+"""The base of the three kinds of generated kernels: names, texts, and the loaded kernels of each device."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Generated:
-    """A kernel that is written for the types and shapes of each call. Thread-safe.
+    """A kernel that is generated for the types and shapes of each call. Thread-safe.
 
     Attributes:
         name: for messages and profiles.
@@ -30,7 +30,7 @@ class Generated:
         self._kernels: dict[Device, dict[object, Kernel]] = {}
 
     def _kernel(self, device: Device, key: object, load: Callable[[], Kernel]) -> Kernel:
-        """The kernel of a key on a device, loaded when it is first asked for."""
+        """Returns the kernel of a key on a device; loads it the first time."""
         with self._lock:
             if device not in self._kernels:
                 for closed in [one for one in self._kernels if one.is_closed]:
@@ -54,7 +54,7 @@ class Generated:
 
 
 def text_of(what: str, value: object) -> str:
-    """A text that goes into generated code."""
+    """Checks a text for generated code, and returns it."""
     if not isinstance(value, str):
         raise InvalidArgumentError(f"{what} is a text, got {type(value).__name__}")
     if "\0" in value:
@@ -63,7 +63,7 @@ def text_of(what: str, value: object) -> str:
 
 
 def expression_of(what: str, value: object) -> str:
-    """An expression: a text with something in it and no statements."""
+    """Checks an expression, which is not empty and has no statements, and returns it."""
     text = text_of(what, value).strip()
     if not text:
         raise InvalidArgumentError(f"{what} is an expression, got an empty text")
@@ -73,7 +73,7 @@ def expression_of(what: str, value: object) -> str:
 
 
 def constant_of(what: str, value: object) -> str:
-    """A constant in an expression, given as a text or a number."""
+    """Returns a constant for an expression, from a text or a number."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):

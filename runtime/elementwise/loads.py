@@ -1,4 +1,4 @@
-"""How arguments reach an expression: numbers by constants, elements of arrays by their indices."""
+"""Loads of arguments in expressions: numbers from constants, elements of arrays by their indices."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ _SIZES: Final = {"double": 8, "int64_t": 8, "uint64_t": 8}
 
 
 class Loads:
-    """The values of a call, as the generated code has them.
+    """The values of a call in the generated code.
 
     Calling sequence: ``declare`` and ``statements`` for the source → ``arrays`` and ``push`` for a run.
 
     Attributes:
-        modes: how each array is indexed, by name; raw arrays are not there.
+        modes: how each array is indexed, by name; without raw arrays.
     """
 
     def __init__(self, values: Sequence[Value], geometry: Geometry, budget: int, results: Sequence[Value] = ()) -> None:
-        """
-        Args:
-            geometry: of the arrays of ``values`` that are not raw, then of ``results``.
-            budget: bytes of push constants; numbers that these do not hold come from memory.
-            results: arrays that are stored to at the same numbers.
+        """Args:
+        geometry: of the arrays of ``values`` that are not raw, then of ``results``.
+        budget: bytes of push constants; numbers beyond it come from memory.
+        results: arrays that are written at the same indices.
         """
         self.values = list(values)
         self._results = tuple((value.declared.name, value.dtype) for value in results)
@@ -57,7 +56,7 @@ class Loads:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What the source depends on."""
+        """The part of the kernel's key that its source depends on."""
         kinds = [
             (v.declared.name, v.dtype, self.modes.get(v.declared.name, ""), v.declared.name in self._in_push)
             for v in self.values
@@ -86,7 +85,7 @@ class Loads:
             program.buffer("_table", "uint", "readonly")
 
     def arrays(self, device: Device) -> list[DeviceArray]:
-        """The arrays in the order of `declare`."""
+        """Returns the arrays in the order of `declare`."""
         arrays = [value.array for value in self.values if value.array is not None]
         if self._in_memory:
             arrays.append(device.asarray(np.frombuffer(_packed(self._in_memory), np.uint8)))
@@ -96,7 +95,7 @@ class Loads:
         return {f"_{v.declared.name}": v.number for v in self.values if v.declared.name in self._in_push}
 
     def indices(self, number: str) -> str:
-        """Statements for the index ``_at_NAME`` of each strided array at an element's number."""
+        """Returns statements that compute the index ``_at_NAME`` in each strided array from an element's number."""
         if not self._strided:
             return ""
         count = len(self.geometry.lengths)
@@ -112,12 +111,12 @@ class Loads:
         return "\n".join(lines) + "\n"
 
     def place(self, name: str, number: str) -> str:
-        """The element of an array that belongs to a number."""
+        """Returns the element of an array for an element's number."""
         mode = self.modes[name]
         return f"_{name}[{number if mode == 'flat' else '0' if mode == 'one' else f'_at_{name}'}]"
 
     def statements(self, number: str) -> str:
-        """Statements that declare each value that is not raw as a variable of its name."""
+        """Returns statements that declare each value, except raw ones, as a variable of its name."""
         lines = []
         for value in self.values:
             parameter, element = value.declared, ELEMENTS[value.dtype]
@@ -132,7 +131,7 @@ class Loads:
 
 
 def _packed(values: Sequence[Value]) -> bytes:
-    """Numbers as the members of a structure: each aligned to its size."""
+    """Packs numbers as the members of a structure, each aligned to its size."""
     packed = b""
     for value in values:
         size = _SIZES.get(ELEMENTS[value.dtype].computed, 4)

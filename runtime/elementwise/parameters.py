@@ -1,4 +1,4 @@
-"""The parameters of a kernel, as a text such as ``"float a, T[] x, raw T y"``."""
+"""The parameters of a kernel, from a text such as ``"float a, T[] x, raw T y"``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .types import NAMES
 _TOKEN: Final = re.compile(r"[A-Za-z_]\w*|\[\s*\]|\S")
 _WORD: Final = re.compile(r"[A-Za-z_]\w*")
 _GENERIC: Final = re.compile(r"[A-Z]")
-# What generated code or the language itself calls something else.
+# Names that generated code or GLSL uses itself.
 _RESERVED_TEXT: Final = """
 i attribute const uniform buffer shared coherent volatile restrict readonly writeonly layout centroid flat smooth
 noperspective patch sample invariant precise break continue do for while switch case default if else subroutine in out
@@ -33,10 +33,10 @@ class Declared:
     """One parameter.
 
     Attributes:
-        dtype: ``None`` where a letter stands for the type.
+        dtype: ``None`` if a letter stands for the type.
         generic: the letter, or empty.
         is_array: it takes arrays only, no numbers.
-        is_raw: the expression indexes it by itself.
+        is_raw: the expression indexes it itself.
         is_writable: raw, and not declared ``const``.
     """
 
@@ -53,7 +53,7 @@ class Declared:
 
 
 def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ()) -> tuple[Declared, ...]:
-    """The parameters of a text.
+    """Parses the parameters of a text.
 
     Each is a type and a name. The type is a name of NumPy's or C's, or a capital letter for any type. ``TYPE name``
     takes an array, which is broadcast, or a number; ``TYPE[] name`` an array; ``raw TYPE name``, or ``TYPE *name`` as
@@ -61,7 +61,7 @@ def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ())
 
     Args:
         what: the name of the text, for messages.
-        known: the parameters before these.
+        known: the parameters of an earlier text.
 
     Raises:
         InvalidArgumentError: a wrong text; the message shows the place.
@@ -85,7 +85,7 @@ def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ())
 
 @dataclass(frozen=True, slots=True)
 class _Place:
-    """A declaration within a text: what errors are located by."""
+    """A declaration within a text, for the location of errors."""
 
     text: str
     what: str

@@ -1,4 +1,4 @@
-"""Generated GLSL: its bindings and constants, what is loaded and stored, and how it is compiled and run."""
+"""Generated GLSL: bindings and constants, loads and stores, compilation and runs."""
 
 from __future__ import annotations
 
@@ -18,28 +18,28 @@ if TYPE_CHECKING:
     from ..device import Device
 
 LANES: Final = 128
-"""Invocations of a workgroup: as many as every device has."""
+"""Invocations of a workgroup; every device has this many."""
 _EXTENSIONS: Final = ("GL_GOOGLE_cpp_style_line_directive",)
 
 
 def quoted(name: str, text: str) -> str:
-    """A user's text within generated code, with places of its own in messages.
+    """Returns a user's text for generated code, with line directives so that messages name its own lines.
 
-    What it lacks at its end, such as a bracket, is found missing in what follows, whose place is "after" its last line.
+    If something is missing at its end, such as a bracket, the compiler reports it "after" the text's last line.
     """
     last = text.count("\n") + 1
     return f'\n#line 1 "{name}"\n{text}\n#line {last} "after {name}"\n'
 
 
 def indexed(text: str, sizes: Mapping[str, str]) -> str:
-    """A user's text with ``_ind.size()`` and the like, which CuPy's expressions have, replaced."""
+    """Replaces CuPy's ``_ind.size()`` and the like in a user's text."""
     for name, value in sizes.items():
         text = re.sub(rf"\b{name}\s*\.\s*size\s*\(\s*\)", value, text)
     return text
 
 
 class Program:
-    """A compute shader as it is written. Calling sequence: declare → ``load`` → ``run`` the kernel."""
+    """A compute shader under construction. Calling sequence: declare → ``load`` → ``run`` the kernel."""
 
     def __init__(self, preamble: str, parts: Mapping[str, str]) -> None:
         """``parts`` are the user's texts, by the names that ``quoted`` gives them."""
@@ -55,18 +55,18 @@ class Program:
         return element
 
     def alias(self, letters: Mapping[str, np.dtype[np.generic]]) -> None:
-        """Gives letters the types that they stand for."""
+        """Defines the types that letters stand for."""
         self._types += [f"#define {name} {self.use(ELEMENTS[dtype]).computed}" for name, dtype in letters.items()]
 
     def buffer(self, name: str, stored: str, access: str = "") -> None:
-        """The next binding: an array of that name."""
+        """Declares the next binding as an array of that name."""
         at = len(self._buffers)
         self._buffers.append(
             f"layout(std430, set = 0, binding = {at}) {access} buffer _Block{at} {{ {stored} {name}[]; }};"
         )
 
     def block(self, members: Sequence[str]) -> None:
-        """The next binding: a structure of values."""
+        """Declares the next binding as a structure of values."""
         at = len(self._buffers)
         members_text = " ".join(members)
         self._buffers.append(
@@ -74,16 +74,16 @@ class Program:
         )
 
     def member(self, name: str, kind: str) -> None:
-        """A push constant."""
+        """Declares a push constant."""
         self._members.append(f"{kind} {name};")
 
     def text(self, body: str) -> str:
-        """The source."""
+        """Returns the source."""
         lines = [
             "#version 450",
             *(f"#extension {name} : require" for name in self._extensions),
             *self._types,
-            quoted("preamble", self._preamble),  # before any declaration, so that it may enable extensions
+            quoted("preamble", self._preamble),  # before any declaration, so that it can enable extensions
             f"layout(local_size_x = {LANES}) in;",
             *self._buffers,
             f"layout(push_constant) uniform _Push {{ {' '.join(self._members)} }};",
@@ -93,7 +93,7 @@ class Program:
         return "\n".join(lines)
 
     def load(self, device: Device, body: str, name: str) -> Kernel:
-        """The kernel with this body.
+        """Loads the kernel with this body.
 
         Raises:
             InvalidArgumentError: a user's text does not compile; the place is that in the text.
@@ -106,12 +106,12 @@ class Program:
 
 
 def run(kernel: Kernel, arrays: Iterable[DeviceArray], groups: int, push: Mapping[str, int | float | bool]) -> None:
-    """Runs a kernel with so many workgroups, in two dimensions where one does not hold them."""
+    """Runs a kernel with ``groups`` workgroups, in two dimensions if one cannot hold them."""
     most = kernel.device.vulkan.profile.limits.max_compute_work_group_count[0]
     wide = min(groups, most)
     kernel(*map(_bindable, arrays), groups=(wide, -(-groups // wide)), push=dict(push))
 
 
 def _bindable(array: DeviceArray) -> DeviceArray:
-    """The array; one element for an empty one, as Vulkan binds no empty range."""
+    """Returns the array, or one element for an empty one: Vulkan binds no empty range."""
     return array if array.nbytes else array.device.empty(1, array.dtype)  # type: ignore[attr-defined]

@@ -35,10 +35,9 @@ class ReductionKernel(Generated):
     >>> norm = pumice.ReductionKernel("T[] x", "T y", "x * x", "a + b", "y = sqrt(a)", "0")
     >>> norm(x, axis=1)
 
-    Each element is mapped by ``map_expr``; ``reduce_expr`` combines two values ``a`` and ``b``, in any order and
-    grouping; ``post_map_expr`` gives each result its value from the combined ``a``. Parameters are those of
-    `ElementwiseKernel`. In ``map_expr``, ``i`` is the number of the element among those that are combined, and ``n``
-    how many these are.
+    ``map_expr`` maps each element; ``reduce_expr`` combines two values ``a`` and ``b``, in any order and grouping;
+    ``post_map_expr`` computes each result from the combined ``a``. Parameters are those of `ElementwiseKernel`. In
+    ``map_expr``, ``i`` is the index of the element among those that are combined, and ``n`` is their count.
     """
 
     def __init__(
@@ -54,13 +53,12 @@ class ReductionKernel(Generated):
         reduce_type: str | None = None,
         preamble: str = "",
     ) -> None:
-        """
-        Args:
+        """Args:
             in_params, out_params: the parameters and the results; see `ElementwiseKernel`.
             map_expr: the value of an element.
             reduce_expr: the combination of ``a`` and ``b``: associative and commutative.
-            post_map_expr: statements that give results values from ``a``; ``None`` gives the only one ``a``.
-            identity: the combination of nothing, for axes of length 0; without it they are an error.
+            post_map_expr: statements that assign results from ``a``; with ``None`` the only result is ``a``.
+            identity: the identity element, for axes of length 0; without it they are an error.
             name: for messages and profiles.
             reduce_type: the type of ``a`` and ``b``: a name as for parameters, or a type of GLSL's that the preamble
                 declares; that of the first result without it.
@@ -131,10 +129,10 @@ class ReductionKernel(Generated):
         types = tuple(target.dtype for target in targets)
 
         def combine(source: Loads | None, count: int, arrays: list[DeviceArray]) -> None:
-            """Combines each row: of the arguments, or of the combinations of chunks."""
+            """Combines each row of the arguments, or of the chunks' combinations."""
             chunks = max(1, -(-count // _CHUNK))
             last = chunks == 1
-            # Where rows are short and many, an invocation combines one.
+            # If rows are short and many, each invocation combines one.
             serial = last and count <= _SERIAL and axes.rows >= LANES
             key = ("partials" if source is None else (source.key, letters), accumulator, types if last else (), serial)
             written = outputs if last else None
@@ -158,7 +156,7 @@ class ReductionKernel(Generated):
         outputs: list[Value] | None,
         serial: bool,
     ) -> Kernel:
-        """A pass: over the arguments or over partial results, to partial results or to the last ones."""
+        """Loads the kernel of a pass, which reads arguments or partial results, and writes partial or final ones."""
         parts = {"map_expr": self._map, "reduce_expr": self._reduce, "post_map_expr": self._post}
         parts |= {"identity": self._identity or "", "reduce_type": self._reduce_type or ""}
         program = Program(self._preamble, parts)
@@ -203,7 +201,7 @@ class ReductionKernel(Generated):
 
 
 def _serial_main(kind: str, identity: str | None) -> str:
-    """Each invocation makes one result."""
+    """Returns a ``main`` in which each invocation computes one result."""
     return f"""void main() {{
 uint _row = _group() * {LANES}u + gl_LocalInvocationIndex;
 if (_row >= _rows) return;
@@ -217,7 +215,7 @@ _finish(_row, _sum);
 
 
 def _parallel_main(kind: str, identity: str | None) -> str:
-    """Each workgroup combines a chunk of the elements of one result."""
+    """Returns a ``main`` in which each workgroup combines a chunk of one result's elements."""
     return f"""shared {kind} _shared[{LANES}];
 void main() {{
 uint _job = _group(), _lane = gl_LocalInvocationIndex;

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _ITEMS: Final = 8
 # Elements that one workgroup scans.
 _CHUNK: Final = LANES * _ITEMS
-# What a step writes: results of rows of one chunk, the combination of each chunk, or results with what came before.
+# The output of a step: results of rows of one chunk, the combination of each chunk, or results with earlier chunks.
 _WHOLE: Final = "whole"
 _TOTALS: Final = "totals"
 _CARRIED: Final = "carried"
@@ -37,10 +37,10 @@ class ScanKernel(Generated):
     >>> cumsum = pumice.ScanKernel("T[] x", "T[] y", "a + b", neutral="0")
     >>> cumsum(x, axis=1)
 
-    ``input_expr`` maps each element; ``scan_expr`` combines what comes before, ``a``, with what follows, ``b``;
-    ``output_statement`` gives results values from ``item``, the combination up to the element, and ``prev_item``, that
-    of all before it. Parameters are those of `ElementwiseKernel`. ``i`` is the number of the element along the axis,
-    and ``n`` how many there are.
+    ``input_expr`` maps each element; ``scan_expr`` combines ``a``, which comes before, with ``b``, which follows;
+    ``output_statement`` computes results from ``item``, the combination up to the element, and ``prev_item``, that of
+    all before it. Parameters are those of `ElementwiseKernel`. ``i`` is the index of the element along the axis, and
+    ``n`` the length of the axis.
     """
 
     def __init__(
@@ -57,14 +57,14 @@ class ScanKernel(Generated):
         scan_type: str | None = None,
         preamble: str = "",
     ) -> None:
-        """
-        Args:
+        """Args:
             in_params, out_params: the parameters and the results; see `ElementwiseKernel`.
             scan_expr: the combination of ``a`` and ``b``: associative.
             input_expr: the value of an element; the first parameter without it.
             neutral: ``prev_item`` of the first element.
-            output_statement: statements that give results values; ``None`` gives the only one ``item``, or
-                ``prev_item`` with ``exclusive``.
+            output_statement: statements that assign results; with ``None`` the only result is ``item``, or
+            ``prev_item``
+                with ``exclusive``.
             exclusive: leave each element out of its own result.
             name: for messages and profiles.
             scan_type: the type of ``a`` and ``b``; that of the first result without it.
@@ -103,7 +103,7 @@ class ScanKernel(Generated):
         device: Device | None = None,
         **named: Argument,
     ) -> Result | tuple[Result, ...] | None:
-        """Scans along ``axis``; ``None`` scans the elements of all axes in their order, into one axis.
+        """Scans along ``axis``; ``None`` scans the elements of all axes in C order, into one axis.
 
         Other arguments, results and errors are those of `ElementwiseKernel`.
         """
@@ -129,7 +129,7 @@ class ScanKernel(Generated):
         device = arguments.device
         accumulator = Accumulator.of(self._scan_type, outputs[0], arguments.dtypes)
         shaped = [value.shape for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
-        # Results are indexed as arguments are.
+        # Results are indexed like arguments.
         geometry = geometry_of(axes.shape, [*shaped, *[axes.shape] * len(outputs)], axes.order)
         loads = Loads(arguments.inputs, geometry, device.profile.limits.max_push_constants_size - 16, outputs)
         letters = tuple(sorted(arguments.dtypes.items(), key=lambda item: item[0]))
@@ -139,7 +139,7 @@ class ScanKernel(Generated):
             return self._kernel(device, key, lambda: self._load(arguments, source, accumulator, outputs, step))
 
         def scan(source: Loads | None, count: int, arrays: list[DeviceArray], targets: list[DeviceArray]) -> None:
-            """Scans each row: of the arguments, or of the combinations of chunks."""
+            """Scans each row of the arguments, or of the chunks' combinations."""
             chunks = -(-count // _CHUNK)
             push = {"_n": count, "_rows": axes.rows, "_chunks": chunks, **(source.push() if source is not None else {})}
             if chunks == 1:
@@ -157,7 +157,7 @@ class ScanKernel(Generated):
     def _load(
         self, arguments: Arguments, loads: Loads | None, accumulator: Accumulator, outputs: list[Value], step: str
     ) -> Kernel:
-        """A step over the arguments, or over the combinations of chunks."""
+        """Loads the kernel of a step, which reads the arguments or the chunks' combinations."""
         parts = {"input_expr": self._input, "scan_expr": self._scan, "output_statement": self._output}
         program = Program(self._preamble, {**parts, "neutral": self._neutral or ""})
         program.alias(arguments.dtypes)
@@ -208,7 +208,10 @@ class ScanKernel(Generated):
 
 
 def _main(kind: str, accumulator: Accumulator, totals: bool, carry: str | None, neutral: str | None) -> str:
-    """Each workgroup scans a chunk of a row: each invocation a few items, then all of them their combinations."""
+    """Returns a ``main`` in which each workgroup scans a chunk of a row.
+
+    Each invocation scans a few items, then all invocations scan their combinations.
+    """
     head = f"""shared {kind} _shared[{LANES}];
 void main() {{
 uint _job = _group(), _lane = gl_LocalInvocationIndex;

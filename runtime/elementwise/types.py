@@ -1,4 +1,4 @@
-"""Types of elements: their names in C and NumPy, how GLSL stores them, and how it computes with them."""
+"""Types of elements: names in C and NumPy, types in GLSL's buffers and in its expressions."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Element:
 
     Attributes:
         stored: the GLSL type in buffers.
-        computed: the GLSL type of a value. Small integers compute as 32 bits and halves as floats, as C has it; they
-            are rounded when they are stored.
+        computed: the GLSL type of a value. As in C, small integers compute with 32 bits and halves as floats; they are
+            rounded when they are stored.
         extensions: of GLSL.
-        feature: of Vulkan, without which a device does not have the type; empty for none.
+        feature: the Vulkan feature that the type needs; empty for none.
     """
 
     dtype: np.dtype[np.generic]
@@ -28,13 +28,13 @@ class Element:
     feature: str = ""
 
     def loaded(self, place: str) -> str:
-        """An expression for the value at a place of a buffer."""
+        """Returns an expression for the value in an lvalue of a buffer."""
         if self.computed == "bool":
             return f"(uint({place}) != 0u)"
         return place if self.stored == self.computed else f"{self.computed}({place})"
 
     def converted(self, value: str) -> str:
-        """An expression for what is stored for a value."""
+        """Returns an expression that converts a value for a buffer."""
         if self.computed == "bool":
             return f"{self.stored}(uint({value}))"
         return value if self.stored == self.computed else f"{self.stored}({value})"
@@ -61,7 +61,7 @@ ELEMENTS: Final = {
         Element(np.dtype(np.float64), "double", "double", (), "shaderFloat64"),
     )
 }
-"""By dtype: those that shaders have."""
+"""The types that shaders have, by dtype."""
 
 NAMES: Final = {
     **{str(dtype): dtype for dtype in ELEMENTS},

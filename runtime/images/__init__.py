@@ -1,7 +1,6 @@
 """Images on a device, samplers, and arrays as texel buffers.
 
-Imports: arrays, hal_vulkan, formats and the ground.
-Read: layout, conversion, sampler, image, making, texel_array; host_image, bound, pool.
+Read: layout, conversion, sampler, image, making, texel_array, host_image, bound, pool.
 """
 
 from typing import TYPE_CHECKING

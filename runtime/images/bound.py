@@ -1,13 +1,11 @@
-"""What a call binds: an image by one of its views, a sampler, an array as texels or as it is, or nothing."""
+"""Resources as a call binds them: a view of an image, a sampler, an array as texels or as it is, or nothing."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-
-from ..arrays.array_device import ArrayDevice
 
 if TYPE_CHECKING:
     from ...hal_vulkan.pipelines.resources import Resource
@@ -15,15 +13,8 @@ if TYPE_CHECKING:
 ABSENT_DESCRIPTOR: Final = bytes(32)
 
 
-class Markable(Protocol):
-    """A value that notes the work which uses it."""
-
-    def mark(self, payload: int, *, written: bool) -> None:
-        """Notes a use by submitted work."""
-
-
 class Absent:
-    """In an array of bindings, a place without one, which the kernel must not use."""
+    """An element that an array of bindings lacks; the kernel must not use it."""
 
     __slots__ = ()
 
@@ -38,26 +29,18 @@ class Absent:
 ABSENT: Final = Absent()
 
 
-class Bound:
+class Bound(NamedTuple):
     """A value as a pipeline binds it.
 
     Attributes:
-        device: where it is.
-        buffer: what the HAL binds; ``None`` for an absent one.
+        buffer: the HAL's resource; ``None`` for an absent one.
         shape: texels by axis, from which workgroup counts follow.
         nbytes: of the texels or elements.
     """
 
-    __slots__ = ("_value", "buffer", "device", "nbytes", "shape")
-
-    def __init__(
-        self, device: ArrayDevice, value: Markable, buffer: Resource | None, shape: tuple[int, ...], nbytes: int
-    ) -> None:
-        self.device = device
-        self._value = value
-        self.buffer = buffer
-        self.shape = shape
-        self.nbytes = nbytes
+    buffer: Resource | None
+    shape: tuple[int, ...]
+    nbytes: int
 
     @property
     def size(self) -> int:
@@ -66,9 +49,5 @@ class Bound:
 
     @property
     def descriptor(self) -> bytes:
-        """What update templates read."""
+        """The bytes that update templates read."""
         return ABSENT_DESCRIPTOR if self.buffer is None else self.buffer.descriptor
-
-    def mark(self, payload: int, *, written: bool) -> None:
-        """Notes a use by submitted work."""
-        self._value.mark(payload, written=written)

@@ -1,4 +1,4 @@
-"""Arrays brought into the shape and the dtype of an image, and back."""
+"""Conversions of arrays to the shape and the dtype of an image, and back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .layout import ImageLayout
 
 
 def checked_shape(array: np.ndarray, layout: ImageLayout, image_format: ImageFormat, where: str) -> np.ndarray:
-    """The array in the image's shape: red, green and blue get opaque alpha, and one channel loses its axis.
+    """Returns the array in the image's shape: red, green and blue get opaque alpha, and one channel loses its axis.
 
     Raises:
         InvalidArgumentError: it has another shape.
@@ -32,18 +32,18 @@ def checked_shape(array: np.ndarray, layout: ImageLayout, image_format: ImageFor
 
 
 def as_dtype(texels: np.ndarray, image_format: ImageFormat, dtype: np.dtype[np.generic]) -> np.ndarray:
-    """Texels as an array of a dtype: as stored, or the values as floats."""
+    """Converts texels to an array of a dtype: as stored, or the values as floats."""
     if dtype == image_format.dtype:
         return from_texels(texels, image_format)
     check_gives(image_format, dtype, "numpy")
     if image_format.scalar == "float":
-        with np.errstate(over="ignore", invalid="ignore"):  # signalling NaNs
+        with np.errstate(over="ignore", invalid="ignore"):  # from signalling NaNs
             return values_of(texels, image_format).astype(dtype)
     return from_texels(texels, image_format).astype(dtype)
 
 
 def check_gives(image_format: ImageFormat, dtype: np.dtype[np.generic], where: str) -> None:
-    """Raises InvalidArgumentError unless texels become an array of a dtype."""
+    """Raises InvalidArgumentError if texels cannot become an array of a dtype."""
     kinds = "fV" if image_format.scalar == "float" else "biuf"
     if dtype != image_format.dtype and (dtype.kind not in kinds or dtype.names is not None):
         other = "floats" if image_format.scalar == "float" else "other numbers"
@@ -51,5 +51,7 @@ def check_gives(image_format: ImageFormat, dtype: np.dtype[np.generic], where: s
 
 
 def between(source: ImageFormat, target: ImageFormat) -> np.dtype[np.generic] | None:
-    """The dtype in which texels go from one format to another: floats as values, integers as they are."""
+    """Returns the dtype for copies between two formats: floats as values; None for integers, which are copied as they
+    are.
+    """
     return np.dtype(np.float32) if source.scalar == target.scalar == "float" else None

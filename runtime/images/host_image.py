@@ -11,7 +11,7 @@ from .sampler import Sampler
 
 
 class HostImage:
-    """A NumPy array, or a place for a result, that a call makes an image of."""
+    """A NumPy array, or the description of a result, that a call makes an image of."""
 
     __slots__ = ("array", "dtype", "format", "layout", "nbytes", "sampler", "shape")
 

@@ -46,7 +46,7 @@ class DeviceImage(Closing):
         dtype: of that array.
         nbytes: bytes of the first level's texels.
         levels: number of levels.
-        sampler: what kernels read it through; ``None`` takes the default.
+        sampler: kernels read it through this one; ``None`` takes the default.
         uses: the work that uses its texels; shared with its views. For the runtime.
     """
 
@@ -91,7 +91,7 @@ class DeviceImage(Closing):
         self.first_level = first_level
         self.first_layer = first_layer
         self.sampler = sampler
-        self.resources: dict[object, ImageView | CombinedImageSampler] = {}  # by what binds it, known to fit
+        self.resources: dict[object, ImageView | CombinedImageSampler] = {}  # by the parameter that binds them
         self.shape = layout.shape(image_format)
         self.dtype = image_format.dtype
         self.nbytes = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
@@ -120,16 +120,16 @@ class DeviceImage(Closing):
         levels: int | slice | None = None,
         layers: int | slice | None = None,
     ) -> DeviceImage:
-        """Some of the same texels, or the same texels otherwise read.
+        """Returns a view of some of the texels, or of the same texels in another dim or format.
 
         Args:
-            dim: another one: ``"2d_array"`` of a cube, ``"cube"`` of six layers, ``"2d"`` of one.
-            format: another one of as many bytes a texel, ``"r32uint"`` for ``"rgba8unorm"``.
+            dim: another dim: ``"2d_array"`` of a cube, ``"cube"`` of six layers, ``"2d"`` of one.
+            format: another format with texels of the same size, ``"r32uint"`` for ``"rgba8unorm"``.
             levels: a level, or a slice of them.
             layers: a layer, which gives an image without layers, or a slice of them.
 
         Raises:
-            InvalidArgumentError: a dim, format, level or layer that this image has not.
+            InvalidArgumentError: the image has no such dim, format, level or layer.
         """
         chosen = self.format if format is None else ImageFormat.parse(format)
         if chosen.texel_bytes != self.format.texel_bytes or chosen.is_depth != self.format.is_depth:
@@ -168,15 +168,15 @@ class DeviceImage(Closing):
         )
 
     def level(self, level: int) -> DeviceImage:
-        """One level, 0 for the largest."""
+        """Returns a view of one level, 0 for the largest."""
         return self.view(levels=level)
 
     def layer(self, layer: int) -> DeviceImage:
-        """One layer, or face of a cube, as an image without layers."""
+        """Returns a view of one layer, or of one face of a cube, as an image without layers."""
         return self.view(layers=layer)
 
     def with_sampler(self, sampler: Sampler) -> DeviceImage:
-        """The same image, which kernels read through this sampler where they declare both as one."""
+        """Returns a view that kernels read through this sampler, if they declare image and sampler as one."""
         if not isinstance(sampler, Sampler):
             raise InvalidArgumentError(f"with_sampler takes what Device.sampler made, got {type(sampler).__name__}")
         if sampler.device is not self.device:
@@ -188,7 +188,7 @@ class DeviceImage(Closing):
         return seen
 
     def hal_view(self, dim: str, *, arrayed: bool, single_level: bool) -> ImageView:
-        """The HAL view that a binding of this dim takes. For the runtime."""
+        """Returns the HAL view for a binding of this dim. For the runtime."""
         return self.hal.view(
             dim=cast("Dim", dim),
             arrayed=arrayed,
@@ -217,7 +217,7 @@ class DeviceImage(Closing):
             timeout: seconds; ``None`` waits for ever.
 
         Raises:
-            DeadlineExceededError: the time passed first; it can be waited for again.
+            DeadlineExceededError: the time passed first; a later wait may succeed.
         """
         check_timeout(timeout)
         if self.ready:
@@ -227,7 +227,7 @@ class DeviceImage(Closing):
     # -- the host ------------------------------------------------------------------------------------
 
     def numpy(self, out: np.ndarray | None = None, *, dtype: npt.DTypeLike | None = None) -> np.ndarray:
-        """A copy of the first level as a NumPy array, once work that writes it is done.
+        """Returns a copy of the first level as a NumPy array, once work that writes it is done.
 
         Args:
             out: a C-contiguous array of the image's shape to copy into, which is returned.
@@ -250,10 +250,11 @@ class DeviceImage(Closing):
         return array if dtype is None else array.astype(dtype, copy=False)
 
     def texels(self) -> np.ndarray:
-        """The first level's texels as they lie in memory: words of packed formats, blue before red in ``bgra8unorm``.
+        """Returns the first level's texels as in memory: words of packed formats, blue before red in ``bgra8unorm``.
 
-        Of shape (…, channels), and (…) for one channel and for packed formats; of compressed formats blocks, of shape
-        (…, rows, columns, bytes a block).
+        The shape is (…, channels), or (…) for one channel and for packed formats. Compressed formats have blocks, and
+        the
+        shape (…, rows, columns, bytes per block).
         """
         self._check_open()
         if not self.format.is_compressed:
@@ -270,7 +271,7 @@ class DeviceImage(Closing):
     def copy_from(self, source: npt.ArrayLike | DeviceImage) -> DeviceImage:
         """Overwrites the first level with an array of its shape, converted as by ``Device.asimage``; returns itself.
 
-        Compressed formats take their blocks, as ``texels`` gives them.
+        Compressed formats take blocks, in the form of ``texels``.
 
         Raises:
             InvalidArgumentError: another shape, or a dtype that the format cannot take.
@@ -281,7 +282,7 @@ class DeviceImage(Closing):
         return self.fill(np.asarray(source), "copy_from")
 
     def fill(self, array: np.ndarray, where: str) -> DeviceImage:
-        """``copy_from`` an array; ``where`` is for messages. For the runtime."""
+        """Overwrites the first level with an array; ``where`` is for messages. For the runtime."""
         self._check_open()
         if self.hal.samples > 1:
             raise UnimplementedError(f"{where}: an image of several samples is not copied; write them in a kernel")
@@ -341,7 +342,7 @@ class DeviceImage(Closing):
 
     @property
     def is_closed(self) -> bool:
-        """Whether it, or the image it is a view of, was closed."""
+        """Whether the image, or the image that it is a view of, was closed."""
         return self.hal.is_closed
 
     def _check_open(self) -> None:
@@ -353,7 +354,7 @@ class DeviceImage(Closing):
         self.hal.close()
 
     def __del__(self) -> None:
-        # For convenience only. The garbage collector may run under any lock, so it is closed in the device's next call.
+        # For convenience only. The garbage collector may run under any lock, so the device's next call closes it.
         if getattr(self, "_base", self) is None and not self.hal.is_closed:
             self.device.hal.dropped.append(self.hal)
 
@@ -366,7 +367,7 @@ class DeviceImage(Closing):
 def new_image(
     device: ArrayDevice, layout: ImageLayout, image_format: ImageFormat, *, levels: int = 1, samples: int = 1
 ) -> DeviceImage:
-    """An image of undefined contents; ``levels`` 0 takes all."""
+    """Creates an image of undefined contents; ``levels`` 0 means all."""
     hal = device.vulkan.create_image(
         image_format,
         layout.extent,
@@ -380,7 +381,7 @@ def new_image(
 
 
 def _part(part: int | slice | None, count: int, what: str) -> tuple[int, int, bool]:
-    """First and number of the levels or layers that ``part`` names, and whether it is one by its number."""
+    """Returns the first level or layer in ``part``, their count, and whether ``part`` is an int."""
     if part is None:
         return 0, count, False
     if isinstance(part, slice):

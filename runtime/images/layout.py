@@ -1,4 +1,4 @@
-"""How an image lies in a NumPy array: which axes are its height and width, its layers and its channels.
+"""The layout of images as NumPy arrays: axes for height and width, layers and channels.
 
 =========  ==============================  ============================
 dim        shape                           and with several channels
@@ -23,7 +23,7 @@ from ...spirv.reflection.reflection_types import ImageType
 from ...status import InvalidArgumentError, shown
 
 AXES: Final = {"1d": 1, "1d_array": 2, "2d": 2, "2d_array": 3, "3d": 3, "cube": 3, "cube_array": 3}
-"""Axes of each dim, channels not counted."""
+"""The axis count of each dim, without channels."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +40,16 @@ class ImageLayout:
 
     @classmethod
     def of(cls, shape: tuple[int, ...], channels: int | None, dim: str | None, where: str) -> ImageLayout:
-        """The layout of an array's shape.
+        """Returns the layout for an array's shape.
 
         Args:
             shape: of an array, with or without an axis of channels.
-            channels: how many the format has; ``None`` where the shape is to tell.
+            channels: the format's channel count; ``None`` infers it from the shape.
             dim: ``None`` takes 1d or 2d.
             where: for messages.
 
         Raises:
-            InvalidArgumentError: no such dim, or a shape that is not of it.
+            InvalidArgumentError: no such dim, or the shape does not fit it.
         """
         if dim is None:
             dim = _guess(shape, channels, where)
@@ -75,7 +75,7 @@ class ImageLayout:
 
     @property
     def layers(self) -> int:
-        """Array layers, the faces of cubes counted."""
+        """The number of array layers; each face of a cube is one."""
         return self.grid[0] if self.has_layers else 1
 
     @property
@@ -89,17 +89,17 @@ class ImageLayout:
         return tuple(reversed(self.grid[1:] if self.has_layers else self.grid))
 
     def level(self, level: int) -> ImageLayout:
-        """The layout of a level: every length but that of layers halves."""
+        """Returns the layout of a level: every length is halved, except for layers."""
         kept = 1 if self.has_layers else 0
         sizes = tuple(max(1, length >> level) for length in self.grid[kept:])
         return ImageLayout(self.dim, (*self.grid[:kept], *sizes))
 
     def shape(self, image_format: ImageFormat) -> tuple[int, ...]:
-        """The array's shape."""
+        """Returns the shape of the array."""
         return (*self.grid, *image_format.texel_shape())
 
     def stored_shape(self, image_format: ImageFormat) -> tuple[int, ...]:
-        """That of the texels as they are stored: without channels for packed formats, blocks of compressed ones."""
+        """Returns the shape of stored texels: without channels for packed formats, in blocks for compressed ones."""
         if not image_format.is_compressed:
             return self.grid if image_format.packed else self.shape(image_format)
         width, height = image_format.block
@@ -108,12 +108,12 @@ class ImageLayout:
 
 
 def declared_dim(image: ImageType) -> str:
-    """The dim of the images that a shader declares."""
+    """Returns the dim of the images that a shader declares."""
     return ("2d" if image.dim == "rect" else image.dim) + ("_array" if image.arrayed else "")
 
 
 def expected_shape(dim: str, channels: int = 1) -> str:
-    """``(height, width, 4)``, for messages."""
+    """Returns ``(height, width, 4)``, for messages."""
     names = {"1d": "width", "1d_array": "layers, width", "2d": "height, width", "3d": "depth, height, width"}
     first = {"2d_array": "layers", "cube": "6", "cube_array": "6 * cubes"}
     sizes = names.get(dim) or f"{first[dim]}, height, width"

@@ -59,7 +59,7 @@ def image_of(
 def image_for(
     device: ArrayDevice, array: np.ndarray, image_format: ImageFormat, declared: ImageType, *, levels: int = 1
 ) -> DeviceImage | TexelArray:
-    """An array as the image, or the texel buffer, that a kernel declares; ``levels`` 0 makes all."""
+    """Makes the image or the texel buffer that a kernel declares from an array; ``levels`` 0 means all."""
     if declared.dim == "buffer":
         return TexelArray(array_of(device, to_texels(array, image_format)), image_format)
     mips = True if levels == 0 else levels
@@ -82,7 +82,7 @@ def empty_image(
 
 
 def _format(array: np.ndarray, format: str | None, dim: str | None) -> ImageFormat:
-    """The format of a name, or of the dtype and channels."""
+    """Returns the format for a name, or for the dtype and channels."""
     kind = cast("Kind", format) if format in get_args(Kind) else None
     if format is not None and kind is None:
         return ImageFormat.parse(format)
@@ -92,7 +92,7 @@ def _format(array: np.ndarray, format: str | None, dim: str | None) -> ImageForm
 
 
 def _levels(mips: bool | int) -> int:
-    """As the HAL counts levels: 0 for all."""
+    """Returns the HAL's level count: 0 for all."""
     if isinstance(mips, (bool, np.bool_)):
         return 0 if mips else 1
     if not isinstance(mips, (int, np.integer)) or mips < 1:

@@ -1,4 +1,4 @@
-"""What kernel calls keep on a device between them: images of arrays that are the host's, and default samplers.
+"""The pool of a device's images for host arrays, and its default samplers, kept between kernel calls.
 
 Making an image takes longer than copying a small array, and a kernel that is called in a loop makes the same ones
 again. A call takes an image that an earlier one gave back.
@@ -31,13 +31,13 @@ class ImagePool(Closing):
     def __init__(self, device: ArrayDevice) -> None:
         self._device = device
         self._lock = threading.Lock()
-        self._images: list[DeviceImage] = []  # the last one given back at the end
+        self._images: list[DeviceImage] = []  # in order of return
         self._samplers: dict[tuple[str, str | None], HalSampler] = {}
         device.hal.caches.add(self)
 
     @classmethod
     def of(cls, device: ArrayDevice) -> ImagePool:
-        """The device's pool."""
+        """Returns the device's pool."""
         pool = device.kept.get(cls)
         if pool is None:
             pool = device.kept.setdefault(cls, cls(device))
@@ -45,7 +45,7 @@ class ImagePool(Closing):
         return pool
 
     def take(self, layout: ImageLayout, image_format: ImageFormat) -> DeviceImage:
-        """An image for the caller alone until ``give_back`` or ``close``."""
+        """Returns an image for the caller alone until ``give_back`` or ``close``."""
         with self._lock:
             for index, image in enumerate(self._images):
                 if image.layout == layout and image.format == image_format:
@@ -53,7 +53,7 @@ class ImagePool(Closing):
         return new_image(self._device, layout, image_format)
 
     def give_back(self, image: DeviceImage) -> None:
-        """Keeps an image; work that uses it may still be under way, as later work runs after it."""
+        """Keeps an image. Work that uses it may still be under way: later work runs after it."""
         image.sampler = None
         image.resources.clear()
         surplus = []
@@ -66,7 +66,7 @@ class ImagePool(Closing):
             kept.close()
 
     def sampler(self, filter: Filter, compare: Compare | None) -> HalSampler:
-        """The sampler of images that are given without one, the same in each call."""
+        """Returns the sampler for images without one, the same in each call."""
         with self._lock:
             sampler = self._samplers.get((filter, compare))
             if sampler is None or sampler.is_closed:
@@ -88,7 +88,7 @@ class ImagePool(Closing):
 
 
 class Lease(Closing):
-    """An image of the pool while a call has it; closing gives it back."""
+    """A pooled image while a call uses it; closing gives it back."""
 
     def __init__(self, pool: ImagePool, image: DeviceImage) -> None:
         self._pool = pool

@@ -1,4 +1,4 @@
-"""Samplers: how a kernel reads between texels and past an image's edges."""
+"""Samplers: filtering between texels, and addressing past an image's edges."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 class Sampler(Closing):
-    """A sampler; made by ``Device.sampler``, and by kernels for images that are given alone.
+    """A sampler; made by ``Device.sampler``, and by kernels for images that are given without one.
 
     Attributes:
         device: the device it belongs to.
@@ -43,14 +43,14 @@ class Sampler(Closing):
             raise ClosedError("this sampler was closed")
 
     def mark(self, payload: int, *, written: bool) -> None:
-        """Does nothing: the HAL keeps a sampler that work uses. For the runtime."""
+        """Does nothing: the HAL keeps samplers that are in use. For the runtime."""
 
     def close(self) -> None:
         """Frees it, once work under way has finished; idempotent."""
         self.hal.close()
 
     def __del__(self) -> None:
-        # For convenience only. The garbage collector may run under any lock, so it is closed in the device's next call.
+        # For convenience only. The garbage collector may run under any lock, so the device's next call closes it.
         if hasattr(self, "hal") and not self.hal.is_closed:
             self.device.hal.dropped.append(self.hal)
 

@@ -11,10 +11,10 @@ from ..arrays.array import DeviceArray
 
 
 class TexelArray(Closing):
-    """An array of the device with a format. Made by ``Device.texel_buffer``; of the array's own memory.
+    """An array of the device with a format, in the array's own memory. Made by ``Device.texel_buffer``.
 
     Attributes:
-        array: whose bytes the texels are.
+        array: the array whose bytes are the texels.
         format: of a texel.
     """
 
@@ -37,21 +37,18 @@ class TexelArray(Closing):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Of the array."""
         return self.array.shape
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """Of the array."""
         return self.array.dtype
 
     @property
     def nbytes(self) -> int:
-        """Of the array."""
         return self.array.nbytes
 
     def numpy(self, out: np.ndarray | None = None) -> np.ndarray:
-        """A copy of the array; see ``DeviceArray.numpy``."""
+        """Returns a copy of the array; see ``DeviceArray.numpy``."""
         return self.array.numpy(out)
 
     @property
@@ -77,7 +74,7 @@ class TexelArray(Closing):
 
 
 def texel_format(dtype: np.dtype[np.generic], shape: tuple[int, ...], scalar: str | None) -> ImageFormat:
-    """The format of an array without one: a last axis of 2 to 4 is the channels of texels.
+    """Returns the format for an array's texels; a last axis of 2 to 4 is their channels.
 
     Raises:
         InvalidArgumentError: no format holds such texels.

@@ -85,7 +85,7 @@ class KernelDescriptors:
         """
         if self._only_buffers:
             return placed, parameters  # type: ignore[return-value]  # arrays
-        absent = Bound(self._device, ABSENT, None, (), 0)
+        absent = Bound(None, (), 0)
         bound = [
             absent if argument is ABSENT else parameter.bind(argument, value, self._device, self._kernel)
             for parameter, argument, value in zip(parameters, placed, values, strict=True)

@@ -1,6 +1,5 @@
 """Parameters of programs: readers of ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` and ``.npz``, and indices.
 
-Imports: formats, files, status.
 Read: entry, irpa, safetensors, gguf, numpy, files, index.
 """
 

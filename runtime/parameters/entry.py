@@ -51,15 +51,15 @@ class ParameterEntry:
         type_name: str = "",
         metadata: memoryview | bytes = b"",
     ) -> ParameterEntry:
-        """An entry over ``data``, a one-dimensional view of bytes, in place."""
+        """Creates an entry over ``data``, a one-dimensional view of bytes, in place."""
         return cls(name, data.nbytes, dtype, shape, type_name, None, metadata, data)
 
     @classmethod
     def of_splat(cls, name: str, pattern: bytes, length: int, *, metadata: memoryview | bytes = b"") -> ParameterEntry:
-        """An entry of ``length`` bytes that repeat ``pattern``; the bytes are not allocated.
+        """Creates an entry of ``length`` bytes that repeat ``pattern``; the bytes are not allocated.
 
         Raises:
-            InvalidArgumentError: a pattern of another length than 1, 2, 4, 8 or 16, or that does not divide ``length``.
+            InvalidArgumentError: the pattern's length is not 1, 2, 4, 8 or 16, or does not divide ``length``.
         """
         if len(pattern) not in _SPLAT_LENGTHS:
             raise InvalidArgumentError(
@@ -79,11 +79,11 @@ class ParameterEntry:
 
     @property
     def writable(self) -> bool:
-        """Whether ``writable_view`` gives the bytes."""
+        """Whether ``writable_view`` returns the bytes."""
         return self._data is not None and not self._data.readonly
 
     def view(self) -> memoryview:
-        """The bytes in place, read-only. The view keeps the file's mapping or the array alive.
+        """Returns the bytes in place, read-only. The view keeps the file's mapping or the array alive.
 
         Raises:
             FailedPreconditionError: the entry is a splat, which has no bytes in memory; repeat ``splat``.
@@ -91,7 +91,7 @@ class ParameterEntry:
         return self._require_data().toreadonly()
 
     def writable_view(self) -> memoryview:
-        """The bytes in place, writable.
+        """Returns the bytes in place, writable.
 
         Raises:
             FailedPreconditionError: the entry is a splat.
@@ -114,7 +114,7 @@ class ParameterEntry:
 
 
 def checked_slice(data: memoryview, offset: int, length: int, what: str) -> memoryview:
-    """Bytes ``[offset, offset + length)`` of ``data``, in place; DataLossError if they go past the end."""
+    """Returns bytes ``[offset, offset + length)`` of ``data``, in place; DataLossError if they go past the end."""
     if offset < 0 or length < 0 or offset + length > len(data):
         raise DataLossError(
             f"{what}: expected bytes [{offset}, {offset + length}) within {len(data)}; the file is truncated or "
@@ -124,7 +124,7 @@ def checked_slice(data: memoryview, offset: int, length: int, what: str) -> memo
 
 
 def element_count(shape: Sequence[int], limit: int) -> int:
-    """The product of ``shape``; some number above ``limit`` where it is larger, however large forged dimensions are."""
+    """Returns the product of ``shape``, or some number above ``limit``: forged dimensions may be very large."""
     if 0 in shape:
         return 0
     count = 1
@@ -136,5 +136,5 @@ def element_count(shape: Sequence[int], limit: int) -> int:
 
 
 def decode_name(name: bytes | memoryview) -> str:
-    """The text of a name in a file or module; bytes that are not UTF-8 survive encoding it again."""
+    """Decodes a name in a file or module; bytes that are not UTF-8 survive a round trip."""
     return bytes(name).decode("utf-8", "surrogateescape")

@@ -22,7 +22,7 @@ from .safetensors import is_safetensors, read_safetensors
 
 
 def read_parameter_file(path: str | os.PathLike[str], *, writable: bool = False) -> list[ParameterEntry]:
-    """The parameters of a file, in the order of the file; see ``ParameterIndex.from_file``.
+    """Returns the parameters of a file, in the order of the file; see ``ParameterIndex.from_file``.
 
     The file is mapped: only the header is read until the bytes are used. The mapping lives as long as an entry or a
     view of one. Do not truncate a mapped file: the operating system ends programs that access missing pages.

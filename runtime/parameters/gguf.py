@@ -63,7 +63,7 @@ GGML_TYPES: Final[dict[int, tuple[str, int, int]]] = {
     40: ("NVFP4", 64, 36),
     41: ("Q1_0", 128, 18),
 }
-"""Name, elements a block and bytes a block of each tensor type."""
+"""The name of each tensor type, and the elements and bytes of its blocks."""
 
 _DTYPES: Final[dict[str, np.dtype[np.generic]]] = {
     name: np.dtype(kind)
@@ -103,7 +103,7 @@ class _Cursor:
 
 
 def read_gguf(data: memoryview) -> list[ParameterEntry]:
-    """The tensors of a file's bytes, in place, in the order of the file.
+    """Returns the tensors of a file's bytes, in place, in the order of the file.
 
     Shapes have the outermost dimension first, the reverse of the file's. Quantised tensors have no dtype; their bytes
     are blocks.
@@ -147,7 +147,7 @@ def _read_alignment(cursor: _Cursor, pair_count: int) -> int:
 
 
 def _skip_value(cursor: _Cursor, kind: int, key: str) -> None:
-    pending = [(kind, 1)]  # arrays may hold arrays
+    pending = [(kind, 1)]  # arrays may contain arrays
     while pending:
         kind, count = pending.pop()
         if kind in _VALUE_SIZES:
@@ -166,7 +166,7 @@ def _skip_value(cursor: _Cursor, kind: int, key: str) -> None:
 
 
 def _read_tensor(cursor: _Cursor, ordinal: int) -> tuple[str, tuple[int, ...], int, int]:
-    """Name, dimensions as in the file, type code and offset."""
+    """Reads a tensor's name, dimensions as in the file, type code and offset."""
     name = cursor.string(f"name of tensor {ordinal}")
     rank = cursor.u32(f"rank of tensor {shown(name)}")
     dimensions = cursor.take(rank * 8, f"shape of tensor {shown(name)}")

@@ -28,10 +28,10 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
     """The parameters of one scope, in their order. A missing name raises NotFoundError with the closest names."""
 
     def __init__(self, entries: Iterable[ParameterEntry] = ()) -> None:
-        """An index of entries, of one file or of several.
+        """Creates an index of entries from one file or several.
 
         Raises:
-            AlreadyExistsError: two entries have one name.
+            AlreadyExistsError: two entries have the same name.
         """
         self._entries: dict[str, ParameterEntry] = {}
         for entry in entries:
@@ -42,28 +42,29 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
 
     @classmethod
     def from_file(cls, *paths: str | os.PathLike[str], writable: bool = False) -> ParameterIndex:
-        """The parameters of files, mapped: ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz``.
+        """Maps the parameters of files: ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz``.
 
         Do not truncate a mapped file. The parameter of a ``.npy`` file has the file's name without suffix.
 
         Args:
-            paths: one file, or those that a model is split over.
-            writable: map the files so that programs may write their parameters back. Copies are still read-only: the
-                arrays of ``.npy`` files in Fortran order or big-endian.
+            paths: one file, or the files that a model is split over.
+            writable: map the files so that programs may write their parameters back. Copies stay read-only: the arrays
+            of
+                ``.npy`` files in Fortran order or big-endian.
 
         Raises:
             NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be opened.
             InvalidArgumentError, DataLossError, IncompatibleError, UnimplementedError: a file breaks its format's
-                rules, is truncated, or has a version or a type that is not known.
-            AlreadyExistsError: two parameters have one name.
+                rules, is truncated, or has an unknown version or type.
+            AlreadyExistsError: two parameters have the same name.
         """
-        from .files import read_parameter_file  # with the readers of all formats
+        from .files import read_parameter_file  # loads the readers of all formats
 
         return cls(entry for path in paths for entry in read_parameter_file(path, writable=writable))
 
     @classmethod
     def from_arrays(cls, arrays: Mapping[str, npt.ArrayLike], *, writable: bool = False) -> ParameterIndex:
-        """Parameters over NumPy arrays, in place where they are C-contiguous, and copies of others.
+        """Creates parameters over NumPy arrays, in place if they are C-contiguous, else as copies.
 
         Args:
             arrays: by parameter name, of any dtype of plain bytes in the machine's byte order.
@@ -99,7 +100,7 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
     def get(self, name: str, /, default: ParameterEntry | _T) -> ParameterEntry | _T: ...
 
     def get(self, name: str, /, default: object = None) -> object:
-        """The entry of a name, or ``default``."""
+        """Returns the entry of a name, or ``default``."""
         return self._entries.get(name, default)
 
     def __contains__(self, name: object) -> bool:
@@ -122,10 +123,10 @@ ParameterScopes = Mapping[str, ParameterIndex]
 
 
 def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
-    """The index of a scope.
+    """Returns the index of a scope.
 
     Raises:
-        NotFoundError: there is none; the message has the closest ones.
+        NotFoundError: no such scope; the message has the closest ones.
     """
     index = scopes.get(scope)
     if index is None:

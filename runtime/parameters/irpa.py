@@ -38,14 +38,14 @@ _DATA_ALIGNMENT: Final = 64
 
 
 def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
-    """The entries of an archive's bytes, in place, in the order of the file; writable where the bytes are."""
+    """Returns the entries of an archive's bytes, in place, in the order of the file; writable if the bytes are."""
     entries: list[ParameterEntry] = []
     names = 0
     for count, entry in enumerate(_entries(data), 1):
         if entry is not None:
             entries.append(entry)
             names += len(entry.name)
-        # Where tables or names overlap, a small file could mean endless work.
+        # Overlapping tables or names could make a small file endless work.
         if count * _ENTRY.size > len(data) or names > len(data):
             raise InvalidArgumentError(
                 "parameter archive: its tables or names overlap and take more bytes than the file has; write the "
@@ -55,7 +55,7 @@ def read_parameter_archive(data: memoryview) -> list[ParameterEntry]:
 
 
 def _entries(data: memoryview) -> Iterator[ParameterEntry | None]:
-    """The entries of each header; ``None`` for those that are skipped."""
+    """Yields the entries of each header; ``None`` for those that are skipped."""
     base = 0
     while True:
         what = f"parameter archive header at byte {base}"
@@ -147,7 +147,7 @@ def _write(file: BinaryIO, entries: Collection[ParameterEntry]) -> None:
 
 
 def _lay_out(entries: Collection[ParameterEntry]) -> tuple[bytes, bytes, list[int], int]:
-    """The entry table, the names and metadata, the offset of each entry's data, and the bytes of all data."""
+    """Returns the entry table, names and metadata, the offset of each entry's data, and the byte count of all data."""
     table, names, offsets, storage_size = bytearray(), bytearray(), [], 0
     seen: set[str] = set()
     for entry in entries:

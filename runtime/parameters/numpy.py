@@ -1,4 +1,4 @@
-"""NumPy's files as parameters: ``.npy`` has one, ``.npz`` one a member. Both are mapped.
+"""NumPy's files as parameters: one for a ``.npy``, one for each member of an ``.npz``. Both are mapped.
 
 The members of an archive that ``numpy.savez`` writes are stored uncompressed and can be mapped; those of
 ``numpy.savez_compressed`` cannot.
@@ -24,7 +24,7 @@ _MAX_HEADER: Final = 1 << 16
 
 
 def read_npy(data: memoryview, name: str) -> ParameterEntry:
-    """The array of a ``.npy`` file's bytes: in place if it is little-endian and in C order, else a copy."""
+    """Returns the array of a ``.npy`` file's bytes: in place if it is little-endian and in C order, else a copy."""
     where = f"NumPy array {shown(name)}"
     start = io.BytesIO(bytes(data[:_MAX_HEADER]))
     shape, fortran_order, dtype = read_npy_header(start, where)
@@ -40,7 +40,7 @@ def read_npy(data: memoryview, name: str) -> ParameterEntry:
 
 
 def read_npz(file: BinaryIO, data: memoryview) -> list[ParameterEntry]:
-    """The arrays of an open ``.npz`` file, in place in its bytes, each named as its member without ``.npy``."""
+    """Returns the arrays of an open ``.npz`` file, in place in its bytes, each named as its member without ``.npy``."""
     try:
         with zipfile.ZipFile(file) as archive:
             members = archive.infolist()

@@ -24,7 +24,7 @@ _MAX_HEADER: Final = 100_000_000  # the format's limit
 _METADATA: Final = "__metadata__"
 
 
-# Bits an element; types that pack elements into bytes have no dtype.
+# Bits of an element; types that pack elements into bytes have no dtype.
 _PACKED: Final = {"F4": 4, "F6_E2M3": 6, "F6_E3M2": 6}
 _DTYPES: Final[Mapping[str, type]] = {
     "BOOL": np.bool_,
@@ -55,7 +55,7 @@ def is_safetensors(data: memoryview) -> bool:
 
 
 def read_safetensors(data: memoryview) -> list[ParameterEntry]:
-    """The tensors of a file's bytes, in place, in the order of their bytes; writable where the bytes are."""
+    """Returns the tensors of a file's bytes, in place, in the order of their bytes; writable if the bytes are."""
     length = _LENGTH.unpack(checked_slice(data, 0, _LENGTH.size, "safetensors header length"))[0]
     if length > _MAX_HEADER:
         raise InvalidArgumentError(

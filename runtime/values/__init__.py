@@ -1,5 +1,4 @@
-"""Values as text, as command lines take and print them, and the files that they name.
+"""Values as text, for command lines, and the files that they name.
 
-Imports: formats, status.
-Read: elements, files, parse, format.
+Read: elements, files, parse, format, image_text, sampler_text.
 """

@@ -1,4 +1,4 @@
-"""Elements of values from text: integers, floats, booleans, complex numbers and opaque bytes, a token each."""
+"""Elements of values from text: integers, floats, booleans, complex numbers and opaque bytes, one for each token."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_DIGITS: Final = 80
 
 
 class BadElement(Exception):
-    """The token at ``index`` is not what was ``expected``."""
+    """An error: the token at ``index`` is not what was ``expected``."""
 
     def __init__(self, index: int, expected: str) -> None:
         super().__init__(expected)
@@ -33,7 +33,7 @@ class BadElement(Exception):
 
 
 def decode_elements(tokens: list[str], element_type: ElementType) -> Array:
-    """The elements of tokens, one each; BadElement for what is not of the type, or outside its range."""
+    """Decodes one element for each token; raises BadElement for another type, or a value outside its range."""
     if element_type.is_integer:
         return _decode_integers(tokens, element_type)
     if element_type is ElementType.FLOAT_64:
@@ -50,7 +50,7 @@ def decode_elements(tokens: list[str], element_type: ElementType) -> Array:
 
 
 def is_integer(token: str) -> bool:
-    """Whether it is written as an integer."""
+    """Whether the token is written as an integer."""
     return _INTEGER.fullmatch(token) is not None
 
 
@@ -69,7 +69,7 @@ def _each(decode: Callable[[str], _Decoded], tokens: list[str]) -> list[_Decoded
 
 
 def integer(token: str, low: int, high: int) -> int:
-    """The integer that a token stands for; ValueError says what was expected."""
+    """Returns the integer of a token; the message of a ValueError says what was expected."""
     match = _INTEGER.fullmatch(token)
     if match is None or len(token) > _MAX_DIGITS:
         raise ValueError(f"an integer of {low} to {high}")
@@ -82,7 +82,7 @@ def integer(token: str, low: int, high: int) -> int:
 
 
 def real(token: str) -> float:
-    """The number that a token stands for, in binary64; ValueError says what was expected."""
+    """Returns the number of a token in binary64; the message of a ValueError says what was expected."""
     if _DECIMAL.fullmatch(token) or _SPECIAL.fullmatch(token):
         return float(token)
     if _HEX_FLOAT.fullmatch(token):
@@ -94,7 +94,7 @@ def real(token: str) -> float:
 
 
 def _single(token: str) -> np.float32:
-    """``token`` rounded once, to the nearest binary32: rounding to binary64 first may break a tie the wrong way."""
+    """Rounds ``token`` once, to the nearest binary32: rounding to binary64 first may break a tie the wrong way."""
     value = real(token)
     with np.errstate(over="ignore"):
         rounded = np.float32(value)
@@ -106,7 +106,7 @@ def _single(token: str) -> np.float32:
     if (edge + float(other)) / 2 != value or not _DECIMAL.fullmatch(token):
         return rounded
     # A binary64 midway between two binary32: the decimal's digits decide.
-    from decimal import Decimal  # here: hardly any value is such a one
+    from decimal import Decimal  # imported here: hardly any value needs it
 
     exact, tie = Decimal(token), Decimal(value)
     if exact == tie:

@@ -39,12 +39,12 @@ class ValueFiles:
             file.close()
 
     def array(self, path: str, *, restart: bool) -> Array:
-        """The next array of a ``.npy`` file."""
+        """Reads the next array of a ``.npy`` file."""
         self._require_npy(path)
         return self._read_npy(path, self._file(path, restart=restart))
 
     def arrays(self, path: str) -> list[Array]:
-        """The remaining arrays of a ``.npy`` file."""
+        """Reads the remaining arrays of a ``.npy`` file."""
         self._require_npy(path)
         file = self._file(path, restart=False)
         arrays = []
@@ -53,7 +53,7 @@ class ValueFiles:
         return arrays
 
     def raw(self, path: str, shape: tuple[int, ...], element_type: ElementType, *, restart: bool) -> Array:
-        """The next bytes of any file as an array."""
+        """Reads the next bytes of any file as an array."""
         element_type.require_dtype()
         file = self._file(path, restart=restart)
         self._raw.add(path)

@@ -1,4 +1,4 @@
-"""Values as text, as command lines print them for results and ``parse`` reads them.
+"""Values to text, for the results of command lines; ``parse`` reads it back.
 
 Printing matches IREE's tools (``runtime/src/iree/tooling/function_io.c``, ``runtime/src/iree/hal/string_util.c``) byte
 for byte, except for 4-bit integers, which they cannot print.
@@ -16,7 +16,7 @@ from ...formats.element_type import ElementType, format_shape_and_type
 from ...status import InvalidArgumentError
 
 DEFAULT_MAX_ELEMENTS: Final = 1024
-"""How many elements are printed before the rest is elided, as iree-run-module does by default."""
+"""The most elements that are printed, as in iree-run-module by default; the rest is elided."""
 
 Array: TypeAlias = npt.NDArray[np.generic]
 
@@ -27,14 +27,14 @@ def format_value(
     max_elements: int | None = DEFAULT_MAX_ELEMENTS,
     element_type: ElementType | None = None,
 ) -> str:
-    """The text of a value, as iree-run-module prints it.
+    """Returns the text of a value, as iree-run-module prints it.
 
     Args:
         value: an array of any shape (``"2x2xf32=[1 2][3 4]"``, shape ``()`` as ``"f32=INF"``), a NumPy scalar or
-            Python number (a VM value: ``"f32=inf"``), or ``None`` (``"(null)"``). A Python ``int`` is an i32 where it
-            fits, else an i64; a ``float`` an f32 where that holds it, else an f64.
-        max_elements: how many elements to print before ``...``; ``None`` prints all.
-        element_type: the elements' type where the dtype leaves a choice (``SINT_32``).
+            Python number (a VM value: ``"f32=inf"``), or ``None`` (``"(null)"``). A Python ``int`` is an i32 if it
+            fits, else an i64; a ``float`` an f32 if that is exact, else an f64.
+        max_elements: the most elements to print before ``...``; ``None`` prints all.
+        element_type: the elements' type if the dtype is ambiguous (``SINT_32``).
     """
     if value is None:
         return "(null)"
@@ -61,7 +61,7 @@ def format_value(
         start = row * row_size
         row_text = " ".join(elements[start : start + row_size])
         texts.append(row_text if start + row_size <= shown else row_text + "...")
-    # From the innermost dimension out, each group of rows becomes one text.
+    # From the innermost dimension outwards, each group of rows becomes one text.
     for axis in reversed(range(len(shape) - 1)):
         size = shape[axis]
         groups = math.prod(shape[:axis])
@@ -70,7 +70,7 @@ def format_value(
 
 
 def format_scalar(value: int | float, element_type: ElementType) -> str:
-    """The text of a VM value of an integer or float type, such as ``"i32=5"`` or ``"f32=2.5"``."""
+    """Returns the text of a VM value of an integer or float type, such as ``"i32=5"`` or ``"f32=2.5"``."""
     if element_type.is_integer:
         return f"{element_type.short_name}={int(value)}"
     if element_type.is_float:
@@ -79,7 +79,7 @@ def format_scalar(value: int | float, element_type: ElementType) -> str:
 
 
 def _general(value: float) -> str:
-    """C's ``%G``, which unlike Python's writes the sign of a NaN."""
+    """Formats as C's ``%G``, which unlike Python's writes the sign of a NaN."""
     text = f"{value:G}"
     return "-NAN" if text == "NAN" and math.copysign(1, value) < 0 else text
 

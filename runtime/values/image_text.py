@@ -1,15 +1,15 @@
-"""Images as text, as command lines and studies take them for arguments::
+"""Images as text, for the arguments of command lines and studies::
 
     256x256xrgba8unorm=@cat.png      height x width, a format, and a picture; JPEG is read too
     @cat.png                         the picture's size, and the format that the kernel declares
     256x256xrgba32float=@data.npy    an array of shape (256, 256, 4)
     64x64x64xr16float=@volume.bin    depth x height x width; the texels' bytes
     6x256x256xrgba8unorm=@faces.png  layers, or a cube's faces, below each other in one picture
-    2x2xr32float=1,2,3,4             values, as an array of the format's dtype has them; one value fills the image
+    2x2xr32float=1,2,3,4             values of the format's dtype; one value fills the image
     256x256xrgba8unorm               zeros, or an output
     256x256xrgba8unorm:mips=@cat.png with all smaller levels; :mips3 with three levels in all
 
-The shape is that of the array without its channels; the kernel's declaration says what its axes are.
+The shape is that of the array without its channels; the kernel's declaration gives its axes their meaning.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ _HEAD: Final = re.compile(r"((?:[0-9]{1,9}x)*)([A-Za-z][A-Za-z0-9_-]*)(?::mips([
 
 
 class ImageSpec(NamedTuple):
-    """What a text says of an image.
+    """The contents of an image's text.
 
     Attributes:
         text: as written.
         grid: the array's shape without the channels; ``None`` is the picture's.
         format: ``None`` is the kernel's.
-        levels: 1, how many, or 0 for all.
-        data: an array, or a picture, where the text has one.
-        is_picture: whether ``data`` is a picture, which is still to be brought into the format.
+        levels: 1, another count, or 0 for all.
+        data: the text's array or picture, if any.
+        is_picture: whether ``data`` is a picture, to be converted to the format.
         sampler: the keywords of its sampler; ``None`` takes the default.
     """
 
@@ -58,10 +58,11 @@ class ImageSpec(NamedTuple):
     def resolved(
         self, declared: str, scalar: str, where: str
     ) -> tuple[ImageFormat, tuple[int, ...], np.ndarray | None]:
-        """Format, shape without channels, and array, where the kernel declares a format (or ``""``) and a scalar type.
+        """Returns format, shape without channels, and array, for a kernel's declared format (or ``""``) and scalar
+        type.
 
         Raises:
-            InvalidArgumentError: the picture has another size, or channels that the format has not.
+            InvalidArgumentError: the picture has another size, or channels that the format lacks.
         """
         image_format = self.format
         if image_format is None:
@@ -93,7 +94,7 @@ def is_image_text(text: str) -> bool:
 
 
 def parse_image_spec(text: str, files: ValueFiles) -> ImageSpec:
-    """An image's text; see above. ``files`` are those that other texts read too.
+    """Parses an image's text; the module's docstring has its form. ``files`` are those that other texts read too.
 
     Raises:
         InvalidArgumentError: malformed text, or a file that does not hold this image.
@@ -135,7 +136,7 @@ def parse_image_spec(text: str, files: ValueFiles) -> ImageSpec:
 
 
 def element_type_of(dtype: np.dtype[np.generic]) -> ElementType:
-    """The element type of values in text: unsigned ones are written so."""
+    """Returns the element type of values in text; unsigned integers are distinguished."""
     if dtype.kind == "u":
         return ElementType[f"UINT_{8 * dtype.itemsize}"]
     return ElementType.from_dtype(dtype)

@@ -43,7 +43,7 @@ Value: TypeAlias = Array | int | float | None
 
 
 class BufferSpec(NamedTuple):
-    """Shape and element type, and the data where the text has any."""
+    """Shape and element type, and the text's data, if any."""
 
     shape: tuple[int, ...]
     element_type: ElementType
@@ -51,10 +51,10 @@ class BufferSpec(NamedTuple):
 
 
 def parse_value(text: str) -> Value:
-    """The value that ``text`` stands for.
+    """Parses one value.
 
     Returns:
-        A new C-contiguous array of the element type's dtype for a buffer (shape ``()`` for ``"f32=1"``, zeros where the
+        A new C-contiguous array of the element type's dtype for a buffer (shape ``()`` for ``"f32=1"``, zeros if the
         text has no data), an ``int`` or ``float`` for a bare number, ``None`` for ``(null)`` and ``(ignored)``. Text
         that is both a shape and a number (``0xf32``) is a shape; ``parse_scalar`` takes it as a number.
 
@@ -73,7 +73,7 @@ def parse_value(text: str) -> Value:
 
 
 def parse_values(texts: Iterable[str]) -> list[Value]:
-    """The values of a list of arguments, which may read one file in turn.
+    """Parses a list of arguments, several of which may read one file in turn.
 
     ``@path`` reads a file from its start, ``+path`` continues where the previous argument stopped, and ``*path.npy``
     gives all remaining arrays. The arguments that read a file as raw bytes must read it to its end.
@@ -98,10 +98,10 @@ def parse_values(texts: Iterable[str]) -> list[Value]:
 
 
 def parse_buffer_spec(text: str, files: ValueFiles | None = None) -> BufferSpec:
-    """Shape, element type and data of a buffer's text; ``data`` is ``None`` where it has none (``"4xf32"``).
+    """Parses shape, element type and data of a buffer; ``data`` is ``None`` if the text has none (``"4xf32"``).
 
     A leading ``&``, which marks storage for an output, is accepted and has no effect here. ``files`` are those that
-    other texts read too, and that the caller finishes.
+    other texts read too; the caller finishes them.
     """
     if files is not None:
         return _parse_spec(text, files)
@@ -112,7 +112,7 @@ def parse_buffer_spec(text: str, files: ValueFiles | None = None) -> BufferSpec:
 
 
 def parse_scalar(text: str, element_type: ElementType) -> int | float:
-    """A bare number of a given integer or float type, to which it is rounded."""
+    """Parses a bare number of an integer or float type, and rounds it to that type."""
     if not (element_type.is_integer or element_type.is_float):
         raise InvalidArgumentError(f"expected an integer or float type for a bare number, got {element_type.name}")
     token = text.strip()
@@ -128,7 +128,7 @@ _CARET_WINDOW: Final = 40
 
 
 def _malformed(text: str, position: int, message: str) -> InvalidArgumentError:
-    """An error that shows the text around ``position`` with a caret below it."""
+    """Returns an error that shows the text around ``position`` with a caret below it."""
     start = max(0, position - _CARET_WINDOW)
     shown = "".join(c if c.isprintable() else " " for c in text[start : position + _CARET_WINDOW])
     caret = " " * (position - start) + "^"
@@ -227,11 +227,11 @@ def _token_start(text: str, start: int, index: int) -> int:
 
 
 def zeros(shape: tuple[int, ...], element_type: ElementType) -> Array:
-    """An array of zeros, or ResourceExhaustedError."""
+    """Creates an array of zeros; raises ResourceExhaustedError if it does not fit into memory."""
     dtype = element_type.require_dtype()
     try:
         return np.zeros(shape, dtype)
-    except (MemoryError, ValueError) as error:  # the latter for shapes past NumPy's limits
+    except (MemoryError, ValueError) as error:  # ValueError: shapes past NumPy's limits
         size = math.prod(shape) * dtype.itemsize
         name = format_shape_and_type(shape, element_type)
         raise ResourceExhaustedError(

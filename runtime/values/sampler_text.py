@@ -1,4 +1,4 @@
-"""Samplers as text, as command lines and studies take them: ``filter=nearest,address=repeat``."""
+"""Samplers as text, for command lines and studies: ``filter=nearest,address=repeat``."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ _WORDS: Final = ("filter", "address", "min_filter", "mip_filter", "compare", "bo
 
 
 def parse_sampler(text: str) -> dict[str, Any]:
-    """The keywords of ``Device.sampler``, separated by commas; ``address`` may be one for each axis, ``repeat/repeat``.
+    """Parses keywords of ``Device.sampler``, separated by commas; ``address`` may be one for each axis,
+    ``repeat/repeat``.
 
     Raises:
-        InvalidArgumentError: no keyword of that name, one twice, or no number where one is expected.
+        InvalidArgumentError: an unknown or repeated keyword, or a malformed number.
     """
     keywords: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
@@ -38,7 +39,7 @@ def parse_sampler(text: str) -> dict[str, Any]:
 
 
 def format_sampler(settings: SamplerSettings) -> str:
-    """The text that ``parse_sampler`` makes the same sampler of."""
+    """Returns a text from which ``parse_sampler`` makes the same sampler."""
     parts = [
         f"filter={settings.filter}",
         f"min_filter={settings.min_filter}",

@@ -179,7 +179,7 @@ class ImageParameter(Parameter):
         assert isinstance(placed, DeviceImage)
         known = placed.resources.get(self)
         if known is not None and not known.is_closed:
-            return Bound(device, placed, known, placed.layout.grid, placed.nbytes)
+            return Bound(known, placed.layout.grid, placed.nbytes)
         _check_device(placed.device, device, "image", "asimage", self, kernel)
         image = self._image
         view = placed.hal_view(self.dim.removesuffix("_array"), arrayed=image.arrayed, single_level=image.storage)
@@ -194,7 +194,7 @@ class ImageParameter(Parameter):
             resource = view.with_sampler(sampler)
         check_resource(kernel, self.label, view.device, self.binding.descriptor_type, self.binding, resource)
         placed.resources[self] = resource
-        return Bound(device, placed, resource, placed.layout.grid, placed.nbytes)
+        return Bound(resource, placed.layout.grid, placed.nbytes)
 
 
 class SamplerParameter(Parameter):
@@ -226,7 +226,7 @@ class SamplerParameter(Parameter):
         assert isinstance(placed, Sampler)
         _check_device(placed.device, device, "sampler", "sampler", self, kernel)
         placed.check_open()
-        return Bound(device, placed, placed.hal, (), 0)
+        return Bound(placed.hal, (), 0)
 
 
 class TexelParameter(BufferParameter):
@@ -292,7 +292,7 @@ class TexelParameter(BufferParameter):
         texels = self._format(value if isinstance(value, TexelArray) else array, kernel)
         resource = device.vulkan.texel_buffer(cast("Buffer", array.buffer), texels)
         check_resource(kernel, self.label, resource.device, self.binding.descriptor_type, self.binding, resource)
-        return Bound(device, array, resource, (array.nbytes // texels.texel_bytes,), array.nbytes)
+        return Bound(resource, (array.nbytes // texels.texel_bytes,), array.nbytes)
 
 
 def _check_device(
