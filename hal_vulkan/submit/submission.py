@@ -105,10 +105,11 @@ class SubmissionQueue(RetiringQueue):
         try:
             with device.lock:
                 recording: Recording | None = None
-                if bindings is None and commands.ready_epoch == device.close_epoch:
+                if bindings is None:
                     if commands.generation != generation:
                         return 0
-                    recording = commands._recording
+                    if commands.ready_epoch == device.close_epoch:
+                        recording = commands._recording
                 if recording is None or recording.queue is not self:
                     if device.lost is not None or device.is_closed:
                         return 0

@@ -3,30 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final, TypeAlias
 
 from ...hal_vulkan import EntryPoint, ShaderModuleReflection
 from ...spirv.reflection.block_dtype import member_names
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
+from ..arrays.transfer import Transfer
+from ..images.bound import Bound
 from .parameters.arguments import Counts, Groups, Out, given_counts
 from .parameters.names import Named, Names
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.pointers import Pointers
 from .parameters.push import Defaults, Push, PushConstants
 
+Sources: TypeAlias = tuple[Sequence[int], Sequence[int]]
+"""Payloads of the work that made the values that a call reads, and those that it only writes."""
+NO_SOURCES: Final[Sources] = ((), ())
+
 
 class BoundCall:
-    """The arguments of one call.
+    """One call, from its arguments to its submission.
 
     Attributes:
-        arrays: one for each parameter of the kernel.
+        arrays: one argument for each parameter of the kernel.
         groups: workgroup counts; ``None`` infers them from the arrays.
         push: the bytes of the push constants.
         out: the arrays in ``out=``, which are among ``arrays`` too.
         pointed: arrays of the device whose addresses the call passes.
+
+        bound, parameters: set by the plan: the resource for each descriptor, and its parameter.
+        ranges: the descriptors.
+        sources: the work whose results the call uses, if any verdict on work is pending.
+        transfer: the copies around the kernel; ``None`` for a resident call.
+        epoch: the device's from before the arrays were checked, if a later call may repeat this one.
     """
 
-    __slots__ = ("arrays", "groups", "out", "pointed", "push")
+    __slots__ = (
+        "arrays",
+        "bound",
+        "epoch",
+        "groups",
+        "out",
+        "parameters",
+        "pointed",
+        "push",
+        "ranges",
+        "sources",
+        "transfer",
+    )
+
+    bound: Sequence[DeviceArray | Bound]
+    parameters: Sequence[Parameter]
+    ranges: bytes
 
     def __init__(
         self,
@@ -41,6 +70,9 @@ class BoundCall:
         self.push = push
         self.out = out
         self.pointed = pointed
+        self.sources = NO_SOURCES
+        self.transfer: Transfer | None = None
+        self.epoch: int | None = None
 
 
 class Binder:
@@ -63,6 +95,7 @@ class Binder:
         self.names = Names(parameters, tuple(constants), kernel)
         self._kernel = kernel
         self._count = len(parameters)
+        self._takes_push = entry.push_constants is not None
         self._pointers = Pointers(device, reflection, entry, kernel, push_defaults)
         self._push = PushConstants(entry.push_constants, kernel, self.names.check_push, push_defaults)
 
@@ -89,4 +122,5 @@ class Binder:
         if uses is not None or self._pointers.present:
             pointed = self._pointers.collect(uses, arrays, push, named)
             named = self._pointers.with_addresses(named)
-        return BoundCall(arrays, counts, self._push.pack(push, named), out, pointed)
+        data = self._push.pack(push, named) if self._takes_push or named or push is not None else b""
+        return BoundCall(arrays, counts, data, out, pointed)

@@ -3,8 +3,9 @@
 A call is *resident* if its arguments are arrays of the device that can be bound in place. Others are moved: arguments
 of the host are copied to the device, and results back, in one submission with the kernel.
 
-Thread rule: any thread. The lock is held from the moment a call has its commands until they are submitted, since the
-recorder uses the oldest ones again for other arrays.
+Thread rule: any thread. The recorder uses its oldest commands again for other arrays, so the lock is held from the time
+a call has its commands until they are submitted. A repeated call knows the generation of its commands instead, which
+the queue compares under the lock that a new recording takes too.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, cast
 
 from ...base.closeable import Closing
 from ...hal_vulkan import CommandBuffer, ComputePipeline, DispatchTiming, Executable
@@ -23,8 +24,7 @@ from ..arrays.staging import StagingPool
 from ..arrays.transfer import Transfer
 from ..arrays.uses import note_uses
 from ..arrays.verdict import NO_VERDICTS
-from ..images.bound import Bound
-from .bound_call import BoundCall
+from .bound_call import NO_SOURCES, BoundCall, Sources
 from .descriptors import KernelDescriptors
 from .parameters.arguments import prepare_arguments, targets_of
 from .parameters.parameter import Parameter, Prepared
@@ -32,8 +32,6 @@ from .recorder import DispatchRecorder
 from .results import KernelResult, empty_results, results_of
 
 _MAX_REPEATS: Final = 1024
-_Sources: TypeAlias = tuple[Sequence[int], Sequence[int]]
-_NO_SOURCES: Final[_Sources] = ((), ())
 
 
 class _Repeat(NamedTuple):
@@ -46,36 +44,6 @@ class _Repeat(NamedTuple):
     commands: CommandBuffer
     generation: int
     epoch: int
-
-
-class _Plan:
-    """A bound call whose arguments are on the device.
-
-    Attributes:
-        bound, parameters: the resource for each descriptor, and its parameter.
-        ranges: the descriptors.
-        sources: payloads of the work that made the arguments that the call reads, and those that it only writes.
-        transfer: the copies around the kernel; ``None`` for a resident call.
-        epoch: the device's from before the arrays were checked, if a later call may repeat this one.
-    """
-
-    __slots__ = ("bound", "epoch", "parameters", "ranges", "sources", "transfer")
-
-    def __init__(
-        self,
-        bound: Sequence[DeviceArray | Bound],
-        parameters: Sequence[Parameter],
-        ranges: bytes,
-        sources: _Sources,
-        transfer: Transfer | None,
-        epoch: int | None,
-    ) -> None:
-        self.bound = bound
-        self.parameters = parameters
-        self.ranges = ranges
-        self.sources = sources
-        self.transfer = transfer
-        self.epoch = epoch
 
 
 class Dispatcher(Closing):
@@ -139,10 +107,9 @@ class Dispatcher(Closing):
         hal, device = self._hal, self._device
         if hal.dropped:
             hal.close_dropped()
-        if repeat.epoch != hal.close_epoch:  # before the lock, which a forked child may find held for ever
+        if repeat.epoch != hal.close_epoch:  # in a forked child, too
             return None
-        with self._lock:
-            payload = self._queue.resubmit(repeat.commands, repeat.generation)
+        payload = self._queue.resubmit(repeat.commands, repeat.generation)
         if not payload:
             return None
         if device.verdicts:
@@ -162,10 +129,12 @@ class Dispatcher(Closing):
         if ranges is None:
             return self._run_moved(call)
         arrays = cast("Sequence[DeviceArray]", call.arrays)
-        sources = self._sources(self._parameters, arrays, call.pointed) if self._device.verdicts else _NO_SOURCES
-        repeats = self._is_repeatable and call.groups is None
-        plan = _Plan(arrays, self._parameters, ranges, sources, None, epoch if repeats else None)
-        payload = self._submit(call, plan)
+        call.bound, call.parameters, call.ranges = arrays, self._parameters, ranges
+        if self._is_repeatable and call.groups is None:
+            call.epoch = epoch
+        if self._device.verdicts:
+            call.sources = self._sources(self._parameters, arrays, call.pointed)
+        payload = self._submit(call)
         note_uses(self._device.mark_lock, arrays, self._written, payload)
         return self._results_of(arrays)
 
@@ -190,19 +159,20 @@ class Dispatcher(Closing):
             if call.groups is None and values and not any(value.nbytes for value in values):
                 return empty_results(parameters, values)
             descriptors.check(parameters, values)
-        sources = self._sources(parameters, values, call.pointed) if device.verdicts else _NO_SOURCES
+        if device.verdicts:
+            call.sources = self._sources(parameters, values, call.pointed)
         to_host = self._device_types.isdisjoint(map(type, values))
         with Transfer(device, self._staging, self._alignment, to_host=to_host) as transfer:
             outs = () if call.out is None else targets_of(call.out, self._kernel)
             descriptors.bring(transfer, parameters, values, arrays, outs)
             placed = transfer.place()
-            bound, declarations = descriptors.bound(parameters, placed, values)
-            plan = _Plan(bound, declarations, self.recorder.ranges(bound), sources, transfer, None)
+            call.bound, call.parameters = descriptors.bound(parameters, placed, values)
+            call.ranges, call.transfer = self.recorder.ranges(call.bound), transfer
             if timings is None:
-                payload = self._submit(call, plan)
+                payload = self._submit(call)
             else:
-                with self.recorder.timed(bound, call.groups, call.push, declarations) as commands:
-                    payload = self._submit(call, plan, commands)
+                with self.recorder.timed(call) as commands:
+                    payload = self._submit(call, commands)
                     device.reach(payload)
                     timings.extend(commands.timings())
             transfer.finish()
@@ -210,8 +180,8 @@ class Dispatcher(Closing):
                 device.finish(payload)
         return results_of(parameters, transfer.results)
 
-    def _submit(self, call: BoundCall, plan: _Plan, commands: CommandBuffer | None = None) -> int:
-        """Submits a call, with the given or with recorded commands; returns the payload.
+    def _submit(self, call: BoundCall, commands: CommandBuffer | None = None) -> int:
+        """Submits a planned call, with the given or with recorded commands; returns the payload.
 
         The result inherits the verdict on the shader, and those on the work whose results it uses.
         """
@@ -220,15 +190,15 @@ class Dispatcher(Closing):
             verdict = None if report is None else report.next_verdict()
             recordings = recorder.count
             if commands is None:
-                commands = recorder.recorded(plan.ranges, plan.bound, call.groups, call.push, plan.parameters)
-            payload = self._queue.submit((commands,)) if plan.transfer is None else plan.transfer.run(commands)
+                commands = recorder.recorded(call)
+            payload = self._queue.submit((commands,)) if call.transfer is None else call.transfer.run(commands)
             if verdict is not None:
                 verdict.payload = payload
-            if plan.epoch is not None and recorder.count == recordings:
-                self._note_repeat(cast("Sequence[DeviceArray]", plan.bound), commands, plan.epoch)
-        if verdict is not None or plan.sources is not _NO_SOURCES:
+            if call.epoch is not None and recorder.count == recordings:
+                self._note_repeat(cast("Sequence[DeviceArray]", call.bound), commands, call.epoch)
+        if verdict is not None or call.sources is not NO_SOURCES:
             own = NO_VERDICTS if verdict is None else verdict.alone
-            self._device.verdicts.hold(payload, own, *plan.sources)
+            self._device.verdicts.hold(payload, own, *call.sources)
         for array in call.pointed:  # the code decides which memory it writes
             array.mark(payload, written=True)
         return payload
@@ -241,7 +211,7 @@ class Dispatcher(Closing):
 
     def _sources(
         self, parameters: Sequence[Parameter], values: Sequence[Prepared], pointed: Sequence[DeviceArray]
-    ) -> _Sources:
+    ) -> Sources:
         """Returns the payloads of the work that made the values that a call reads, and those that it only writes."""
         read = [array.ready for array in pointed]
         overwritten: list[int] = []

@@ -15,6 +15,7 @@ from ...status import ClosedError, InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..images.bound import Bound
+from .bound_call import BoundCall
 from .parameters.arguments import Counts, inferred_counts
 from .parameters.parameter import KernelArgument, Parameter
 
@@ -85,18 +86,12 @@ class DispatchRecorder:
                 ranges.append(array.descriptor)
         return b"".join(ranges)
 
-    def recorded(
-        self,
-        ranges: bytes,
-        bound: Sequence[DeviceArray | Bound],
-        groups: Counts | None,
-        push: bytes,
-        parameters: Sequence[Parameter],
-    ) -> CommandBuffer:
-        """Returns the commands that bind ``bound``, whose descriptors are ``ranges``; records them the first time.
+    def recorded(self, call: BoundCall) -> CommandBuffer:
+        """Returns the commands of a planned call; records them the first time.
 
         Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
         """
+        bound, ranges, groups, push = call.bound, call.ranges, call.groups, call.push
         key: tuple[object, ...] = (ranges, groups, push)
         if groups is None and self._groups_by_shape:
             key = (*key, *[array.shape for array in bound])
@@ -107,7 +102,7 @@ class DispatchRecorder:
         pipeline = self._pipeline
         if pipeline.is_closed:
             raise ClosedError(f"kernel {self._name} was closed")
-        counts = self.counts(bound, groups, parameters)
+        counts = self.counts(bound, groups, call.parameters)
         if len(push) != self._push_bytes:
             self.check_push(push)
         # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
@@ -133,20 +128,15 @@ class DispatchRecorder:
             f"{array.device.name}: copy it with device.asarray(x)"
         )
 
-    def timed(
-        self,
-        bound: Sequence[DeviceArray | Bound],
-        groups: Counts | None,
-        push: bytes,
-        parameters: Sequence[Parameter],
-    ) -> CommandBuffer:
-        """Records one dispatch with timestamps; the caller closes the commands."""
+    def timed(self, call: BoundCall) -> CommandBuffer:
+        """Records the dispatch of a planned call with timestamps; the caller closes the commands."""
         if self._pipeline.is_closed:
             raise ClosedError(f"kernel {self._name} was closed")
-        counts = self.counts(bound, groups, parameters)
+        counts = self.counts(call.bound, call.groups, call.parameters)
+        resources = cast("list[Resource]", [bound.buffer for bound in call.bound])
         commands = self._device.vulkan.create_command_buffer(name=self._name, timing=True)
         try:
-            commands.begin().dispatch(self._pipeline, cast("list[Resource]", [a.buffer for a in bound]), counts, push)
+            commands.begin().dispatch(self._pipeline, resources, counts, call.push)
             commands.end()
         except BaseException:
             commands.close()
