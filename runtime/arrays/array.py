@@ -25,7 +25,7 @@ from ...hal.buffer_view import BufferView
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError
 from ...waits.wait_mode import WaitMode, waits
 from .array_device import ArrayDevice, check_timeout
-from .host_value import HostValue
+from .preview import Previewed
 from .spec import Index, check_dtype, check_out, contiguous_part, reshaped
 from .uses import Uses
 from .verdict import NO_VERDICTS
@@ -39,7 +39,7 @@ ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 _serials: Final = itertools.count(1)
 
 
-class DeviceArray(HostValue, Closing):
+class DeviceArray(Previewed, Closing):
     """A C-contiguous array in device memory. Made by ``Device.asarray``, ``Device.empty`` and kernels.
 
     Attributes:
@@ -370,16 +370,6 @@ class DeviceArray(HostValue, Closing):
         if self.is_closed or self.size > 1000:
             return self.head()
         return f"{self.head()}\n{self.numpy()!r}"
-
-    def head(self) -> str:
-        """Returns ``repr`` without the elements, which waits for nothing. For notebooks."""
-        closed = ", closed" if self.is_closed else ""
-        return f"DeviceArray(shape={self.shape}, dtype={self.dtype}, device={self.device.name!r}{closed})"
-
-    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, str]:
-        from .preview import mimebundle  # for notebooks only
-
-        return mimebundle(self)
 
 
 def new_array(device: ArrayDevice, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> DeviceArray:
