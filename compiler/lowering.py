@@ -175,7 +175,7 @@ def _lower_executables(program: Program, target: Target) -> None:
 def _longer(executable: Operation, target: Target) -> tuple[Operation, Strategy] | tuple[None, None]:
     """Returns an executable for calls in which the loops of this one's kernel are too long, and its strategy."""
     _, function = entry_of(executable)
-    made_for = [each for kind, _, each in target.variants() if kind == "vulkan"]
+    made_for = [facts for kind, _, facts in target.variants() if kind == "vulkan"]
     strategy = vulkan.longer_strategy(function, made_for[0]) if made_for else None
     if strategy is None:
         return None, None
@@ -203,8 +203,8 @@ def module_of(program: Program) -> ModuleDef:
     variants = {}
     for executable in program.executables:
         made = [
-            _VARIANTS[each.attributes["target"]](each, program.source)
-            for each in executable.regions[0].block.operations
+            _VARIANTS[operation.attributes["target"]](operation, program.source)
+            for operation in executable.regions[0].block.operations
         ]
         variants[f"{executable.attributes['sym_name']}::@{made[0].kernel.entry_point}"] = made
     planned = [(function, schedule_of(function)) for function in program.functions.values()]

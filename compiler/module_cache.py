@@ -44,11 +44,11 @@ def compile_once(
             return _compile(data, file_name, origin, target, convention)
     name = None if convention is None else convention.name
     entry = CachedFile("modules", (_made_by(), file_name, origin, target, name, digest(data)))
-    found = entry.load()
-    if found is None:
-        found = _compile(data, file_name, origin, target, convention)
-        entry.store(found)
-    return found
+    module = entry.load()
+    if module is None:
+        module = _compile(data, file_name, origin, target, convention)
+        entry.store(module)
+    return module
 
 
 def _compile(

@@ -107,12 +107,16 @@ class Program:
     @property
     def functions(self) -> Mapping[str, Operation]:
         """Functions by name."""
-        return {str(each.attributes["sym_name"]): each for each in self.operations if each.name == "func.func"}
+        return {
+            str(operation.attributes["sym_name"]): operation
+            for operation in self.operations
+            if operation.name == "func.func"
+        }
 
     @property
     def executables(self) -> Sequence[Operation]:
         """Executables that the functions dispatch."""
-        return [each for each in self.operations if each.name == EXECUTABLE]
+        return [operation for operation in self.operations if operation.name == EXECUTABLE]
 
     def text(self, with_locations: bool = True) -> str:
         """Returns the program as text, from which ``read_program`` makes an equal one.
@@ -179,8 +183,8 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
 
 def stage_of(program: Program) -> str:
     """Returns the stage that a program's operations tell; ``hlo`` also for a canonical one."""
-    variants = [each for executable in program.executables for each in executable.regions[0].block.operations]
-    if any(each.attributes.get("target") != "Unspecified" for each in variants):
+    variants = [variant for executable in program.executables for variant in executable.regions[0].block.operations]
+    if any(variant.attributes.get("target") != "Unspecified" for variant in variants):
         return "targets"
     names = {operation.name for function in program.functions.values() for operation in function.walk()}
     for stage, mark in (("ll_seq", "iree_ll_seq."), ("hl_seq", "iree_hl_seq."), ("regions", "iree.dispatch_region")):

@@ -160,9 +160,9 @@ class CallingConvention:
 
     def _kinds(self, boundary: _Boundary) -> tuple[tuple[Abi, ...], tuple[Abi, ...]]:
         """ABIs of arguments, and of results or out-parameters."""
-        arguments = tuple(self._kind(each, "argument", index) for index, each in enumerate(boundary.arguments))
-        outs = tuple(self._kind(each, "out", index) for index, each in enumerate(boundary.outs))
-        results = tuple(self._kind(each, "result", index) for index, each in enumerate(boundary.results))
+        arguments = tuple(self._kind(type, "argument", index) for index, type in enumerate(boundary.arguments))
+        outs = tuple(self._kind(type, "out", index) for index, type in enumerate(boundary.outs))
+        results = tuple(self._kind(type, "result", index) for index, type in enumerate(boundary.results))
         return arguments, outs or results
 
     def _kind(self, type: Type, role: Role, index: int) -> Abi:
@@ -213,9 +213,9 @@ def _converting(name: str, types: TypeConverter | None, to_outs: bool) -> Callin
 
     def converted(type: Type, role: Role) -> Type:
         for conversion, roles in conversions:
-            found = _called(conversion, type, "the conversion") if role in roles else None
-            if found is not None:
-                return found
+            converted_type = _called(conversion, type, "the conversion") if role in roles else None
+            if converted_type is not None:
+                return converted_type
         return type
 
     def step(boundary: _Boundary) -> _Boundary:
@@ -233,12 +233,12 @@ def _converting(name: str, types: TypeConverter | None, to_outs: bool) -> Callin
 def _by_function(
     function: Callable[[FunctionType], FunctionType | None], name: str, boundary: _Boundary
 ) -> _Boundary | None:
-    found = _called(function, boundary.type, f"the convention {name}")
-    if found is None:
+    converted = _called(function, boundary.type, f"the convention {name}")
+    if converted is None:
         return None
-    if not isinstance(found, FunctionType):
-        raise InvalidArgumentError(f"the convention {name} gives {found}; expected the type of a function, or None")
-    return _aligned(boundary, found, f"the convention {name}")
+    if not isinstance(converted, FunctionType):
+        raise InvalidArgumentError(f"the convention {name} gives {converted}; expected the type of a function, or None")
+    return _aligned(boundary, converted, f"the convention {name}")
 
 
 def _aligned(boundary: _Boundary, type: FunctionType, who: str) -> _Boundary:
@@ -249,7 +249,7 @@ def _aligned(boundary: _Boundary, type: FunctionType, who: str) -> _Boundary:
         raise InvalidArgumentError(f"{who} gives {type}; expected {CONTEXT} as the first argument, and once")
     if boundary.has_context and not has_context:
         raise InvalidArgumentError(f"{who} gives {type} for {boundary.type}, and loses {CONTEXT}")
-    arguments, outs, results = (len(each) for each in (boundary.arguments, boundary.outs, boundary.results))
+    arguments, outs, results = (len(types) for types in (boundary.arguments, boundary.outs, boundary.results))
     if (len(inputs), len(type.results)) not in ((arguments + outs, results), (arguments + outs + results, 0)):
         raise InvalidArgumentError(
             f"{who} gives {type} for {boundary.type}; expected {arguments} for the arguments and {outs + results} for "
@@ -258,18 +258,18 @@ def _aligned(boundary: _Boundary, type: FunctionType, who: str) -> _Boundary:
     return _Boundary(inputs[:arguments], type.results, inputs[arguments:], has_context)
 
 
-def _called(function: Callable[[Given], object], type: Given, what: str) -> Type | None:
+def _called(function: Callable[[Given], object], type: Given, caller: str) -> Type | None:
     """Calls a user's function; checks its result."""
     try:
-        found = function(type)
+        result = function(type)
     except Exception as error:
-        said = f"{what} raises {error.__class__.__name__} for {type}: {error}"
+        said = f"{caller} raises {error.__class__.__name__} for {type}: {error}"
         raise InvalidArgumentError(said) from error
-    if found is not None and not isinstance(found, Type):
+    if result is not None and not isinstance(result, Type):
         raise InvalidArgumentError(
-            f"{what} gives {shown(found)} for {type}; expected a type, which parse_type makes of its text, or None"
+            f"{caller} gives {shown(result)} for {type}; expected a type, which parse_type makes of its text, or None"
         )
-    return found
+    return result
 
 
 def _hold(role: Role, types: Sequence[Type], kinds: Sequence[Abi], tensors: Sequence[Type]) -> None:
@@ -315,12 +315,12 @@ def named_convention(names: str) -> CallingConvention:
     Raises:
         InvalidArgumentError: there is no convention of a name.
     """
-    found = tuple(name.strip() for name in names.split(","))
-    for name in found:
+    parts = tuple(name.strip() for name in names.split(","))
+    for name in parts:
         if name not in NAMED:
             known = ", ".join(NAMED)
             raise InvalidArgumentError(f"expected one of the calling conventions {known}, got {shown(name)}")
-    return _composed(found)
+    return _composed(parts)
 
 
 def is_named(convention: CallingConvention) -> bool:

@@ -37,13 +37,13 @@ def give_abis(
         CompileError: at the argument or the result that has no ABI by the convention, or at a function that already has
             another convention.
     """
-    check_abis({name: each for name, each in functions.items() if ABI in each.attributes}, convention, source)
+    check_abis({name: tensor for name, tensor in functions.items() if ABI in tensor.attributes}, convention, source)
     for name, function in functions.items():
         tensors = function.attributes["function_type"]
         is_entry = bool(function.regions) and function.attributes.get("sym_visibility") != "private"
         assert isinstance(tensors, FunctionType)
         # The canonical stage refuses others with an error of its own.
-        if not is_entry or not all(isinstance(each, TensorType) for each in (*tensors.inputs, *tensors.results)):
+        if not is_entry or not all(isinstance(tensor, TensorType) for tensor in (*tensors.inputs, *tensors.results)):
             continue
         type = _merged(written[name], tensors)
         if ABI in function.attributes or (convention in (None, NAMED[DEFAULT]) and type is tensors):
@@ -74,7 +74,7 @@ def _merged(written: FunctionType, tensors: FunctionType) -> FunctionType:
     """Returns the type of a function of tensors, with users' types where the program has them."""
 
     def merged(before: tuple[Type, ...], after: tuple[Type, ...]) -> list[Type]:
-        return [one if is_user_type(one) else other for one, other in zip(before, after, strict=True)]
+        return [user if is_user_type(user) else tensor for user, tensor in zip(before, after, strict=True)]
 
     return FunctionType(merged(written.inputs, tensors.inputs), merged(written.results, tensors.results))
 
@@ -89,7 +89,7 @@ def _place(function: Operation, type: FunctionType, error: InvalidArgumentError,
     places = [match.start() for match in arguments]
     if error.role == "argument":
         return places[error.index] if error.index < len(places) else start
-    place = text.find("->", max(places, default=start))
-    for each in type.results[: error.index + 1] if place >= 0 else ():
-        place = max(text.find(str(each), place + 1), place)
-    return max(place, start)
+    offset = text.find("->", max(places, default=start))
+    for result in type.results[: error.index + 1] if offset >= 0 else ():
+        offset = max(text.find(str(result), offset + 1), offset)
+    return max(offset, start)

@@ -82,20 +82,20 @@ class FunctionAbi:
         assert isinstance(type, FunctionType)
         if ABI not in function.attributes:
             return cls.default(type)
-        given = function.attributes[ABI]
-        fields: Mapping[str, Attribute] = given if isinstance(given, Mapping) else {}
+        attribute = function.attributes[ABI]
+        fields: Mapping[str, Attribute] = attribute if isinstance(attribute, Mapping) else {}
         before, after, name = fields.get("before"), fields.get("after"), fields.get("convention")
         if not (isinstance(before, FunctionType) and isinstance(after, FunctionType) and isinstance(name, str)):
             raise OperationError(f"{ABI} with a convention, which is a name, and before and after, types of functions")
         arguments = _kinds(fields.get("arguments"), type.inputs)
         results = _kinds(fields.get("results"), type.results)
-        found = cls(name, before, after, arguments, results, "outs" in fields)
+        abi = cls(name, before, after, arguments, results, "outs" in fields)
         is_whole = (len(before.inputs), len(before.results)) == (len(arguments), len(results))
-        if not is_whole or found.attribute() != dict(fields):
+        if not is_whole or abi.attribute() != dict(fields):
             raise OperationError(f"{ABI} with ways to pass each argument and result of before, and outs or nothing")
-        if found.has_outs and Abi.VALUE in results:
+        if abi.has_outs and Abi.VALUE in results:
             raise OperationError(f"{ABI} with out-parameters that are memory, got a value")
-        return found
+        return abi
 
     def attribute(self) -> dict[str, Attribute]:
         """Returns the attribute ``pumice.abi`` of a function with this ABI."""
@@ -103,8 +103,8 @@ class FunctionAbi:
             "convention": self.convention,
             "before": self.before,
             "after": self.after,
-            "arguments": tuple(each.value for each in self.arguments),
-            "results": tuple(each.value for each in self.results),
+            "arguments": tuple(kind.value for kind in self.arguments),
+            "results": tuple(kind.value for kind in self.results),
         }
         return {**made, "outs": None} if self.has_outs else made
 
@@ -123,10 +123,10 @@ def misfit(abi: Abi, tensor: ShapedType) -> str | None:
     return None
 
 
-def _kinds(given: Attribute, types: Sequence[Type]) -> tuple[Abi, ...]:
+def _kinds(attribute: Attribute, types: Sequence[Type]) -> tuple[Abi, ...]:
     """Reads a list of ways to cross the boundary; checks each against its type."""
-    names = given if isinstance(given, tuple) else ()
-    known = {each.value: each for each in Abi}
+    names = attribute if isinstance(attribute, tuple) else ()
+    known = {abi.value: abi for abi in Abi}
     if len(names) != len(types) or not all(isinstance(name, str) and name in known for name in names):
         raise OperationError(f"{ABI} with one of {', '.join(known)} for each argument and result")
     kinds = tuple(known[str(name)] for name in names)

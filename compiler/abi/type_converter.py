@@ -69,7 +69,7 @@ class TypeConverter:
         """
         if not callable(conversion):
             raise InvalidArgumentError(f"expected a function from a type to a type, got {shown(conversion)}")
-        if isinstance(roles, str) or not roles or any(each not in _ROLES for each in roles):
+        if isinstance(roles, str) or not roles or any(role not in _ROLES for role in roles):
             raise InvalidArgumentError(f"expected roles among {', '.join(_ROLES)}, got {shown(roles)}")
         self.conversions = (*self.conversions, (conversion, tuple(roles)))
         return self
@@ -94,9 +94,9 @@ class TypeConverter:
             raise InvalidArgumentError(f"{name} is registered already; give its ABIs as argument and result at once")
         if argument is None and result is None:
             raise InvalidArgumentError(f"{name}: expected an argument ABI, a result ABI or both, got none")
-        for each in (argument, result):
-            if each is not None and not isinstance(each, Abi):
-                raise InvalidArgumentError(f"{name}: expected Abi.VIEW, Abi.BUFFER or Abi.VALUE, got {shown(each)}")
+        for abi in (argument, result):
+            if abi is not None and not isinstance(abi, Abi):
+                raise InvalidArgumentError(f"{name}: expected Abi.VIEW, Abi.BUFFER or Abi.VALUE, got {shown(abi)}")
         self.abis = {**self.abis, name: TypeAbi(argument, result)}
         return self
 
@@ -110,10 +110,10 @@ def parse_type(text: str) -> Type:
     if not isinstance(text, str):
         raise InvalidArgumentError(f"expected the text of a type, got {shown(text)}")
     parser = TypeParser(SourceText(text, "<type>"))
-    found = parser.type()
+    parsed = parser.type()
     if parser.here() < len(text):
         parser.unexpected("the end of the type")
-    return found
+    return parsed
 
 
 def abi_of(type: Type, users: Mapping[str, TypeAbi]) -> TypeAbi:
@@ -127,7 +127,7 @@ def abi_of(type: Type, users: Mapping[str, TypeAbi]) -> TypeAbi:
     return _BOTH[Abi.VALUE] if is_number else _NONE
 
 
-_BOTH: Final = {each: TypeAbi(each, each) for each in Abi}
+_BOTH: Final = {abi: TypeAbi(abi, abi) for abi in Abi}
 _NONE: Final = TypeAbi()
 _KNOWN: Final = {
     DialectType("!hal.buffer_view"): _BOTH[Abi.VIEW],

@@ -28,8 +28,8 @@ def _unsigned(name: str) -> Handler:
 
     def handler(site: Site) -> Values:
         element = same_types(site).scalar
-        found = site.builder.elementwise(name, *(unsigned(site, value) for value in site.operands))
-        return [site.builder.bitcast(found, element) if tensor_of(found).element is not element else found]
+        result = site.builder.elementwise(name, *(unsigned(site, value) for value in site.operands))
+        return [site.builder.bitcast(result, element) if tensor_of(result).element is not element else result]
 
     return handler
 
@@ -57,8 +57,8 @@ def _rounded_quotient(is_up: bool) -> Callable[[Expression, Expression], Express
 def _ceildivui(site: Site) -> Values:
     element = same_types(site).scalar
     x, y = (Expression(site.builder, unsigned(site, value)) for value in site.operands)
-    found = x.call("divide", y) + x.call("remainder", y).differs(0).then(x.constant(1), x.constant(0))
-    return [site.builder.bitcast(found.value, element)]
+    quotient = x.call("divide", y) + x.call("remainder", y).differs(0).then(x.constant(1), x.constant(0))
+    return [site.builder.bitcast(quotient.value, element)]
 
 
 def _constant(site: Site) -> Values:
@@ -102,8 +102,8 @@ def _cmpf(site: Site) -> Values:
         return [site.builder.constant(name == "true", tensor_of(ordered.value))]
     if name in ("ord", "uno"):
         return [(ordered if name == "ord" else ~ordered).value]
-    found = Expression(site.builder, site.builder.compare(name[1:].upper(), x.value, y.value))
-    return [(ordered & found if name.startswith("o") else ~ordered | found).value]
+    result = Expression(site.builder, site.builder.compare(name[1:].upper(), x.value, y.value))
+    return [(ordered & result if name.startswith("o") else ~ordered | result).value]
 
 
 def _select(site: Site) -> Values:
@@ -130,17 +130,17 @@ def _element(site: Site, value: Value) -> ScalarType:
 def _from_unsigned(site: Site) -> Values:
     (value,) = site.operands
     element = _element(site, value)
-    found = unsigned(site, value)
+    result = unsigned(site, value)
     if element.kind == "int":
-        wide = site.builder.convert(found, ScalarType(f"ui{element.bits}"))
+        wide = site.builder.convert(result, ScalarType(f"ui{element.bits}"))
         return [site.builder.bitcast(wide, element)]
-    return [site.builder.convert(found, element)]
+    return [site.builder.convert(result, element)]
 
 
 def _from_signed(site: Site) -> Values:
     (value,) = site.operands
-    found = site.builder.convert(value, _element(site, value))
-    return [site.builder.elementwise("negate", found) if tensor_of(value).element is I1 else found]
+    result = site.builder.convert(value, _element(site, value))
+    return [site.builder.elementwise("negate", result) if tensor_of(value).element is I1 else result]
 
 
 def _to_unsigned(site: Site) -> Values:

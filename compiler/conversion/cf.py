@@ -59,9 +59,9 @@ def structured(
     types = [_slot_type(value) for value in slots]
     start = [builder.constant(0, type) for type in [*types, *map(_result_type, results)]]
 
-    def run(block: Block, given: Values, state: Values, inner: Builder) -> list[Value]:
+    def run(block: Block, passed: Values, state: Values, inner: Builder) -> list[Value]:
         """Runs a block; returns the next block's number, the slots and the results after it."""
-        taken = inline(block, given, inner)
+        taken = inline(block, passed, inner)
         kept = dict(zip(slots, state, strict=False))
         kept |= {
             slot: values[slot] for slot in shared if isinstance(slot.owner, Operation) and slot.owner.parent is block
@@ -116,9 +116,9 @@ def _branch(
         raise OperationError("cf.br, cf.cond_br, cf.switch or a return at a block's end")
     condition, *rest = taken
     yes, no = last.successors
-    given = rest[: segments[1]], rest[segments[1] :]
-    _give(builder, no, given[1], kept, builder.elementwise("not", condition))
-    _give(builder, yes, given[0], kept, condition)
+    passed = rest[: segments[1]], rest[segments[1] :]
+    _give(builder, no, passed[1], kept, builder.elementwise("not", condition))
+    _give(builder, yes, passed[0], kept, condition)
     return builder.select(condition, builder.constant(numbers[yes], _STATE), numbers[no])
 
 
@@ -149,25 +149,25 @@ def _switch(
     return chosen
 
 
-def _give(builder: Builder, target: Block, given: Values, kept: dict[Value, Value], condition: Value | None) -> None:
+def _give(builder: Builder, target: Block, passed: Values, kept: dict[Value, Value], condition: Value | None) -> None:
     """Sets a block's arguments, under a condition if there is one: a block that is not next keeps its own."""
-    if [value.type for value in given] != [tensor_type(value.type) for value in target.arguments]:
+    if [value.type for value in passed] != [tensor_type(value.type) for value in target.arguments]:
         raise OperationError("a block's arguments of the types that it takes")
-    for argument, value in zip(target.arguments, given, strict=True):
+    for argument, value in zip(target.arguments, passed, strict=True):
         kept[argument] = value if condition is None else builder.select(condition, value, kept[argument])
 
 
 def _shared(blocks: Sequence[Block]) -> list[Value]:
     """Values that one of these blocks defines and another uses."""
     home = {value: block for block in blocks for operation in block.operations for value in operation.results}
-    found: dict[Value, None] = {}
+    shared: dict[Value, None] = {}
     for block in blocks:
         for operation in block.operations:
             for inner in operation.walk():
                 for value in inner.operands:
                     if value in home and home[value] is not block:
-                        found[value] = None
-    return list(found)
+                        shared[value] = None
+    return list(shared)
 
 
 def _slot_type(value: Value) -> TensorType:
@@ -175,7 +175,7 @@ def _slot_type(value: Value) -> TensorType:
 
 
 def _result_type(type: Type) -> TensorType:
-    found = tensor_type(type)
-    if not isinstance(found, TensorType) or not all(isinstance(length, int) for length in found.shape):
-        raise OperationError(f"numbers and tensors of known shape between blocks, got {found}")
-    return found
+    converted = tensor_type(type)
+    if not isinstance(converted, TensorType) or not all(isinstance(length, int) for length in converted.shape):
+        raise OperationError(f"numbers and tensors of known shape between blocks, got {converted}")
+    return converted

@@ -23,9 +23,11 @@ def tensor_type(type: Type) -> Type:
     if isinstance(type, TensorType):
         return TensorType(type.shape, _element(type.element), type.encoding)
     if isinstance(type, FunctionType):
-        return FunctionType([tensor_type(each) for each in type.inputs], [tensor_type(each) for each in type.results])
+        return FunctionType(
+            [tensor_type(element) for element in type.inputs], [tensor_type(element) for element in type.results]
+        )
     if isinstance(type, TupleType):
-        return TupleType([tensor_type(each) for each in type.elements])
+        return TupleType([tensor_type(element) for element in type.elements])
     return type
 
 
@@ -94,13 +96,13 @@ def integers_of(values: Sequence[Value], what: str) -> list[int]:
     Raises:
         OperationError: a value is not constant.
     """
-    found = []
+    integers = []
     for value in values:
         number = constant_integer(value)
         if number is None:
             raise OperationError(f"{what} that are constants, since shapes are known when a program is compiled")
-        found.append(number)
-    return found
+        integers.append(number)
+    return integers
 
 
 def constant_integer(value: Value) -> int | None:

@@ -52,8 +52,10 @@ def convert_functions(operations: Sequence[Operation], source: SourceText) -> li
     """
     _end_called(operations)
     return [
-        _Conversion(source).function(each) if each.name == "func.func" and _is_foreign(each) else each
-        for each in operations
+        _Conversion(source).function(operation)
+        if operation.name == "func.func" and _is_foreign(operation)
+        else operation
+        for operation in operations
     ]
 
 
@@ -61,9 +63,9 @@ def _end_called(operations: Sequence[Operation]) -> None:
     """Gives functions that custom calls name a function's return: JAX ends them like regions."""
     for function in operations:
         last = [block.terminator for region in function.regions for block in region.blocks if block.operations]
-        if any(each.name == "stablehlo.return" for each in last) and _is_called(function, operations):
-            for each in last:
-                each.name = "func.return"
+        if any(operation.name == "stablehlo.return" for operation in last) and _is_called(function, operations):
+            for operation in last:
+                operation.name = "func.return"
 
 
 def _is_called(function: Operation, operations: Sequence[Operation]) -> bool:
@@ -122,8 +124,8 @@ class _Conversion:
             block = Block([tensor_type(value.type) for value in region.blocks[0].arguments])
             builder = Builder(block, function.location)
             self._results = type.results
-            found = self.body(region.blocks, block.arguments, builder)
-            block.append(Operation("func.return", found, location=builder.location))
+            results = self.body(region.blocks, block.arguments, builder)
+            block.append(Operation("func.return", results, location=builder.location))
             regions.append(Region([block]))
         return Operation(function.name, (), (), attributes, regions, location=function.location)
 
@@ -140,8 +142,8 @@ class _Conversion:
     def inline(self, block: Block, arguments: Sequence[Value], builder: Builder) -> list[Value]:
         """Appends a block's operations, converted; returns the terminator's operands."""
         if [value.type for value in arguments] != [self._type(value.type) for value in block.arguments]:
-            given = ", ".join(str(value.type) for value in arguments)
-            raise OperationError(f"a body that takes ({given})")
+            types = ", ".join(str(value.type) for value in arguments)
+            raise OperationError(f"a body that takes ({types})")
         if not block.operations:
             raise OperationError("an operation at each block's end")
         self._values.update(zip(block.arguments, arguments, strict=True))
@@ -176,10 +178,10 @@ class _Conversion:
                 raise OperationError(f"{rule.operands} operands, got {len(operands)}")
             if rule.regions and len(operation.regions) < min(rule.regions, 1):
                 raise OperationError("a region")
-            found = rule.handler(Site(self, builder, operation, operands, types))
-            if len(found) != len(types):
-                raise OperationError(f"{len(found)} results, got {len(types)}")
-            return found
+            results = rule.handler(Site(self, builder, operation, operands, types))
+            if len(results) != len(types):
+                raise OperationError(f"{len(results)} results, got {len(types)}")
+            return results
         for index, value in enumerate(operation.operands):
             if isinstance(value.type, ScalarType) and name.startswith(("stablehlo.", "chlo.", "mhlo.")):
                 raise OperationError(f"a tensor as operand {index}, got {value.type}")
@@ -216,14 +218,14 @@ class _Conversion:
         """Converts an operation on dequantized numbers; returns None where it works on the stored ones."""
         if self._is_expressed or name.startswith("func."):
             return None
-        given = [quantized_of(value.type) for value in operation.operands]
+        operand_types = [quantized_of(value.type) for value in operation.operands]
         results = [quantized_of(value.type) for value in operation.results]
         if keeps_storage(Operation(name, operation.operands, [value.type for value in operation.results])):
             return None
         values = [self._value(value) for value in operation.operands]
         wide = [
             value if type is None else dequantized(builder, value, type)
-            for value, type in zip(values, given, strict=True)
+            for value, type in zip(values, operand_types, strict=True)
         ]
         types = [
             value.type.of(type.expressed) if type and isinstance(value.type, TensorType) else tensor_type(value.type)

@@ -28,5 +28,5 @@ def stablehlo_attribute(value: Attribute) -> Attribute:
     if isinstance(value, tuple):
         return tuple(map(stablehlo_attribute, value))
     if isinstance(value, Mapping):
-        return {key: stablehlo_attribute(each) for key, each in value.items()}
+        return {key: stablehlo_attribute(item) for key, item in value.items()}
     return value

@@ -92,14 +92,14 @@ def _parsed(text: str) -> Quantized:
     if listed.startswith("{") != (axis is not None) or listed.startswith("{") != listed.endswith("}"):
         raise OperationError(f"a scale, or a dimension and a scale for each of its elements, got {text}")
     parameters = [_PARAMETER.fullmatch(part) for part in listed.strip("{}").split(",")]
-    found = [(float(each[1]), int(each[2] or 0)) for each in parameters if each is not None]
-    if len(found) != len(parameters) or any(not scale > 0 for scale, _ in found):
+    pairs = [(float(each[1]), int(each[2] or 0)) for each in parameters if each is not None]
+    if len(pairs) != len(parameters) or any(not scale > 0 for scale, _ in pairs):
         raise OperationError(f"positive scales with zero points, got {text}")
     storage = ScalarType(f"{'' if is_signed else 'u'}i{bits}")
     bounds = (least if low is None else int(low), most if high is None else int(high))
     if not least <= bounds[0] <= bounds[1] <= most:
         raise OperationError(f"bounds within the storage type, got {text}")
-    scales, zeros = zip(*found, strict=True)
+    scales, zeros = zip(*pairs, strict=True)
     return Quantized(storage, *bounds, ScalarType(expressed), None if axis is None else int(axis), scales, zeros)
 
 
@@ -107,10 +107,10 @@ def keeps_storage(operation: Operation) -> bool:
     """Whether an operation moves stored elements, all of which have the same parameters."""
     if operation.name not in STORED:
         return False
-    found = [quantized_of(value.type) for value in (*operation.operands, *operation.results)]
-    known = [each for each in found if each is not None]
+    types = [quantized_of(value.type) for value in (*operation.operands, *operation.results)]
+    known = [type for type in types if type is not None]
     is_moved = operation.name not in ("stablehlo.bitcast_convert", "stablehlo.constant", "stablehlo.return")
-    return not is_moved or bool(operation.regions) or all(each.same_numbers(known[0]) for each in known)
+    return not is_moved or bool(operation.regions) or all(type.same_numbers(known[0]) for type in known)
 
 
 def dequantized(builder: Builder, value: Value, type: Quantized) -> Value:
@@ -135,8 +135,8 @@ def _parameters(builder: Builder, value: Value, type: Quantized) -> tuple[Expres
         raise OperationError(f"a scale for each element of dimension {type.axis}, got {len(type.scales)}")
     vector = () if type.axis is None else (len(type.scales),)
     axes = () if type.axis is None else (type.axis,)
-    found = []
+    parameters = []
     for numbers in (type.scales, type.zeros):
         constant = builder.constant(np.array(numbers).reshape(vector), TensorType(vector, type.expressed))
-        found.append(Expression(builder, builder.broadcast(constant, shape, axes)))
-    return found[0], found[1]
+        parameters.append(Expression(builder, builder.broadcast(constant, shape, axes)))
+    return parameters[0], parameters[1]

@@ -46,8 +46,8 @@ def _for(site: Site) -> Values:
         return [inner.compare("LT", values[0], high)]
 
     def repeats(inner: Builder, values: Values) -> Values:
-        given = site.conversion.inline(body, values, inner)
-        return [inner.elementwise("add", values[0], step), *given]
+        yielded = site.conversion.inline(body, values, inner)
+        return [inner.elementwise("add", values[0], step), *yielded]
 
     regions = [site.builder.region(types, goes_on), site.builder.region(types, repeats)]
     return site.builder.append("while", carried, types, {}, regions).results[1:]
@@ -67,8 +67,8 @@ def _while(site: Site) -> Values:
         return [values[0]]
 
     def repeats(inner: Builder, values: Values) -> Values:
-        given = site.conversion.inline(after, values[1:], inner)
-        return site.conversion.inline(before, given, inner)
+        yielded = site.conversion.inline(after, values[1:], inner)
+        return site.conversion.inline(before, yielded, inner)
 
     regions = [site.builder.region(types, goes_on), site.builder.region(types, repeats)]
     return site.builder.append("while", carried, types, {}, regions).results[1:]

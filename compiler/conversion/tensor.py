@@ -29,13 +29,13 @@ def _extract(site: Site) -> Values:
     value, *indices = site.operands
     shape = static_shape(value)
     starts = _starts(site, indices, len(shape))
-    found = value
+    element = value
     if shape:
         ones = (1,) * len(shape)
         attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, ones)}
         type = TensorType(ones, tensor_of(value).element)
-        found = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result
-    return [site.builder.reshape(found, ())]
+        element = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result
+    return [site.builder.reshape(element, ())]
 
 
 def _insert(site: Site) -> Values:
@@ -68,7 +68,7 @@ def _joined(site: Site, parts: Sequence[Value], axis: int) -> Value:
     if not 0 <= axis < len(shapes[0]):
         raise OperationError(f"a dimension below {len(shapes[0])}, got {axis}")
     shape = list(shapes[0])
-    shape[axis] = sum(each[axis] for each in shapes)
+    shape[axis] = sum(part[axis] for part in shapes)
     type = TensorType(shape, tensor_of(parts[0]).element)
     attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64)}
     return site.builder.append("concatenate", list(parts), [type], attributes).result
@@ -147,9 +147,9 @@ def _extract_slice(site: Site) -> Values:
         raise OperationError(f"a slice within {value.type}, got sizes {sizes} and strides {strides}", 0)
     attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, tuple(spans))}
     type = TensorType(spans, tensor_of(value).element)
-    found = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result if shape else value
-    found = site.builder.slice(found, [(0, *pair) for pair in zip(spans, strides, strict=True)])
-    return [site.builder.reshape(found, static_shape_of(site.result_type()))]
+    part = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result if shape else value
+    part = site.builder.slice(part, [(0, *pair) for pair in zip(spans, strides, strict=True)])
+    return [site.builder.reshape(part, static_shape_of(site.result_type()))]
 
 
 def _insert_slice(site: Site) -> Values:

@@ -59,11 +59,11 @@ def _replace(
     for operation in operations:
         offset = max(operation.location.offset, 0)
         if operation.name == "func.return":
-            given = [value.type for value in operation.operands]
+            operand_types = [value.type for value in operation.operands]
             operation.operands = [tensors.get(value, value) for value in operation.operands]
             results = [
                 value.type if is_user_type(wanted) and before in (wanted, value.type) else wanted
-                for value, before, wanted in zip(operation.operands, given, type.results, strict=False)
+                for value, before, wanted in zip(operation.operands, operand_types, type.results, strict=False)
             ]
             continue
         operation.operands = [tensors.get(value, value) for value in operation.operands]

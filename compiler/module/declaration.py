@@ -29,16 +29,18 @@ def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async
     name = function.attributes["sym_name"]
     abi = FunctionAbi.of(function)
     has_outs = is_async or abi.has_outs
-    inputs = [_declared(f"input{index}", each, abi.arguments[index], {}) for index, each in enumerate(type.inputs)]
+    inputs = [
+        _declared(f"input{index}", argument, abi.arguments[index], {}) for index, argument in enumerate(type.inputs)
+    ]
     results = []
-    for index, (each, kind) in enumerate(zip(type.results, abi.results, strict=True)):
+    for index, (argument, kind) in enumerate(zip(type.results, abi.results, strict=True)):
         # A function writes to memory, also results that are returned as numbers.
         way = Abi.VIEW if has_outs and kind is Abi.VALUE else kind
         attributes = {"iree.abi.output": f"{index} : index"} if has_outs else {}
-        memories = [str(each) for each in reused[index] if abi.arguments[each] is not Abi.VALUE]
+        memories = [str(argument) for argument in reused[index] if abi.arguments[argument] is not Abi.VALUE]
         if has_outs and memories:
             attributes[REUSES_KEY] = f"[{', '.join(memories)}]"
-        results.append(_declared(f"output{index}", each, way, attributes))
+        results.append(_declared(f"output{index}", argument, way, attributes))
     if has_outs:
         inputs, results = inputs + results, []
     values = f"({', '.join(inputs)}) -> ({', '.join(results)})"

@@ -46,7 +46,7 @@ class DynamicCall:
         self._plan = plan
         self._requires = attributes.get(REQUIRES, ())
         self.values = values_of(attributes, [buffer.type for buffer in plan.arguments])
-        lengths = [each for buffer in plan.arguments for each in buffer.type.lengths]
+        lengths = [length for buffer in plan.arguments for length in buffer.type.lengths]
         self.symbols = tuple(sorted(symbols_of([*lengths, *self.values.values()])))
         self.recorded = f"{name}.recorded"
         self._places = definitions((buffer.type.lengths for buffer in plan.arguments), self.values)
@@ -71,7 +71,7 @@ class DynamicCall:
         lengths = Lengths(code, self._plan.plan, {})
         stored = [index for index in self.values if index not in parameters.numbers]
         buffers = {index: parameters.argument(lengths, index) for index in stored}
-        scalars = {index: (each, self._plan.arguments[index].type.scalar) for index, each in buffers.items()}
+        scalars = {index: (buffer, self._plan.arguments[index].type.scalar) for index, buffer in buffers.items()}
         values = read_values(code, device, wait, scalars)
         values |= {index: parameters.length(index) for index in self.values if index in parameters.numbers}
         lengths = self._read(code, values)
@@ -124,10 +124,10 @@ class DynamicCall:
             said += ", where " * bool(used) + ", ".join(f"{self._at(place)} is {place}" for place in used)
             _check_equal(code, value, lengths.of(size), said)
         for required in self._requires if isinstance(self._requires, tuple) else ():
-            listed, what = required if isinstance(required, tuple) and len(required) == 2 else (None, None)
+            listed, expectation = required if isinstance(required, tuple) and len(required) == 2 else (None, None)
             for each in listed.values if isinstance(listed, DenseArray) else ():
                 if isinstance(each, Size):
-                    said = f"{what}; expected {str(each)[1:-1]} >= 0, where {where}"
+                    said = f"{expectation}; expected {str(each)[1:-1]} >= 0, where {where}"
                     _check_at_most(code, code.i64(0), lengths.of(each), said)
         dispatches = [step for step in walk(self._plan.steps) if isinstance(step, Dispatch)]
         entries = [(not step.guard and kernels[step.entry].longer) or step.entry for step in dispatches]

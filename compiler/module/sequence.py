@@ -276,7 +276,7 @@ class SequenceWriter:
         code, attributes = self._code, step.operation.attributes
         code.await_fence(self._last)
         tolerances = [attributes[key] for key in ("atol", "rtol") if key in attributes]
-        numbers = [code.f32(each.value) for each in tolerances if isinstance(each, FloatAttr)]
+        numbers = [code.f32(tolerance.value) for tolerance in tolerances if isinstance(tolerance, FloatAttr)]
         views = [self._view(buffer) for buffer in step.buffers]
         code.call(str(attributes["call_target_name"]), [self._device, *views, *numbers])
 

@@ -17,23 +17,23 @@ def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
         ValueError: two lengths differ.
     """
     rank = max(map(len, shapes))
-    found: list[Dim] = [1] * rank
+    lengths: list[Dim] = [1] * rank
     for shape in shapes:
         for axis, length in enumerate(shape, rank - len(shape)):
-            if length != 1 and found[axis] not in (1, length):
+            if length != 1 and lengths[axis] not in (1, length):
                 raise ValueError(f"shapes {' and '.join(str(list(each)) for each in shapes)} do not broadcast")
-            found[axis] = length if length != 1 else found[axis]
-    return tuple(found)
+            lengths[axis] = length if length != 1 else lengths[axis]
+    return tuple(lengths)
 
 
 def broadcast_to(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
     """Broadcasts a value to a shape, whose last dimensions are its own."""
-    found = lengths_of(value)
-    if found == tuple(shape):
+    lengths = lengths_of(value)
+    if lengths == tuple(shape):
         return value
-    if len(found) > len(shape):
-        raise ValueError(f"{list(found)} does not broadcast to {list(shape)}")
-    return builder.broadcast(value, shape, range(len(shape) - len(found), len(shape)))
+    if len(lengths) > len(shape):
+        raise ValueError(f"{list(lengths)} does not broadcast to {list(shape)}")
+    return builder.broadcast(value, shape, range(len(shape) - len(lengths), len(shape)))
 
 
 def broadcast_all(builder: Builder, values: Sequence[Value]) -> list[Value]:

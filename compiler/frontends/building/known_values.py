@@ -42,8 +42,8 @@ def known_array(value: Value) -> Array | None:
         return np.array(numbers, type.scalar.dtype).reshape(type_shape(type))
     block = Block()
     block.operations = [*operations, Operation("func.return", [value])]
-    (found,) = evaluate(ProgramWriter({}).block(block), [])
-    return np.asarray(found)
+    (array,) = evaluate(ProgramWriter({}).block(block), [])
+    return np.asarray(array)
 
 
 def known_lengths(value: Value) -> tuple[Dim, ...] | None:
@@ -66,9 +66,9 @@ def _followed(operations: Sequence[Operation], value: Value) -> tuple[Dim, ...] 
             known.sizes[operation.result] = known.scalar(length)
         else:
             known.note(operation)
-    found = known.elements(value)
-    items = [] if found is None else [item for item in found.reshape(-1) if is_size(item)]
-    return tuple(items) if found is not None and len(items) == found.size else None
+    elements = known.elements(value)
+    items = [] if elements is None else [item for item in elements.reshape(-1) if is_size(item)]
+    return tuple(items) if elements is not None and len(items) == elements.size else None
 
 
 def _definitions(value: Value) -> list[Operation] | None:

@@ -145,11 +145,11 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
 
 def _declared(graph: Graph, node: GraphNode) -> Sequence[int | None] | None:
     """Returns the shape that a placeholder declares."""
-    found = node.attributes.get("shape")
-    if found is None or not node.op.startswith("Placeholder"):
+    attribute = node.attributes.get("shape")
+    if attribute is None or not node.op.startswith("Placeholder"):
         return None
     try:
-        return dims_of(found.shape)
+        return dims_of(attribute.shape)
     except ValueError as error:
         raise graph.error(node, str(error)) from None
 
@@ -165,16 +165,16 @@ def _example(dims: Sequence[int | None] | None) -> str:
 def _sinks(graph: Graph, plan: GraphPlan) -> list[str]:
     """Returns nodes with outputs that no other node uses."""
     taken = {ref.node for node in graph.nodes.values() for ref in node.inputs}
-    found = [
+    sinks = [
         name
         for name, node in graph.nodes.items()
         if name not in taken and node.op not in _NOT_FETCHED and not plan.contexts[name] and not plan.depths[name]
     ]
-    if not found:
+    if not sinks:
         raise InvalidArgumentError(
             f"{graph.source.file_name}: no node has outputs that no other takes: name what to fetch"
         )
-    return found
+    return sinks
 
 
 def _module(block: Block, file_name: str) -> Operation:
@@ -192,5 +192,5 @@ def _module(block: Block, file_name: str) -> Operation:
 
 def _identifier(name: str) -> str:
     """Makes a name of letters, digits and underscores."""
-    found = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
-    return f"_{found}" if found[:1].isdigit() else found
+    identifier = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
+    return f"_{identifier}" if identifier[:1].isdigit() else identifier

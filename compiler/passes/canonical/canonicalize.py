@@ -83,10 +83,10 @@ class _Inliner:
         numbers = config if isinstance(config, Mapping) else {}
         axis, chosen = (getattr(numbers.get(key), "value", -1) for key in ("reduction_dim", "top_k"))
         types = [tensor_of(value) for value in operands[:count]]
-        given = [tensor_of(value) for value in operation.results]
+        results = [tensor_of(value) for value in operation.results]
         if function is None or len(operands) != 2 * count or not all(0 <= axis < type.rank for type in types):
             self._refuse(operation, "ApproxTopK expects operands with initial values, a dimension, and a comparison")
-        if any(type.shape[axis] != chosen for type in given):
+        if any(type.shape[axis] != chosen for type in results):
             self._refuse(operation, f"ApproxTopK expects {chosen} results along dimension {axis} (aggregate_to_topk)")
         compared = function.regions[0].block
         body = Block([value.type for value in compared.arguments])
@@ -95,8 +95,8 @@ class _Inliner:
         body.append(Operation("stablehlo.return", [inside[value] for value in compared.terminator.operands]))
         builder = Builder(into, operation.location)
         attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
-        found = builder.append("sort", operands[:count], types, attributes, [Region([body])]).results
-        return [builder.piece(value, axis, 0, chosen) for value in found]
+        ordered = builder.append("sort", operands[:count], types, attributes, [Region([body])]).results
+        return [builder.piece(value, axis, 0, chosen) for value in ordered]
 
     def _refuse(self, operation: Operation, message: str) -> Never:
         raise self._source.error(operation.location.offset, message)
@@ -120,8 +120,8 @@ class _Simplifier:
         seen = dict(known)
         for operation in operations:
             builder.location = operation.location
-            given = [replaced.get(value, value) for value in operation.operands]
-            operation.operands = [self._without_elements(builder, value, seen) for value in given]
+            operands = [replaced.get(value, value) for value in operation.operands]
+            operation.operands = [self._without_elements(builder, value, seen) for value in operands]
             for region in operation.regions:
                 for inner in region.blocks:
                     self.block(inner, replaced, seen)
@@ -133,9 +133,9 @@ class _Simplifier:
 
     def _simpler(self, builder: Builder, operation: Operation, seen: dict[Key, Operation]) -> Sequence[Value] | None:
         identity = _IDENTITIES.get(operation.name)
-        found = identity(operation) if identity is not None else None
-        if found is not None:
-            return [found]
+        simpler = identity(operation) if identity is not None else None
+        if simpler is not None:
+            return [simpler]
         name = operation.name.removeprefix("stablehlo.")
         rule = _spread if name == "constant" else RULES.get(name)
         values = rule(builder, operation) if rule is not None else None
@@ -175,7 +175,9 @@ def _refine(operation: Operation) -> None:
     for value, type in zip(operation.results, infer(operation), strict=True):
         if isinstance(type, TensorType) and isinstance(value.type, TensorType):
             pairs = zip(type.shape, value.type.shape, strict=True)
-            value.type = TensorType([one if one is not None else other for one, other in pairs], type.element)
+            value.type = TensorType(
+                [known if known is not None else inferred for known, inferred in pairs], type.element
+            )
 
 
 def _key(operation: Operation) -> Key:
@@ -222,8 +224,8 @@ def _spread(builder: Builder, operation: Operation) -> Sequence[Value] | None:
     if not isinstance(value, DenseElements) or not value.is_splat or value.array.size <= MAX_FOLDED:
         return None
     scalar = DenseElements(TensorType((), value.type.element), value.array[(0,) * value.array.ndim])
-    one = builder.append("constant", (), [scalar.type], {"value": scalar}).result
-    return [builder.broadcast(one, type_shape(value.type), ())]
+    element = builder.append("constant", (), [scalar.type], {"value": scalar}).result
+    return [builder.broadcast(element, type_shape(value.type), ())]
 
 
 def _same_type(operation: Operation) -> Value | None:

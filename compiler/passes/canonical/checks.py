@@ -50,8 +50,8 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
     is_inexact = tensor_of(operands[0]).scalar.kind in ("float", "complex")
     if target not in ("check.expect_almost_eq", "check.expect_eq") or not is_inexact:
         return None
-    given = operation.attributes.get("atol", operation.attributes.get("tolerance"))
-    absolute, relative = (given.value, 0.0) if isinstance(given, FloatAttr) else (TOLERANCE, TOLERANCE)
+    tolerance = operation.attributes.get("atol", operation.attributes.get("tolerance"))
+    absolute, relative = (tolerance.value, 0.0) if isinstance(tolerance, FloatAttr) else (TOLERANCE, TOLERANCE)
     if target == "check.expect_eq":
         # Compared as numbers: zeros of either sign are equal, and so are all NaNs.
         absolute = relative = 0.0
@@ -60,9 +60,9 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
     return []
 
 
-def _are_equal(builder: Builder, one: Value, other: Value) -> Value:
+def _are_equal(builder: Builder, left: Value, right: Value) -> Value:
     """Whether all elements are equal."""
-    same = builder.compare("EQ", one, other)
+    same = builder.compare("EQ", left, right)
     scalar = TensorType((), I1)
     region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("and", *pair)])
     axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(range(tensor_of(same).rank)))}
@@ -71,8 +71,8 @@ def _are_equal(builder: Builder, one: Value, other: Value) -> Value:
 
 def _upward(number: float) -> float:
     """The smallest f32 that is not below a number."""
-    found = np.float32(number)
-    return float(found if float(found) >= number else np.nextafter(found, np.float32(math.inf)))
+    rounded = np.float32(number)
+    return float(rounded if float(rounded) >= number else np.nextafter(rounded, np.float32(math.inf)))
 
 
 def _call(builder: Builder, name: str, operands: Sequence[Value], extra: dict[str, Attribute] | None = None) -> None:
@@ -114,8 +114,8 @@ def _distance(x: Expression, y: Expression) -> tuple[Expression, Expression]:
     infinity = Expression(x.builder, x.builder.like(x.value, math.inf)).bitcast(bits)
     sizes = [raw & ~sign for raw in raws]
     pairs = zip(raws, sizes, strict=True)
-    one, other = ((raw & sign).equals(0).then(sign + size, sign - size) for raw, size in pairs)
-    distance = (one > other).then(one - other, other - one)
-    is_equal = one.equals(other) | ((sizes[0] > infinity) & (sizes[1] > infinity))
+    left, right = ((raw & sign).equals(0).then(sign + size, sign - size) for raw, size in pairs)
+    distance = (left > right).then(left - right, right - left)
+    is_equal = left.equals(right) | ((sizes[0] > infinity) & (sizes[1] > infinity))
     are_finite = (sizes[0] < infinity) & (sizes[1] < infinity)
     return is_equal.then(distance.constant(0), distance), is_equal | are_finite

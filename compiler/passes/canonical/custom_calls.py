@@ -102,11 +102,11 @@ def _ormqr(builder: Builder, operation: Operation, options: Options) -> Values:
     """Multiplies a matrix by the unitary factor; from the right by the adjoint of the adjoint's product."""
     vectors, factors, matrix = operation.operands
     is_left, is_adjoint = options.get("left") is True, options.get("transpose") is True
-    given = Matrix(builder, matrix)
-    given = given if is_left else given.adjoint()
+    operand = Matrix(builder, matrix)
+    operand = operand if is_left else operand.adjoint()
     row = _as_row(builder, factors)
-    found = reflected(Matrix(builder, vectors), row, given, is_adjoint == is_left)
-    return [(found if is_left else found.adjoint()).value]
+    product = reflected(Matrix(builder, vectors), row, operand, is_adjoint == is_left)
+    return [(product if is_left else product.adjoint()).value]
 
 
 def _gesdd(builder: Builder, operation: Operation, options: Options) -> Values:
@@ -117,8 +117,8 @@ def _gesdd(builder: Builder, operation: Operation, options: Options) -> Values:
     types = [tensor_of(result) for result in operation.results]
     is_full = types[2].shape[-1] == rows and types[3].shape[-2] == columns
     is_wide = rows < columns
-    given = matrix.adjoint() if is_wide else matrix
-    left, values, right = svd(given, is_full)
+    tall = matrix.adjoint() if is_wide else matrix
+    left, values, right = svd(tall, is_full)
     if is_wide:
         left, right = right, left
     return [value, scalars_of(values), left.value, right.adjoint().value, _succeeded(builder, operation)]
@@ -139,8 +139,8 @@ def _syevd(builder: Builder, operation: Operation, options: Options) -> Values:
 def _gtsv(builder: Builder, operation: Operation, options: Options) -> Values:
     """Solves a tridiagonal system; returns the diagonals, which LAPACK overwrites, unchanged."""
     lower, diagonal, upper, right = operation.operands
-    found = tridiagonal_solve(builder, lower, diagonal, upper, right)
-    return [lower, diagonal, upper, found, _succeeded(builder, operation)]
+    solution = tridiagonal_solve(builder, lower, diagonal, upper, right)
+    return [lower, diagonal, upper, solution, _succeeded(builder, operation)]
 
 
 _CALLS: Final[Mapping[str, Callable[[Builder, Operation, Options], Values]]] = {

@@ -38,8 +38,8 @@ def _async_start(builder: Builder, operation: Operation) -> Values:
     body = operation.regions[0].block
     inside = dict(zip(body.arguments, operation.operands, strict=True))
     copy_operations(body.operations[:-1], builder.block, inside)
-    found = [inside.get(value, value) for value in body.terminator.operands]
-    return builder.append("tuple", found, [operation.results[0].type]).results
+    results = [inside.get(value, value) for value in body.terminator.operands]
+    return builder.append("tuple", results, [operation.results[0].type]).results
 
 
 def _async_done(builder: Builder, operation: Operation) -> Values | None:

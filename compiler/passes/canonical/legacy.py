@@ -28,8 +28,8 @@ def constant_of(value: Value) -> DenseElements | None:
     """The constant that defines a value, unless it is to be read from memory; else None."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "stablehlo.constant" and IN_MEMORY not in owner.attributes:
-        found = owner.attributes["value"]
-        return found if isinstance(found, DenseElements) else None
+        elements = owner.attributes["value"]
+        return elements if isinstance(elements, DenseElements) else None
     return None
 
 
@@ -161,12 +161,12 @@ def over_tensors(builder: Builder, block: Block, operands: Sequence[Value]) -> V
     inside: dict[Value, Value] = dict(zip(block.arguments, operands, strict=True))
     for inner in block.operations[:-1]:
         if inner.name == "stablehlo.constant":
-            found = builder.append("constant", (), [inner.results[0].type], inner.attributes).result
-            inside[inner.result] = builder.broadcast(found, shape, ())
+            constant = builder.append("constant", (), [inner.results[0].type], inner.attributes).result
+            inside[inner.result] = builder.broadcast(constant, shape, ())
             continue
         types = [TensorType(shape, tensor_of(value).element) for value in inner.results]
-        given = [inside.get(value, value) for value in inner.operands]
-        whole = [value if tensor_of(value).shape == shape else builder.broadcast(value, shape, ()) for value in given]
+        used = [inside.get(value, value) for value in inner.operands]
+        whole = [value if tensor_of(value).shape == shape else builder.broadcast(value, shape, ()) for value in used]
         if inner.name.endswith((".reshape", ".broadcast_in_dim")):
             inside[inner.result] = whole[0]
             continue
@@ -218,12 +218,12 @@ def _count(builder: Builder, value: Value, axes: Sequence[int], like: Value) -> 
     lengths = tensor_of(value).lengths
     number = float(math.prod(length or 1 for axis in axes if isinstance(length := lengths[axis], int)))
     type = tensor_of(like)
-    found: Value | None = None
+    count: Value | None = None
     for axis in axes:
         if isinstance(lengths[axis], Size):
             dynamic = builder.convert(builder.dimension(value, axis), type.scalar)
-            found = builder.elementwise("multiply", dynamic, number if found is None else found)
-    return number if found is None else builder.broadcast(found, type.shape, ())
+            count = builder.elementwise("multiply", dynamic, number if count is None else count)
+    return number if count is None else builder.broadcast(count, type.shape, ())
 
 
 def _batch_norm_training(builder: Builder, operation: Operation) -> Values:

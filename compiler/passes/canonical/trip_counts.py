@@ -35,14 +35,14 @@ def count_trips(block: Block) -> None:
 
 def _loop(operation: Operation, into: Block) -> dict[Value, Value]:
     """Appends a loop without the values that it carries unchanged; returns replacements of its results."""
-    found: dict[Value, Value] = {}
+    replacements: dict[Value, Value] = {}
     arguments: dict[Value, Value] = {}
     kept: list[int] = []
     condition, body = (region.block for region in operation.regions)
-    for index, (start, given) in enumerate(zip(operation.operands, body.terminator.operands, strict=True)):
-        if given is body.arguments[index]:
+    for index, (start, following) in enumerate(zip(operation.operands, body.terminator.operands, strict=True)):
+        if following is body.arguments[index]:
             arguments.update({block.arguments[index]: start for block in (condition, body)})
-            found[operation.results[index]] = start
+            replacements[operation.results[index]] = start
         else:
             kept.append(index)
     for block in (condition, body):
@@ -70,8 +70,8 @@ def _loop(operation: Operation, into: Block) -> dict[Value, Value]:
     types = [value.type for value in starts]
     made = Operation(operation.name, starts, types, attributes, operation.regions, location=operation.location)
     into.append(made)
-    found.update(zip((operation.results[index] for index in kept), made.results, strict=False))
-    return found
+    replacements.update(zip((operation.results[index] for index in kept), made.results, strict=False))
+    return replacements
 
 
 class _Counter(NamedTuple):

@@ -41,7 +41,7 @@ def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, o
         type_shape(tensor_of(old)),
         tensor_of(old).scalar,
     )
-    copies = next((each for each in COPIES if each * places <= MAX_SHARE * total), 0)
+    copies = next((number for number in COPIES if number * places <= MAX_SHARE * total), 0)
     wide = _wide(element)
     identity = identity_of(name, wide)
     if not copies or identity is None or -(-total // copies) > MAX_CHUNK:
@@ -70,11 +70,11 @@ def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, o
         builder.reshape(keys, (copies, chunk, 1)),
         builder.reshape(update, (copies, chunk, *lengths)),
     ]
-    found = builder.append("scatter", operands, [type], attributes, [joining(builder, name, wide)]).result
+    result = builder.append("scatter", operands, [type], attributes, [joining(builder, name, wide)]).result
     axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
     start = builder.constant(identity, TensorType((), wide))
     joined = builder.append(
-        "reduce", [found, start], [TensorType((places, *lengths), wide)], axes, [joining(builder, name, wide)]
+        "reduce", [result, start], [TensorType((places, *lengths), wide)], axes, [joining(builder, name, wide)]
     ).result
     return builder.convert(builder.elementwise(name, builder.convert(old, wide), joined), element)
 

@@ -49,11 +49,11 @@ def sorted_by_digits(builder: Builder, operation: Operation, target: Target) -> 
     """Sorts one long row by a number per element; returns None for any other sort."""
     shape = tensor_of(operation.operands[0]).lengths
     body = operation.regions[0].block
-    length = max((each for each in shape if isinstance(each, int)), default=0)
+    length = max((dimension for dimension in shape if isinstance(dimension, int)), default=0)
     compared = _compared(body)
     if target.family not in FAMILIES or "reference" in target.kinds:
         return None
-    if compared is None or any(each not in (1, length) for each in shape):
+    if compared is None or any(dimension not in (1, length) for dimension in shape):
         return None
     if list(shape).count(length) != 1 or shape[operation.integer("dimension", -1)] != length or length < MIN_LENGTH:
         return None
@@ -78,8 +78,8 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
     number = DenseElements.of(shift, TensorType((), _WORD))
     distance = builder.append("constant", (), [number.type], {"value": number, IN_MEMORY: True}).result
 
-    def digits_of(inner: Builder, given: Values) -> Value:
-        narrow = [narrowed(inner, value, element) for value, element in zip(given, elements, strict=True)]
+    def digits_of(inner: Builder, digits: Values) -> Value:
+        narrow = [narrowed(inner, value, element) for value, element in zip(digits, elements, strict=True)]
         key = _ordered(inner, body, narrow)
         by = inner.broadcast(distance, tensor_of(key).lengths, ())
         return inner.elementwise("and", inner.elementwise("shift_right_logical", key, by), places - 1)
@@ -96,7 +96,7 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
     ).result
     before = _sums_before(builder, turned)
     last = [builder.piece(before, 1, chunks - 1, chunks), builder.piece(counts, 0, chunks - 1, chunks)]
-    totals = builder.elementwise("add", *(builder.reshape(each, (places,)) for each in last))
+    totals = builder.elementwise("add", *(builder.reshape(count, (places,)) for count in last))
     firsts = builder.broadcast(_sums_before(builder, totals), (places, chunks), (0,))
     starts = builder.elementwise("add", before, firsts)
     types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
@@ -167,16 +167,16 @@ def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, in
     to an
     element than can be followed.
     """
-    found = {
+    forms = {
         each: numbers.setdefault(each.index // 2, len(numbers)) for each in body.arguments if each.index % 2 == side
     }
     for operation in body.operations[:-1]:
-        given = [found.get(each) for each in operation.operands]
-        if not operation.regions and len(operation.results) == 1 and None not in given:
+        operands = [forms.get(each) for each in operation.operands]
+        if not operation.regions and len(operation.results) == 1 and None not in operands:
             attributes = sorted((name, attribute_text(each)) for name, each in operation.attributes.items())
-            form = operation.name, str(operation.result.type), str(attributes), *given
-            found[operation.result] = numbers.setdefault(form, len(numbers))
-    return found
+            form = operation.name, str(operation.result.type), str(attributes), *operands
+            forms[operation.result] = numbers.setdefault(form, len(numbers))
+    return forms
 
 
 def _ordered(builder: Builder, body: Block, values: Values) -> Value:

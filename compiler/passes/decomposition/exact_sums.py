@@ -42,16 +42,16 @@ def sums_by_place(builder: Builder, keys: Value, update: Value, old: Value) -> V
     zero = builder.constant(0, TensorType(shape, _WORD))
     (largest,) = scattered(builder, joining(builder, "maximum", _WORD), keys, [magnitude], [zero])
     fixed = _fixed(builder, bits, magnitude, taken(builder, largest, keys), 38 - digits)
-    (found,) = scattered(
+    (result,) = scattered(
         builder, joining(builder, "add", I64), keys, [fixed], [builder.constant(0, TensorType(shape, I64))]
     )
     exponent = builder.convert(_exponent(builder, largest), I32)
     scale = builder.elementwise("add", exponent, digits - 188)
     half = builder.elementwise("shift_right_arithmetic", scale, 1)
-    value = builder.convert(found, F32)
+    value = builder.convert(result, F32)
     for part in (half, builder.elementwise("subtract", scale, half)):
         value = builder.elementwise("multiply", value, _power_of_two(builder, part))
-    value = builder.select(builder.compare("GE", largest, _INFINITE), _special(builder, found), value)
+    value = builder.select(builder.compare("GE", largest, _INFINITE), _special(builder, result), value)
     added = builder.convert(builder.elementwise("add", builder.convert(old, F32), value), element)
     return builder.select(builder.compare("EQ", largest, 0), old, added)
 
@@ -85,7 +85,7 @@ def _fixed(builder: Builder, bits: Value, magnitude: Value, largest: Value, most
     unit = builder.elementwise("shift_right_logical", builder.elementwise("shift_left", one, right), 1)
     rounded = builder.elementwise("shift_right_logical", builder.elementwise("add", integer, unit), right)
     factors = (rounded, builder.elementwise("shift_left", one, left))
-    product = builder.elementwise("multiply", *(builder.convert(each, _WIDE) for each in factors))
+    product = builder.elementwise("multiply", *(builder.convert(factor, _WIDE) for factor in factors))
     value = builder.bitcast(product, I64)
     is_negative = builder.compare("GE", bits, 1 << 31)
     value = builder.select(is_negative, builder.elementwise("negate", value), value)
@@ -100,5 +100,5 @@ def _special(builder: Builder, counts: Value) -> Value:
     above = builder.compare("NE", builder.elementwise("shift_right_logical", counts, _MANY), 0)
     below = builder.compare("NE", builder.elementwise("and", counts, (1 << _MANY) - 1), 0)
     positive = builder.constant(math.inf, TensorType(tensor_of(counts).lengths, F32))
-    found = builder.select(above, positive, -math.inf)
-    return builder.select(builder.elementwise("and", above, below), math.nan, found)
+    infinite = builder.select(above, positive, -math.inf)
+    return builder.select(builder.elementwise("and", above, below), math.nan, infinite)

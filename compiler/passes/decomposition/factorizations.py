@@ -34,11 +34,11 @@ def triangular_solve(builder: Builder, operation: Operation) -> Values:
     if 0 in _shape(right):
         return [operation.operands[1]]
     if number_of(_shape(matrix)[-1]) <= _BLOCK:
-        found = _solved(builder, matrix, right, lower, unit)
+        solution = _solved(builder, matrix, right, lower, unit)
     else:
-        found = _solved_by_blocks(builder, matrix, right, lower, unit)
-    found = found if left else _transposed(builder, found)
-    return [builder.convert(found, tensor_of(operation.results[0]).scalar)]
+        solution = _solved_by_blocks(builder, matrix, right, lower, unit)
+    solution = solution if left else _transposed(builder, solution)
+    return [builder.convert(solution, tensor_of(operation.results[0]).scalar)]
 
 
 def _solved(builder: Builder, matrix: Value, right: Value, lower: bool, unit: bool) -> Value:
@@ -66,16 +66,16 @@ def _solved_by_blocks(builder: Builder, matrix: Value, right: Value, lower: bool
     right = _lengthened(builder, right)
     blocks = number_of(_shape(matrix)[-1]) // _BLOCK
 
-    def step(inner: Builder, index: Value, found: Value) -> Value:
+    def step(inner: Builder, index: Value, solution: Value) -> Value:
         number = index if lower else inner.elementwise("subtract", inner.like(index, blocks - 1), index)
         start = inner.elementwise("multiply", number, _BLOCK)
         rows = _rows(inner, matrix, start)
-        rest = inner.elementwise("subtract", _rows(inner, right, start), inner.product(rows, found))
+        rest = inner.elementwise("subtract", _rows(inner, right, start), inner.product(rows, solution))
         block = _solved(inner, _columns(inner, rows, start), rest, lower, unit)
-        return _updated(inner, found, block, start, 2)
+        return _updated(inner, solution, block, start, 2)
 
-    found = _repeated(builder, blocks, builder.like(right, 0), step)
-    return builder.piece(found, len(_shape(found)) - 2, 0, size)
+    solution = _repeated(builder, blocks, builder.like(right, 0), step)
+    return builder.piece(solution, len(_shape(solution)) - 2, 0, size)
 
 
 def cholesky(builder: Builder, operation: Operation) -> Values:
@@ -203,12 +203,12 @@ def _lengthened(builder: Builder, value: Value, axes: Sequence[int] = (-2,)) -> 
 def _squared_up(builder: Builder, matrix: Value) -> Value:
     """Pads a matrix to whole blocks, with ones on the rest of the diagonal."""
     size = number_of(_shape(matrix)[-1])
-    found = _lengthened(builder, matrix, (-2, -1))
-    if found is matrix:
+    padded = _lengthened(builder, matrix, (-2, -1))
+    if padded is matrix:
         return matrix
-    row, column = _places(builder, found)
+    row, column = _places(builder, padded)
     is_new = builder.elementwise("and", builder.compare("EQ", row, column), builder.compare("GE", row, size))
-    return builder.select(is_new, 1, found)
+    return builder.select(is_new, 1, padded)
 
 
 def _masked(builder: Builder, matrix: Value, lower: bool) -> Value:

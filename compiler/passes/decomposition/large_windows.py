@@ -43,7 +43,7 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
     rank = len(sizes)
     ones = [1] * rank
     strides, dilations = operation.integers("window_strides", ones), operation.integers("window_dilations", ones)
-    gaps = [each - 1 for each in operation.integers("base_dilations", ones)]
+    gaps = [number - 1 for number in operation.integers("base_dilations", ones)]
     padding = operation.integers("padding", [0] * (2 * rank))
     values = [
         builder.pad(value, start, padding[::2], padding[1::2], gaps)
@@ -51,7 +51,9 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
     ]
     for axis in reversed(range(rank)):
         values = _windows(builder, body, values, axis, sizes[axis], dilations[axis])
-        ranges = [(0, length, strides[axis] if each == axis else 1) for each, length in enumerate(_shape(values[0]))]
+        ranges = [
+            (0, length, strides[axis] if number == axis else 1) for number, length in enumerate(_shape(values[0]))
+        ]
         values = [builder.slice(value, ranges) for value in values]
     first = [builder.broadcast(start, _shape(values[0]), ()) for start in starts]
     found = over_tensors(builder, body, [*first, *values])
@@ -61,15 +63,15 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
 
 def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int, dilation: int) -> Values:
     """Reduces all windows of a size along a dimension."""
-    found: Values | None = None
+    result: Values | None = None
     covered, power = 0, 1
     while True:
         if size & power:
-            found = values if found is None else _beside(builder, body, found, values, axis, covered * dilation)
+            result = values if result is None else _beside(builder, body, result, values, axis, covered * dilation)
             covered += power
         if covered == size:
-            assert found is not None
-            return found
+            assert result is not None
+            return result
         values = _beside(builder, body, values, values, axis, power * dilation)
         power *= 2
 

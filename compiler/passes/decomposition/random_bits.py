@@ -51,7 +51,7 @@ def rng(builder: Builder, operation: Operation) -> Sequence[Value]:
     words = [builder.constant(0x243F6A8885A308D3, scalar), builder.constant(0, scalar)]
     bits = Expression(builder, _bits(builder, words, TensorType(result.shape, _U32), False)[0])
     shape = [length or 0 for length in result.shape]
-    first, second = (Expression(builder, builder.broadcast(each.value, shape, ())) for each in (low, high))
+    first, second = (Expression(builder, builder.broadcast(bound.value, shape, ())) for bound in (low, high))
     if result.scalar.kind != "float":
         spread = (second - first).convert(_U32)
         return [(first + bits.call("remainder", spread).convert(result.scalar)).value]
@@ -97,16 +97,20 @@ def _bits(builder: Builder, words: Sequence[Value], result: TensorType, is_philo
     counter = TensorType((used,), _U64)
     start = Expression(builder, builder.broadcast(words[1], (used,), ()))
     numbers = Expression(builder, builder.iota(counter, 0)) + start
-    keys = [Expression(builder, builder.broadcast(each.value, (used,), ())) for each in key]
+    keys = [Expression(builder, builder.broadcast(word.value, (used,), ())) for word in key]
     if is_philox:
         high = Expression(builder, builder.broadcast(words[2 if len(words) > 2 else 0], (used,), ()))
         carry = (numbers < start).convert(_U64) + high
-        found = _philox(keys, [*_halves(numbers), *_halves(carry)])
-        vector = _interleaved(builder, found)
+        generated = _philox(keys, [*_halves(numbers), *_halves(carry)])
+        vector = _interleaved(builder, generated)
     else:
-        found = _threefry(keys, _halves(numbers))
-        vector = _interleaved(builder, found) if width == 8 or not shape else _paired(builder, found, axis, half, shape)
-    assert len(found) == lanes
+        generated = _threefry(keys, _halves(numbers))
+        vector = (
+            _interleaved(builder, generated)
+            if width == 8 or not shape
+            else _paired(builder, generated, axis, half, shape)
+        )
+    assert len(generated) == lanes
     if width == 8:
         pairs = builder.reshape(builder.slice(vector, [(0, 2 * total, 1)]), (total, 2))
         flat = builder.append("bitcast_convert", [pairs], [TensorType((total,), _U64)]).result
@@ -133,7 +137,7 @@ def _paired(
     """Interleaves two halves along a dimension."""
     split = [*half[: axis + 1], 1, *half[axis + 1 :]]
     pairs = builder.concatenate([builder.reshape(value.value, split) for value in values], axis + 1)
-    whole = builder.reshape(pairs, [2 * length if each == axis else length for each, length in enumerate(half)])
+    whole = builder.reshape(pairs, [2 * length if number == axis else length for number, length in enumerate(half)])
     return builder.reshape(builder.piece(whole, axis, 0, shape[axis]), (math.prod(shape),))
 
 
@@ -153,7 +157,7 @@ def _philox(key: Sequence[Expression], counters: Sequence[Expression]) -> list[E
     a, b, c, d = counters
     low, high = key
     for _ in range(10):
-        first, second = (each.convert(_U64) * factor for each, factor in zip((a, c), _PHILOX_MULTIPLIERS, strict=True))
+        first, second = (word.convert(_U64) * factor for word, factor in zip((a, c), _PHILOX_MULTIPLIERS, strict=True))
         (first_low, first_high), (second_low, second_high) = _halves(first), _halves(second)
         a, b, c, d = (
             second_high.call("xor", b).call("xor", low),

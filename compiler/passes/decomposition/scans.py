@@ -85,26 +85,26 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
     if length % lanes:
         high = [-length % lanes if axis == last else 0 for axis in range(last + 1)]
         fillings = [builder.constant(0, TensorType((), element))] if narrow else _neutral(builder, body, starts)
-        values = [builder.pad(each, one, zeros, high, zeros) for each, one in zip(values, fillings, strict=True)]
+        values = [builder.pad(each, like, zeros, high, zeros) for each, like in zip(values, fillings, strict=True)]
     size = _part_of(scan, target)
     if size and _looks_back(operation, scan, target):
-        given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, starts, strict=True)]
-        found = _scanned(builder, body, given, starts, scan.axis, scan)
-        made = found[0].owner
+        converted = [builder.convert(each, tensor_of(like).scalar) for each, like in zip(values, starts, strict=True)]
+        result = _scanned(builder, body, converted, starts, scan.axis, scan)
+        made = result[0].owner
         assert isinstance(made, Operation)
         tiles = -(-scan.length // (LOOK_BACK_RUNS[-1] * min(LOOK_BACK_INVOCATIONS, target.max_workgroup_invocations)))
         words = look_back_words(made, math.prod(scan.outer) * tiles)
         made.attributes = {**made.attributes, LOOK_BACK: IntegerAttr(words, I64)}
     elif size:
-        found = _in_parts(builder, body, values, starts, scan, size)
+        result = _in_parts(builder, body, values, starts, scan, size)
     elif narrow or length % lanes:
-        given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, starts, strict=True)]
-        found = _scanned(builder, body, given, starts, scan.axis, scan)
+        converted = [builder.convert(each, tensor_of(like).scalar) for each, like in zip(values, starts, strict=True)]
+        result = _scanned(builder, body, converted, starts, scan.axis, scan)
     else:
         return None
     if length % lanes:
-        found = [builder.piece(each, last, 0, length) for each in found]
-    return [builder.convert(each, tensor_of(one).scalar) for each, one in zip(found, operation.results, strict=True)]
+        result = [builder.piece(each, last, 0, length) for each in result]
+    return [builder.convert(each, tensor_of(like).scalar) for each, like in zip(result, operation.results, strict=True)]
 
 
 def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
@@ -137,22 +137,24 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
 
     def parts_of() -> Values:
         """The parts, made anew for each user, which then computes them itself."""
-        given = [builder.convert(each, tensor_of(one).scalar) for each, one in zip(values, neutral, strict=True)]
-        return [in_parts(builder, each, axis, size, one) for each, one in zip(given, neutral, strict=True)]
+        converted = [
+            builder.convert(value, tensor_of(like).scalar) for value, like in zip(values, neutral, strict=True)
+        ]
+        return [in_parts(builder, value, axis, size, like) for value, like in zip(converted, neutral, strict=True)]
 
     parts = parts_of()
     shape = type_shape(tensor_of(parts[0]))
-    types = [TensorType((*shape[: axis + 1], *shape[axis + 2 :]), tensor_of(each).scalar) for each in parts]
+    types = [TensorType((*shape[: axis + 1], *shape[axis + 2 :]), tensor_of(value).scalar) for value in parts]
     attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (axis + 1,))}
     totals = builder.append("reduce", [*parts, *neutral], types, attributes, [copy_region(body, {})]).results
     before = _scanned(builder, body, totals, starts, axis, scan._replace(is_exclusive=True))
     inside = _scanned(builder, body, parts_of(), neutral, axis + 1, scan)
-    kept = [each for each in range(len(shape)) if each != axis + 1]
-    firsts = [builder.broadcast(each, shape, kept) for each in before]
+    kept = [value for value in range(len(shape)) if value != axis + 1]
+    firsts = [builder.broadcast(value, shape, kept) for value in before]
     pairs = [*inside, *firsts] if scan.is_reverse else [*firsts, *inside]
-    found = over_tensors(builder, body.block, pairs)
+    result = over_tensors(builder, body.block, pairs)
     whole = (*shape[:axis], shape[axis] * size, *shape[axis + 2 :])
-    return [builder.piece(builder.reshape(each, whole), axis, 0, length) for each in found]
+    return [builder.piece(builder.reshape(value, whole), axis, 0, length) for value in result]
 
 
 def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axis: int, scan: Scan) -> Values:
@@ -163,10 +165,10 @@ def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axi
     padding = [0] * (2 * len(shape))
     padding[2 * axis : 2 * axis + 2] = (near, far) if scan.is_reverse else (far, near)
     attributes: dict[str, Attribute] = {
-        "window_dimensions": DenseArray(I64, tuple(length if each == axis else 1 for each in range(len(shape)))),
+        "window_dimensions": DenseArray(I64, tuple(length if value == axis else 1 for value in range(len(shape)))),
         "padding": DenseElements.of(np.reshape(padding, (-1, 2)), TensorType((len(shape), 2), I64)),
     }
-    types = [tensor_of(each) for each in values]
+    types = [tensor_of(value) for value in values]
     return builder.append("reduce_window", [*values, *starts], types, attributes, [copy_region(body, {})]).results
 
 

@@ -89,17 +89,19 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     inside = builder.constant(True, type.of(I1))
     for axis in points:
         if axis in mapped:
-            place = _component(builder, indices, vector, mapped.index(axis), grid, len(scatter))
+            position = _component(builder, indices, vector, mapped.index(axis), grid, len(scatter))
         elif axis in input_batch:
-            place = builder.iota(type, scatter.index(batches[input_batch.index(axis)]))
+            position = builder.iota(type, scatter.index(batches[input_batch.index(axis)]))
         else:
-            place = builder.constant(0, type)
+            position = builder.constant(0, type)
         if axis in update_axis:
             offset = builder.iota(type, len(scatter) + moved.index(update_axis[axis]))
-            place = builder.elementwise("add", place, offset)
-        good = builder.elementwise("and", builder.compare("GE", place, 0), builder.compare("LT", place, target[axis]))
+            position = builder.elementwise("add", position, offset)
+        good = builder.elementwise(
+            "and", builder.compare("GE", position, 0), builder.compare("LT", position, target[axis])
+        )
         inside = builder.elementwise("and", inside, good)
-        keys = builder.elementwise("add", builder.elementwise("multiply", keys, target[axis]), place)
+        keys = builder.elementwise("add", builder.elementwise("multiply", keys, target[axis]), position)
     places = math.prod(target[axis] for axis in points)
     total = math.prod(grid)
     keys = builder.reshape(builder.select(inside, keys, places), (total,))
@@ -111,23 +113,23 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     body = operation.regions[0].block
     new = applied(builder, body, keys, given, old, operation.flag("unique_indices"), device)
     back = [axes.index(axis) for axis in range(len(axes))]
-    found = []
+    results = []
     for value, before in zip(new, inputs, strict=True):
         whole = builder.reshape(value, (*(target[axis] for axis in points), *lengths))
         part = _transposed(builder, whole, back)
         starts = [builder.constant(0, TensorType((), I32))] * len(target)
         is_whole = _shape(part) == target
-        found.append(
+        results.append(
             part if is_whole else builder.append("dynamic_update_slice", [before, part, *starts], [before.type]).result
         )
-    return found
+    return results
 
 
 def _in_order(builder: Builder, operation: Operation, updated: int, device: Target) -> Values | None:
     """Applies updates one after another, if they are few and each has many elements; else returns None."""
     most, least = MAX_IN_ORDER.get(device.family, MAX_IN_ORDER["default"])
     body, last = operation.regions[0], operation.operands[-1]
-    loops = sum(iterations_of(each) for each in body.block.operations)
+    loops = sum(iterations_of(inner) for inner in body.block.operations)
     if updated * (1 + loops) > most or math.prod(_shape(last)) < updated * least:
         return None
     types = [value.type for value in operation.results]
@@ -204,8 +206,8 @@ def _select_and_scatter(builder: Builder, operation: Operation, device: Target) 
     keys = builder.reshape(builder.select(chosen[2], chosen[1], count), (math.prod(_shape(source)),))
     updates = builder.reshape(source, (math.prod(_shape(source)),))
     old = builder.broadcast(start, (count,), ())
-    (found,) = applied(builder, scatter, keys, [updates], [old], is_apart, device)
-    return [builder.reshape(found, _shape(value))]
+    (result,) = applied(builder, scatter, keys, [updates], [old], is_apart, device)
+    return [builder.reshape(result, _shape(value))]
 
 
 _RULES: Final[Mapping[str, Callable[[Builder, Operation, Target], Values | None]]] = {

@@ -45,12 +45,12 @@ def applied_in_order(
     keys, order = both.results
     element = tensor_of(old[0]).scalar
     joined = joined_by(body)
-    given: Values = [taken(builder, value, order) for value in updates]
+    ordered: Values = [taken(builder, value, order) for value in updates]
     if not is_unique and joined not in ("", REPLACED):
         if joined == "add" and element.kind == "float" and element.bits < 32:
-            old, given = ([builder.convert(value, F32) for value in values] for values in (list(old), given))
+            old, ordered = ([builder.convert(value, F32) for value in values] for values in (list(old), ordered))
             body = joining(builder, "add", F32).block
-        given = _joined(builder, body, keys, given)
+        ordered = _joined(builder, body, keys, ordered)
     rows = builder.iota(TensorType((places,), I32), 0)
     ends = _bound(builder, keys, rows)
     if is_unique or joined:
@@ -58,10 +58,10 @@ def applied_in_order(
         hit = builder.elementwise(
             "and", builder.compare("GT", ends, 0), builder.compare("EQ", taken(builder, keys, last), rows)
         )
-        found = _updated(builder, body, old, given, last, hit)
-        return [builder.convert(value, element) for value in found] if len(found) == 1 else found
+        results = _updated(builder, body, old, ordered, last, hit)
+        return [builder.convert(value, element) for value in results] if len(results) == 1 else results
     starts = _bound(builder, keys, builder.elementwise("subtract", rows, 1))
-    return _in_rounds(builder, body, old, given, starts, ends)
+    return _in_rounds(builder, body, old, ordered, starts, ends)
 
 
 def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Values:
@@ -91,24 +91,24 @@ def _chosen(builder: Builder, predicate: Value, chosen: Value, other: Value) -> 
 def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
     """For each row, the number of sorted keys that are not above it."""
     (total,) = _shape(keys)
-    found = builder.like(rows, 0)
+    bound = builder.like(rows, 0)
     step = 1 << (total.bit_length() - 1)
     while step:
-        after = builder.elementwise("add", found, step)
+        after = builder.elementwise("add", bound, step)
         last = builder.elementwise("minimum", builder.elementwise("subtract", after, 1), total - 1)
         fits = builder.elementwise(
             "and", builder.compare("LE", after, total), builder.compare("LE", taken(builder, keys, last), rows)
         )
-        found = builder.select(fits, after, found)
+        bound = builder.select(fits, after, bound)
         step //= 2
-    return found
+    return bound
 
 
 def _updated(builder: Builder, body: Block, old: Values, updates: Values, positions: Value, hit: Value) -> list[Value]:
     """Applies one update to each row that is hit."""
     chosen = [taken(builder, value, positions) for value in updates]
     new = over_tensors(builder, body, [*old, *chosen])
-    return [_chosen(builder, hit, one, other) for one, other in zip(new, old, strict=True)]
+    return [_chosen(builder, hit, updated, kept) for updated, kept in zip(new, old, strict=True)]
 
 
 def _in_rounds(

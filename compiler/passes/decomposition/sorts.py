@@ -70,9 +70,9 @@ def sort(target: Target, builder: Builder, operation: Operation) -> Values | Non
         return _sorted_in_loop(builder, operation, axis)
     if len(operation.operands) > MAX_OPERANDS:
         return _sorted_by_place(target, builder, operation, axis, compared)
-    found = sorted_by_digits(builder, operation, target)
-    if found is not None:
-        return found
+    digits_sorted = sorted_by_digits(builder, operation, target)
+    if digits_sorted is not None:
+        return digits_sorted
     values = [widened(builder, value) for value in operation.operands]
     body = _widened_body(builder, operation, values)
     runs, block = 1, BLOCK
@@ -92,7 +92,7 @@ def sort(target: Target, builder: Builder, operation: Operation) -> Values | Non
 def _compared(operation: Operation) -> list[int]:
     """Numbers of the operands that a comparison depends on."""
     block = operation.regions[0].block
-    read = {value for each in block.operations for inner in each.walk() for value in inner.operands}
+    read = {value for outer in block.operations for inner in outer.walk() for value in inner.operands}
     arguments = block.arguments
     return [number for number in range(len(operation.operands)) if read & {*arguments[2 * number : 2 * number + 2]}]
 
@@ -100,13 +100,13 @@ def _compared(operation: Operation) -> list[int]:
 def _widened_body(builder: Builder, operation: Operation, values: Values) -> Region:
     """The comparison of a sort, on elements of whole words."""
     body = operation.regions[0]
-    given = [tensor_of(value).scalar for value in operation.operands]
-    if given == [tensor_of(value).scalar for value in values]:
+    elements = [tensor_of(value).scalar for value in operation.operands]
+    if elements == [tensor_of(value).scalar for value in values]:
         return body
     types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
 
     def compare(inner: Builder, pairs: Values) -> Values:
-        narrow = [narrowed(inner, value, given[number // 2]) for number, value in enumerate(pairs)]
+        narrow = [narrowed(inner, value, elements[number // 2]) for number, value in enumerate(pairs)]
         return over_tensors(inner, body.block, narrow)
 
     return builder.region(types, compare)
@@ -117,8 +117,8 @@ def _sorted_by_place(
 ) -> Values:
     """Sorts compared operands with their positions; gathers the others."""
     body, chosen = operation.regions[0].block, [operation.operands[number] for number in compared]
-    place = builder.iota(TensorType(tensor_of(chosen[0]).lengths, I32), axis)
-    types = [TensorType((), tensor_of(value).element) for value in (*chosen, place) for _ in range(2)]
+    position = builder.iota(TensorType(tensor_of(chosen[0]).lengths, I32), axis)
+    types = [TensorType((), tensor_of(value).element) for value in (*chosen, position) for _ in range(2)]
 
     def compare(inner: Builder, pairs: Values) -> Values:
         numbers = [2 * number + side for number in compared for side in range(2)]
@@ -127,15 +127,15 @@ def _sorted_by_place(
         return over_tensors(inner, body, [given.get(number, other) for number, other in enumerate(others)])
 
     attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
-    operands = [*chosen, place]
+    operands = [*chosen, position]
     made = builder.append(
         "sort", operands, [value.type for value in operands], attributes, [builder.region(types, compare)]
     )
     builder.block.operations.remove(made)
-    *found, place = sort(target, builder, made) or made.results
-    sorted_by = dict(zip(compared, found, strict=True))
+    *sorted_values, position = sort(target, builder, made) or made.results
+    sorted_by = dict(zip(compared, sorted_values, strict=True))
     return [
-        sorted_by[number] if number in sorted_by else _gathered(builder, value, place, axis)
+        sorted_by[number] if number in sorted_by else _gathered(builder, value, position, axis)
         for number, value in enumerate(operation.operands)
     ]
 
@@ -167,8 +167,8 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
     """
     body = operation.regions[0].block
     shape = tensor_of(operation.operands[0]).lengths
-    place = builder.iota(TensorType(shape, I32), axis)
-    starts = [builder.constant(2, _SCALAR), builder.constant(0, _SCALAR), *operation.operands, place]
+    positions = builder.iota(TensorType(shape, I32), axis)
+    starts = [builder.constant(2, _SCALAR), builder.constant(0, _SCALAR), *operation.operands, positions]
     types = [value.type for value in starts]
 
     def more(inner: Builder, carried: Values) -> Values:
@@ -206,25 +206,25 @@ def _exchanged(builder: Builder, body: Block, values: Values, size: Value, dista
     bits = builder.select(builder.compare("EQ", distance, 0), builder.elementwise("subtract", size, 1), distance)
     partner = Expression(builder, builder.elementwise("xor", index, spread(bits)))
     is_inside = partner < Expression(builder, spread(builder.dimension(values[0], axis)))
-    place = builder.select(is_inside.value, partner.value, index)
+    position = builder.select(is_inside.value, partner.value, index)
     whole = [
-        builder.broadcast(each, shape, (axis,))
-        for each in (is_inside.value, (partner > Expression(builder, index)).value)
+        builder.broadcast(flag, shape, (axis,))
+        for flag in (is_inside.value, (partner > Expression(builder, index)).value)
     ]
     exists, is_lower = whole
-    others = [_taken(builder, value, place, axis) for value in values]
+    others = [_taken(builder, value, position, axis) for value in values]
     firsts, seconds = _in_order(builder, is_lower, values, others)
     swap, _ = _out_of_order(builder, body, firsts, seconds)
     swap = builder.elementwise("and", exists, swap)
-    return [builder.select(swap, other, one) for one, other in zip(values, others, strict=True)]
+    return [builder.select(swap, other, own) for own, other in zip(values, others, strict=True)]
 
 
 def _in_order(
     builder: Builder, is_lower: Value, values: Values, others: Values
 ) -> tuple[Sequence[Value], Sequence[Value]]:
     """Orders each pair of an element and its partner by index: the lower one, and the other."""
-    firsts = [builder.select(is_lower, one, other) for one, other in zip(values, others, strict=True)]
-    seconds = [builder.select(is_lower, other, one) for one, other in zip(values, others, strict=True)]
+    firsts = [builder.select(is_lower, own, partner) for own, partner in zip(values, others, strict=True)]
+    seconds = [builder.select(is_lower, partner, own) for own, partner in zip(values, others, strict=True)]
     return firsts, seconds
 
 

@@ -55,7 +55,7 @@ def _most_products(operation: Operation, count: int, target: Target) -> int:
 
 def _part_of(length: int, size: int) -> int:
     """A part of a length, no shorter than ``size`` and about as long; one that divides the length if there is one."""
-    return next((each for each in range(size, min(2 * size, length)) if length % each == 0), size)
+    return next((part for part in range(size, min(2 * size, length)) if length % part == 0), size)
 
 
 def _dot_general(target: Target, builder: Builder, operation: Operation) -> Values | None:
@@ -83,8 +83,8 @@ def _dot_general(target: Target, builder: Builder, operation: Operation) -> Valu
         zero = builder.constant(0, TensorType((), tensor_of(value).element))
         split.append(in_parts(builder, value, axis, size, zero))
         batching = f"{side}_batching_dimensions"
-        fields[batching] = (axis, *(each + (each > axis) for each in numbers.ints(batching)))
-        fields[f"{side}_contracting_dimensions"] = tuple(each + (each >= axis) for each in own)
+        fields[batching] = (axis, *(number + (number > axis) for number in numbers.ints(batching)))
+        fields[f"{side}_contracting_dimensions"] = tuple(number + (number >= axis) for number in own)
     sums = _partial_type(operation)
     type = TensorType((strided(longest, size), *sums.shape), sums.element)
     attributes = {**operation.attributes, "dot_dimension_numbers": StructAttr(numbers.name, fields)}
@@ -92,8 +92,8 @@ def _dot_general(target: Target, builder: Builder, operation: Operation) -> Valu
     again = _dot_general(target, builder, products)
     if again is not None:
         builder.block.operations.remove(products)
-    found = summed(builder, (again or products.results)[0], 0)
-    return [builder.convert(found, tensor_of(operation.results[0]).scalar)]
+    total = summed(builder, (again or products.results)[0], 0)
+    return [builder.convert(total, tensor_of(operation.results[0]).scalar)]
 
 
 def _convolution(builder: Builder, operation: Operation) -> Values | None:
@@ -124,21 +124,21 @@ def _convolution(builder: Builder, operation: Operation) -> Values | None:
         shape = tensor_of(value).lengths
         value = builder.reshape(value, (*shape[:features], groups, length, *shape[features + 1 :]))
         value = in_parts(builder, value, features + 1, size, zero)
-        place, step = features + 1, 1
+        dimension, step = features + 1, 1
         taken: Dim = 1
         joined: Sequence[Dim] = (*shape[:features], groups * size, *shape[features + 1 :])
     else:
         value, kernel, attributes = _plain_dimension(builder, operation, spatial.index(axis), parts * size)
-        place = numbers.ints("input_spatial_dimensions")[spatial.index(axis)]
+        dimension = numbers.ints("input_spatial_dimensions")[spatial.index(axis)]
         step = size * operation.integers("rhs_dilation", [1] * len(spatial))[spatial.index(axis)]
-        taken = tensor_of(value).lengths[place] - (parts - 1) * step
-        joined = [taken if each == place else other for each, other in enumerate(tensor_of(value).lengths)]
+        taken = tensor_of(value).lengths[dimension] - (parts - 1) * step
+        joined = [taken if each == dimension else other for each, other in enumerate(tensor_of(value).lengths)]
     kernel = in_parts(builder, kernel, axis, size, builder.constant(0, TensorType((), tensor_of(kernel).element)))
     type = _partial_type(operation)
     taps = [size if each == axis else other for each, other in enumerate(lengths)]
 
     def add(inner: Builder, number: Value, sums: Values) -> Values:
-        piece = inner.piece_at(value, place, inner.elementwise("multiply", number, step), taken)
+        piece = inner.piece_at(value, dimension, inner.elementwise("multiply", number, step), taken)
         some = inner.piece_at(kernel, axis, number, 1)
         operands = [inner.reshape(piece, joined), inner.reshape(some, taps)]
         part = inner.append("convolution", operands, [type], attributes)

@@ -51,9 +51,9 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     element = tensor_of(values[0]).scalar
     joined = joined_by(body.block)
     if joined == "add" and element.kind == "float" and element.bits < 32:
-        wide, start = ([builder.convert(value, F32) for value in given] for given in (values, starts))
-        (found,) = reduced(builder, sum_body(builder, F32), wide, start, axes)
-        return [builder.convert(found, element)]
+        wide, start = ([builder.convert(value, F32) for value in operands] for operands in (values, starts))
+        (result,) = reduced(builder, sum_body(builder, F32), wide, start, axes)
+        return [builder.convert(result, element)]
     neutral = list(starts)
     identity = identity_of(joined, element)
     if identity is not None:
@@ -98,9 +98,9 @@ def _reduced_runs(
         axis = rest[-1]
         size = even_part(shape[axis], size)
         values = [in_parts(builder, value, axis, size, start) for value, start in zip(values, neutral, strict=True)]
-        inner = [axis + 1, *(each + 1 for each in inner)]
-    found = _reduce_over(builder, body, values, neutral, inner)
-    return found, [axis - sum(each < axis for each in inner) for axis in rest]
+        inner = [axis + 1, *(number + 1 for number in inner)]
+    results = _reduce_over(builder, body, values, neutral, inner)
+    return results, [axis - sum(number < axis for number in inner) for axis in rest]
 
 
 def even_part(length: Dim, most: int) -> int:
@@ -115,7 +115,7 @@ def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Valu
     """Splits a dimension in two, the second of a size; pads to a multiple."""
     shape = tensor_of(value).lengths
     parts = strided(shape[axis], size)
-    high = [parts * size - shape[axis] if each == axis else 0 for each in range(len(shape))]
+    high = [parts * size - shape[axis] if number == axis else 0 for number in range(len(shape))]
     padded = builder.pad(
         value, builder.convert(filling, tensor_of(value).scalar), [0] * len(shape), high, [0] * len(shape)
     )
@@ -140,5 +140,5 @@ def summed(builder: Builder, value: Value, axis: int) -> Value:
     """Sums over a dimension, in stages where it is long."""
     element = tensor_of(value).scalar
     zero = builder.constant(0, TensorType((), element))
-    (found,) = reduced(builder, sum_body(builder, element), [value], [zero], [axis])
-    return found
+    (result,) = reduced(builder, sum_body(builder, element), [value], [zero], [axis])
+    return result

@@ -114,10 +114,10 @@ def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Va
 
 def _factor(length: int) -> int:
     """A factor to split off: the largest that a kernel transforms, else the smallest prime, or the length itself."""
-    radices = [each for each in range(2, MAX_RADIX + 1) if length % each == 0]
+    radices = [factor for factor in range(2, MAX_RADIX + 1) if length % factor == 0]
     if radices:
         return radices[-1]
-    return next((each for each in range(MAX_RADIX + 1, math.isqrt(length) + 1) if length % each == 0), length)
+    return next((factor for factor in range(MAX_RADIX + 1, math.isqrt(length) + 1) if length % factor == 0), length)
 
 
 def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
@@ -129,8 +129,8 @@ def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
         "fft_type": EnumAttr("stablehlo", "fft_type", "IFFT" if inverse else "FFT"),
         "fft_length": DenseArray(I64, (number_of(_shape(value)[axis]),)),
     }
-    found = builder.append("fft", [moved], [moved.type], attributes).result
-    return _transposed(builder, found, [order.index(each) for each in range(rank)])
+    result = builder.append("fft", [moved], [moved.type], attributes).result
+    return _transposed(builder, result, [order.index(number) for number in range(rank)])
 
 
 def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
@@ -150,12 +150,12 @@ def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Val
         return builder.constant(np.exp(sign * np.pi / length * powers), grid)
     step = 1 << ((length - 1).bit_length() + 1) // 2
     power = builder.elementwise("multiply", *(builder.iota(grid.of(I32), axis) for axis in range(2)))
-    found = []
+    factors = []
     for name, part, count in (("divide", step, -(-length // step)), ("remainder", 1, step)):
         table = builder.constant(np.exp(sign * np.pi / length * part * np.arange(count)), TensorType((count,), element))
         places = builder.reshape(builder.elementwise(name, power, step), (length,))
-        found.append(builder.reshape(taken(builder, table, places), (factor, rest)))
-    return builder.elementwise("multiply", *found)
+        factors.append(builder.reshape(taken(builder, table, places), (factor, rest)))
+    return builder.elementwise("multiply", *factors)
 
 
 def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
@@ -175,12 +175,12 @@ def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Valu
         return builder.elementwise("multiply", value, builder.broadcast(vector, _shape(value), (axis,)))
 
     none = [0] * len(shape)
-    high = [size - length if each == axis else 0 for each in range(len(shape))]
+    high = [size - length if number == axis else 0 for number in range(len(shape))]
     zero = builder.constant(0, TensorType((), element))
     padded = builder.pad(times(value, chirp), zero, none, high, none)
     spectrum = times(_transformed(builder, padded, axis, False), np.fft.fft(response))
-    found = _transformed(builder, spectrum, axis, True)
-    return times(builder.piece(found, axis, 0, length), chirp / length if inverse else chirp)
+    result = _transformed(builder, spectrum, axis, True)
+    return times(builder.piece(result, axis, 0, length), chirp / length if inverse else chirp)
 
 
 def _product(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:

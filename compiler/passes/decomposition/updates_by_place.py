@@ -63,12 +63,12 @@ def applied(
         name, kind = joined_by(body), tensor_of(old[0]).scalar.kind
         is_rounded = name == "multiply" or (name == "add" and kind in ("float", "complex"))
         is_chunked = is_rounded and device.family == "cpu" and not is_unique
-        found = applied_in_chunks(builder, name, keys, updates[0], old[0]) if is_chunked else None
-        if found is not None:
-            return [found]
-        found = _in_any_order(builder, body, keys, updates[0], old[0], is_unique)
-        if found is not None:
-            return [found]
+        result = applied_in_chunks(builder, name, keys, updates[0], old[0]) if is_chunked else None
+        if result is not None:
+            return [result]
+        result = _in_any_order(builder, body, keys, updates[0], old[0], is_unique)
+        if result is not None:
+            return [result]
     return applied_in_order(builder, body, keys, updates, old, is_unique)
 
 
@@ -132,8 +132,8 @@ def _in_any_order(
         return None
     if name not in (ATOMIC_IN_HALVES if element.bits == 64 else ATOMIC):
         return None
-    given, before = (builder.convert(value, wide) for value in (update, old))
-    return builder.convert(scattered(builder, joining(builder, name, wide), keys, [given], [before])[0], element)
+    converted, before = (builder.convert(value, wide) for value in (update, old))
+    return builder.convert(scattered(builder, joining(builder, name, wide), keys, [converted], [before])[0], element)
 
 
 _LOGICAL: Final = {
@@ -153,9 +153,9 @@ def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
     (total,), shape, word = type_shape(tensor_of(keys)), tensor_of(old).lengths, ScalarType("ui32")
     numbers = builder.elementwise("add", builder.iota(TensorType((total,), word), 0), 1)
     none = builder.constant(0, TensorType(shape[:1], word))
-    (found,) = scattered(builder, joining(builder, "maximum", word), keys, [numbers], [none])
-    rows = taken(builder, update, builder.convert(builder.elementwise("subtract", found, 1), I32))
-    return builder.select(builder.broadcast(builder.compare("NE", found, 0), shape, (0,)), rows, old)
+    (last,) = scattered(builder, joining(builder, "maximum", word), keys, [numbers], [none])
+    rows = taken(builder, update, builder.convert(builder.elementwise("subtract", last, 1), I32))
+    return builder.select(builder.broadcast(builder.compare("NE", last, 0), shape, (0,)), rows, old)
 
 
 def _extreme(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value:
@@ -173,5 +173,5 @@ def _extreme(builder: Builder, name: str, keys: Value, update: Value, old: Value
         return builder.select(builder.compare("NE", value, value), nan, flipped(builder.bitcast(value, I32)))
 
     region = joining(builder, name, I32)
-    (found,) = scattered(builder, region, keys, [ordered(update)], [ordered(old)])
-    return builder.convert(builder.bitcast(flipped(found), F32), element)
+    (extreme,) = scattered(builder, region, keys, [ordered(update)], [ordered(old)])
+    return builder.convert(builder.bitcast(flipped(extreme), F32), element)

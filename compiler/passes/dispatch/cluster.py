@@ -123,7 +123,7 @@ class Cluster:
     @property
     def is_in_order(self) -> bool:
         """Whether the followed operations have their elements in the root's order."""
-        return all(name_of(each) != "transpose" for each in self.followed)
+        return all(name_of(operation) != "transpose" for operation in self.followed)
 
     def words_with(self, operation: Operation, places: int) -> int:
         """Words of an operation's code at a number of places."""
@@ -135,18 +135,18 @@ class Cluster:
 
     def places_of(self, operation: Operation, users: set[Operation]) -> set[int]:
         """The places of an operation whose users are all in the cluster."""
-        found: set[int] = set()
+        around_all: set[int] = set()
         for user in users:
             if _is_pointwise(user):
-                found |= self.places[user]
+                around_all |= self.places[user]
                 continue
             # A value that only a user's body reads is no operand of it.
             positions = [at for at, operand in enumerate(user.operands) if operand in operation.results] or [-1]
             # A reduction visits its elements once, however often its result is read.
             around = {_ROOT} if name_of(user) == "reduce" else self.places[user]
             keys = [(place, user, position) for place in around for position in positions]
-            found.update(self._numbers.setdefault(key, len(self._numbers) + 1) for key in keys)
-        return found
+            around_all.update(self._numbers.setdefault(key, len(self._numbers) + 1) for key in keys)
+        return around_all
 
     def takes(self, operation: Operation, using: set[Operation], of_rows: RowShape | None) -> bool:
         """Whether an operation that only the cluster uses may join it.
@@ -258,11 +258,11 @@ def inputs_of(operation: Operation) -> list[Value]:
     if not operation.regions:
         return [value for value in operation.operands if not is_small(value)]
     inside: set[Value] = set()
-    found: list[Value] = []
+    inputs: list[Value] = []
     for inner in operation.walk():
         for region in inner.regions:
             for body in region.blocks:
                 inside.update(body.arguments)
-        found.extend(value for value in inner.operands if value not in inside and not is_small(value))
+        inputs.extend(value for value in inner.operands if value not in inside and not is_small(value))
         inside.update(inner.results)
-    return found
+    return inputs

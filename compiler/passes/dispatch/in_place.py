@@ -48,7 +48,7 @@ def updates_slice(block: Block) -> bool:
     if not isinstance(root, Operation) or not (root.name == "stablehlo.dynamic_update_slice" or is_direct(root)):
         return False
     value, update = root.operands[0], root.operands[-1 if root.name == "stablehlo.scatter" else 1]
-    used = [each for operation in block.operations for inner in operation.walk() for each in inner.operands]
+    used = [operand for operation in block.operations for inner in operation.walk() for operand in inner.operands]
     is_input = value.owner is block and value.index == 0 and used.count(value) == 1
     is_static = value.tensor.is_static and update.tensor.is_static
     return is_input and is_static and value.tensor.scalar.bits >= 32 and update.tensor.count != 0

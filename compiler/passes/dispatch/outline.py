@@ -33,7 +33,7 @@ def buffer_type(type: Type) -> Type:
 
 def entry_of(executable: Operation) -> tuple[str, Operation]:
     """Returns the entry point of an executable as dispatches name it, and its function."""
-    (function,) = (each for each in executable.walk() if each.name == "func.func")
+    (function,) = (operation for operation in executable.walk() if operation.name == "func.func")
     return f"{executable.attributes['sym_name']}::@{function.attributes['sym_name']}", function
 
 
@@ -47,7 +47,7 @@ class _Outliner:
         type = function.attributes["function_type"]
         assert isinstance(type, FunctionType)
         buffers = FunctionType(
-            [buffer_type(each) for each in type.inputs], [buffer_type(each) for each in type.results]
+            [buffer_type(value) for value in type.inputs], [buffer_type(value) for value in type.results]
         )
         attributes = {**function.attributes, "function_type": buffers}
         sequence = Operation(function.name, (), (), attributes, [Region([block])], location=function.location)

@@ -55,8 +55,8 @@ def _form(block: Block) -> None:
         if not operation.name.startswith("stablehlo.") or name in CONTROL or name in ("constant", "return"):
             continue
         using = {user for value in operation.results for user in users[value]}
-        found = {cluster_of.get(user) for user in using}
-        cluster = found.pop() if len(found) == 1 else None
+        clusters = {cluster_of.get(user) for user in using}
+        cluster = clusters.pop() if len(clusters) == 1 else None
         if cluster is not None and cluster.takes(operation, using, of_rows.get(operation)):
             cluster.add(operation, using)
         else:
@@ -75,9 +75,9 @@ def _fill(block: Block) -> None:
             value, *others = operation.operands
             constant = value.owner
             assert isinstance(constant, Operation)
-            given = constant.attributes["value"]
-            assert isinstance(given, DenseElements)
-            scalar = builder.constant(given.array.reshape(-1)[0], TensorType((), value.tensor.scalar))
+            elements = constant.attributes["value"]
+            assert isinstance(elements, DenseElements)
+            scalar = builder.constant(elements.array.reshape(-1)[0], TensorType((), value.tensor.scalar))
             operation.operands = [builder.broadcast(scalar, value.tensor.lengths, ()), *others]
         block.append(operation)
 

@@ -56,8 +56,8 @@ def agreed(inferred: Type, declared: Type) -> Type:
     if inferred.rank != declared.rank:
         raise OperationError(f"a result of type {inferred}, got {declared}")
     shape: list[Dim] = []
-    for axis, (one, other) in enumerate(zip(inferred.shape, declared.shape, strict=True)):
-        length = same_length(one, other, f"a result of type {inferred}, got {declared}")
+    for axis, (left, right) in enumerate(zip(inferred.shape, declared.shape, strict=True)):
+        length = same_length(left, right, f"a result of type {inferred}, got {declared}")
         if length is None:
             raise OperationError(
                 f"a result whose dimension {axis} is a polynomial in the lengths of arguments' dimensions, got "
@@ -70,9 +70,9 @@ def agreed(inferred: Type, declared: Type) -> Type:
 def _declared(operation: Operation, shape: Sequence[Dim]) -> TensorType:
     """The type of a shape, which must agree with the result's."""
     declared = tensor_of(operation.results[0])
-    found = agreed(TensorType(shape, declared.element), declared)
-    assert isinstance(found, TensorType)
-    return found
+    type = agreed(TensorType(shape, declared.element), declared)
+    assert isinstance(type, TensorType)
+    return type
 
 
 def _reshape(builder: Builder, operation: Operation, known: Known) -> Values:

@@ -82,7 +82,7 @@ class Known:
         """Integer arguments that elements are computed from."""
         if not self._origins:
             return frozenset()
-        names = {name for each in elements if isinstance(each, Size) for name in each.plain_symbols}
+        names = {name for element in elements if isinstance(element, Size) for name in element.plain_symbols}
         return frozenset(number for name in names for number in self._origins.get(name, ()))
 
     def elements(self, value: Value) -> Sizes | None:
@@ -94,21 +94,21 @@ class Known:
         return self.sizes.get(value)
 
     def _with_unknowns(self, elements: Sizes, origin: frozenset[int] = frozenset()) -> Sizes:
-        found = elements.copy()
-        for index in np.ndindex(found.shape):
-            if found[index] is None:
-                found[index] = symbol(self._count)
+        completed = elements.copy()
+        for index in np.ndindex(completed.shape):
+            if completed[index] is None:
+                completed[index] = symbol(self._count)
                 if origin:
                     self._origins[f"d{self._count}"] = origin
                 self._count += 1
-        return found
+        return completed
 
     @staticmethod
     def scalar(size: Dim | bool | None) -> Sizes:
         """Makes a tensor without dimensions."""
-        found = np.empty((), object)
-        found[()] = size
-        return found
+        tensor = np.empty((), object)
+        tensor[()] = size
+        return tensor
 
     def lengths(self, value: Value, what: str, declared: Sequence[Dim | None] = ()) -> tuple[Dim, ...]:
         """Returns the elements of a vector of sizes.
@@ -122,11 +122,11 @@ class Known:
             ArgumentsError: an element is unknown and comes from values of arguments.
             OperationError: an element is unknown.
         """
-        found = self.elements(value)
-        listed = [None] * len(declared) if found is None else found.reshape(-1).tolist()
+        known = self.elements(value)
+        listed = [None] * len(declared) if known is None else known.reshape(-1).tolist()
         pairs = itertools.zip_longest(listed, declared)
-        elements = [size for each, wanted in pairs if is_size(size := each if is_size(each) else wanted)]
-        if len(elements) < len(listed) or (found is None and not declared):
+        elements = [size for element, wanted in pairs if is_size(size := element if is_size(element) else wanted)]
+        if len(elements) < len(listed) or (known is None and not declared):
             raise self.not_known(
                 listed,
                 f"{what} that is a polynomial in the lengths of arguments' dimensions, such as 2*b+1; what is computed "
@@ -154,14 +154,16 @@ class Known:
         if rule is None or len(operation.results) != 1 or not _is_small(operation.results[0].type):
             return
         operands = [self.elements(value) for value in operation.operands]
-        given = [operand for operand in operands if operand is not None]
-        if len(given) == len(operands):
-            found = rule(operation, *given)
-            if operation.name in ("stablehlo.divide", "stablehlo.remainder") and None in found.reshape(-1):
-                self._note_division(*(operand.reshape(-1)[0] for operand in given))
-            if operation.results[0].tensor.scalar.is_integer and None in found.reshape(-1):
-                found = self._with_unknowns(found, self._origin(each for operand in given for each in operand.flat))
-            self.sizes[operation.results[0]] = found
+        known = [operand for operand in operands if operand is not None]
+        if len(known) == len(operands):
+            result = rule(operation, *known)
+            if operation.name in ("stablehlo.divide", "stablehlo.remainder") and None in result.reshape(-1):
+                self._note_division(*(operand.reshape(-1)[0] for operand in known))
+            if operation.results[0].tensor.scalar.is_integer and None in result.reshape(-1):
+                result = self._with_unknowns(
+                    result, self._origin(element for operand in known for element in operand.flat)
+                )
+            self.sizes[operation.results[0]] = result
 
     def _note_division(self, size: object, divisor: object) -> None:
         if is_size(size) and isinstance(size, Size) and size.name is not None and isinstance(divisor, int) and divisor:
@@ -176,8 +178,8 @@ def _is_small(type: Type) -> bool:
 
 def is_true(known: Known, value: Value) -> bool | None:
     """Whether a boolean is true in every call, or false in every call; None where that is unknown."""
-    found = known.sizes.get(value)
-    return None if found is None or found.size != 1 else found.reshape(-1)[0]
+    sizes = known.sizes.get(value)
+    return None if sizes is None or sizes.size != 1 else sizes.reshape(-1)[0]
 
 
 def _each(function: Callable[..., object]) -> Callable[..., Sizes]:
@@ -186,11 +188,11 @@ def _each(function: Callable[..., object]) -> Callable[..., Sizes]:
     def rule(operation: Operation, *operands: Sizes) -> Sizes:
         shape = type_shape(operation.results[0].tensor)
         spread = [np.broadcast_to(operand, shape) for operand in operands]
-        found = np.empty(spread[0].shape, object)
-        for index in np.ndindex(found.shape):
+        result = np.empty(spread[0].shape, object)
+        for index in np.ndindex(result.shape):
             items = [operand[index] for operand in spread]
-            found[index] = None if None in items else function(*items)
-        return found
+            result[index] = None if None in items else function(*items)
+        return result
 
     return rule
 
@@ -212,8 +214,8 @@ def _rest(left: Dim, right: Dim) -> Dim | None:
         return None
     if isinstance(left, int):
         return abs(left) % abs(right) * (-1 if left < 0 else 1)
-    found = _divided(left, right)
-    return None if found is None else left - right * found
+    divided = _divided(left, right)
+    return None if divided is None else left - right * divided
 
 
 def _exceeds(left: Dim, right: Dim, least: int) -> bool | None:
@@ -258,14 +260,14 @@ def _either(absorbing: bool) -> Callable[..., Sizes]:
 
     def rule(operation: Operation, *operands: Sizes) -> Sizes:
         left, right = (np.broadcast_to(operand, type_shape(operation.results[0].tensor)) for operand in operands)
-        found = np.empty(left.shape, object)
-        for index in np.ndindex(found.shape):
+        result = np.empty(left.shape, object)
+        for index in np.ndindex(result.shape):
             one, other = left.item(index), right.item(index)
             if one is absorbing or other is absorbing:
-                found[index] = absorbing
+                result[index] = absorbing
             elif isinstance(one, int) and isinstance(other, int):
-                found[index] = one | other if absorbing else one & other
-        return found
+                result[index] = one | other if absorbing else one & other
+        return result
 
     return rule
 
@@ -291,8 +293,8 @@ _COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], bool | None]]] = {
 
 
 def _chosen(operation: Operation, predicate: Sizes, then: Sizes, otherwise: Sizes) -> Sizes:
-    def choose(condition: object, one: object, other: object) -> object:
-        return one if condition else other
+    def choose(condition: object, chosen: object, other: object) -> object:
+        return chosen if condition else other
 
     return _each(choose)(operation, predicate, then, otherwise)
 
@@ -300,10 +302,10 @@ def _chosen(operation: Operation, predicate: Sizes, then: Sizes, otherwise: Size
 def _constant(operation: Operation) -> Sizes:
     value = operation.attributes["value"]
     assert isinstance(value, DenseElements)
-    found = np.empty(value.array.shape, object)
-    for index in np.ndindex(found.shape):
-        found[index] = value.array[index].item()
-    return found
+    elements = np.empty(value.array.shape, object)
+    for index in np.ndindex(elements.shape):
+        elements[index] = value.array[index].item()
+    return elements
 
 
 def _shape(operation: Operation) -> tuple[int, ...]:
@@ -319,7 +321,7 @@ def _broadcast(operation: Operation, value: Sizes) -> Sizes:
 
 def _slice(operation: Operation, value: Sizes) -> Sizes:
     lists = [operation.integers(name) for name in ("start_indices", "limit_indices", "strides")]
-    return value[tuple(slice(*each) for each in zip(*lists, strict=True))]
+    return value[tuple(slice(*bounds) for bounds in zip(*lists, strict=True))]
 
 
 def _product(left: Any, right: Any) -> object:

@@ -30,7 +30,7 @@ def values_of(attributes: Mapping[str, Attribute], types: Sequence[Type]) -> dic
     Raises:
         OperationError: the attribute has another form.
     """
-    found: dict[int, Dim] = {}
+    values: dict[int, Dim] = {}
     listed = attributes.get(VALUES, ())
     for pair in listed if isinstance(listed, tuple) else (listed,):
         number, size = pair.values if isinstance(pair, DenseArray) and len(pair.values) == 2 else (-1, 0)
@@ -39,8 +39,8 @@ def values_of(attributes: Mapping[str, Attribute], types: Sequence[Type]) -> dic
             raise OperationError(
                 f"pairs of an argument, which is an integer without dimensions, and a size in {VALUES}; got {pair}"
             )
-        found[number] = size
-    return found
+        values[number] = size
+    return values
 
 
 def shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:

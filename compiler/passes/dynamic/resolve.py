@@ -181,9 +181,9 @@ class _Resolver:
             try:
                 values = self._operation(builder, operation, replaced)
             except UnequalError as error:
-                found = solved(error.difference)
-                if found is not None and is_at_least(found[1], 0) is not False:
-                    raise _Unequal(*found) from None
+                solution = solved(error.difference)
+                if solution is not None and is_at_least(solution[1], 0) is not False:
+                    raise _Unequal(*solution) from None
                 raise self._error(operation, error.expected) from None
             except ArgumentsError:
                 raise
@@ -240,10 +240,10 @@ class _Resolver:
         for value, type in zip(operation.results, inferred, strict=True):
             value.type = agreed(type, value.type)
         if name == "while":
-            given = [value.type for value in operation.regions[1].block.terminator.operands]
-            for one, other in zip(given, inferred, strict=True):
-                if not compatible(one, other):
-                    raise OperationError(f"a body that gives {other}, which it takes, got {one}")
+            returned = [value.type for value in operation.regions[1].block.terminator.operands]
+            for left, right in zip(returned, inferred, strict=True):
+                if not compatible(left, right):
+                    raise OperationError(f"a body that gives {right}, which it takes, got {left}")
 
     # -- scalars of sizes ------------------------------------------------------------------------------
 
@@ -280,8 +280,8 @@ class _Resolver:
         if parts is not None:
             return builder.elementwise("divide", self._size(builder, parts[0]), parts[1])
         argument, axis, factor, constant = self._places[name]
-        given = self._arguments[argument]
-        length = builder.convert(given, I32) if axis is None else builder.dimension(given, axis)
+        known = self._arguments[argument]
+        length = builder.convert(known, I32) if axis is None else builder.dimension(known, axis)
         length = builder.elementwise("subtract", length, constant) if constant else length
         return builder.elementwise("divide", length, factor) if factor > 1 else length
 
@@ -316,12 +316,12 @@ class _Resolver:
 
     def _require(self, operation: Operation) -> None:
         # A loop's or a branch's body may never run: only its shapes are required to be valid.
-        for size, what in shape_requirements(operation) if self._depth else requirements(operation):
+        for size, expectation in shape_requirements(operation) if self._depth else requirements(operation):
             holds = is_at_least(size, 0)
             if holds is False:
-                raise OperationError(what)
+                raise OperationError(expectation)
             if holds is None and isinstance(size, Size):
-                self._requires.setdefault(size, f"{operation.name} expects {what}")
+                self._requires.setdefault(size, f"{operation.name} expects {expectation}")
 
 
 def _complete(operation: Operation) -> None:

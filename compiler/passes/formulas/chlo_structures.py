@@ -34,8 +34,8 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
 
     def step(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
         position = inner.elementwise("subtract", last, number) if is_reversed else number
-        given = [_slice(inner, value, axis, position) for value in inputs]
-        inside = dict(zip(body.arguments, [*given, *values[:carry_count]], strict=True))
+        elements = [_slice(inner, value, axis, position) for value in inputs]
+        inside = dict(zip(body.arguments, [*elements, *values[:carry_count]], strict=True))
         copy_operations(body.operations[:-1], inner.block, inside)
         found = [inside[value] for value in body.terminator.operands]
         pairs = zip(values[carry_count:], found[: len(outputs)], strict=True)
@@ -47,21 +47,21 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 def _starts(builder: Builder, rank: int, axis: int, position: Value) -> list[Value]:
     zero = builder.constant(0, tensor_of(position))
-    return [position if each == axis else zero for each in range(rank)]
+    return [position if number == axis else zero for number in range(rank)]
 
 
 def _slice(builder: Builder, value: Value, axis: int, position: Value) -> Value:
     """An element along a dimension, which the result does not have."""
     type = tensor_of(value)
-    sizes = tuple(1 if each == axis else length or 0 for each, length in enumerate(type.shape))
+    sizes = tuple(1 if number == axis else length or 0 for number, length in enumerate(type.shape))
     attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, sizes)}
     operands = [value, *_starts(builder, type.rank, axis, position)]
-    found = builder.append("dynamic_slice", operands, [TensorType(sizes, type.element)], attributes).result
-    return builder.reshape(found, sizes[:axis] + sizes[axis + 1 :])
+    element = builder.append("dynamic_slice", operands, [TensorType(sizes, type.element)], attributes).result
+    return builder.reshape(element, sizes[:axis] + sizes[axis + 1 :])
 
 
 def _written(builder: Builder, whole: Value, part: Value, axis: int, position: Value) -> Value:
-    shape = [1 if each == axis else length or 0 for each, length in enumerate(tensor_of(whole).shape)]
+    shape = [1 if number == axis else length or 0 for number, length in enumerate(tensor_of(whole).shape)]
     operands = [whole, builder.reshape(part, shape), *_starts(builder, len(shape), axis, position)]
     return builder.append("dynamic_update_slice", operands, [whole.type]).result
 
@@ -88,25 +88,25 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
     mask = _members(builder, left, sizes, ragged, _prefix(tensor_of(left).rank, ragged, batching, contracting))
     if not is_stacked:
         mask = _any_group(builder, mask)
-        given = builder.select(mask, left, 0)
-        return [_contracted(builder, operation, given, right, lists["lhs"], lists["rhs"])]
+        masked = builder.select(mask, left, 0)
+        return [_contracted(builder, operation, masked, right, lists["lhs"], lists["rhs"])]
     groups = tensor_of(mask).lengths[0]
     type = tensor_of(left)
     spread = builder.broadcast(left, (groups, *type.shape), range(1, type.rank + 1))
-    given = builder.select(mask, spread, 0)
+    masked = builder.select(mask, spread, 0)
     shifted = [[axis + 1 for axis in axes] for axes in lists["lhs"]]
     if ragged in lists["lhs"][1]:
         # The left operand's group is a free dimension; results have it before the batch dimensions.
-        found = _contracted(builder, operation, given, right, shifted, lists["rhs"], groups)
+        result = _contracted(builder, operation, masked, right, shifted, lists["rhs"], groups)
         count = len(batching)
-        rank = tensor_of(found).rank
+        rank = tensor_of(result).rank
         order = (count, *range(count), *range(count + 1, rank))
-        shape = [tensor_of(found).shape[axis] for axis in order]
+        shape = [tensor_of(result).shape[axis] for axis in order]
         moved: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
-        return [builder.append("transpose", [found], [TensorType(shape, tensor_of(found).element)], moved).result]
+        return [builder.append("transpose", [result], [TensorType(shape, tensor_of(result).element)], moved).result]
     (group,) = numbers.ints("rhs_group_dimensions")
     right_lists = [lists["rhs"][0], (group, *lists["rhs"][1])]
-    return [_contracted(builder, operation, given, right, [shifted[0], [0, *shifted[1]]], right_lists)]
+    return [_contracted(builder, operation, masked, right, [shifted[0], [0, *shifted[1]]], right_lists)]
 
 
 def _prefix(rank: int, ragged: int, batching: Sequence[int], contracting: Sequence[int]) -> list[int]:

@@ -44,9 +44,9 @@ def _hypot(x: Expression, y: Expression) -> Expression:
     """The length of (x, y) without overflow."""
     large, small = x.call("maximum", y), x.call("minimum", y)
     ratio = small / large
-    found = large * (1.0 + ratio * ratio).call("sqrt")
+    length = large * (1.0 + ratio * ratio).call("sqrt")
     return large.equals(0.0).then(
-        0.0, large.equals(math.inf).then(math.inf, large.equals(small).then(large * math.sqrt(2), found))
+        0.0, large.equals(math.inf).then(math.inf, large.equals(small).then(large * math.sqrt(2), length))
     )
 
 

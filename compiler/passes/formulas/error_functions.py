@@ -170,15 +170,15 @@ def erf(x: Expression) -> Expression:
     small = x * _ratio(x * x, _ERF_T, _ERF_U)
     large = 1.0 - _erfc_large(abs(x))
     signed = (x < 0.0).then(-large, large)
-    found = (abs(x) < 1.0).then(small, signed)
-    return x.differs(x).then(x, found)
+    result = (abs(x) < 1.0).then(small, signed)
+    return x.differs(x).then(x, result)
 
 
 def erfc(x: Expression) -> Expression:
     """One minus the error function, accurate where that is small."""
     large = _erfc_large(abs(x))
-    found = (abs(x) < 1.0).then(1.0 - x * _ratio(x * x, _ERF_T, _ERF_U), (x < 0.0).then(2.0 - large, large))
-    return x.differs(x).then(x, found)
+    result = (abs(x) < 1.0).then(1.0 - x * _ratio(x * x, _ERF_T, _ERF_U), (x < 0.0).then(2.0 - large, large))
+    return x.differs(x).then(x, result)
 
 
 def _erfc_large(size: Expression) -> Expression:

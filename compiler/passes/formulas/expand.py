@@ -58,9 +58,9 @@ def expand_chlo(block: Block) -> None:
 
 def expand_operation(builder: Builder, operation: Operation) -> Sequence[Value]:
     """Appends the expansion of one CHLO operation; returns its results."""
-    found = _expand(builder, operation)
-    assert found is not None, f"{operation.name} is none of CHLO's"
-    return found
+    result = _expand(builder, operation)
+    assert result is not None, f"{operation.name} is none of CHLO's"
+    return result
 
 
 def _expand(builder: Builder, operation: Operation) -> Sequence[Value] | None:
@@ -106,13 +106,13 @@ def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
     carry = low_x * high_y + (low_x * low_y).call("shift_right_logical", half)
     low, high = split(carry)
     middle = high_x * low_y + low
-    found = high_x * high_y + high + middle.call("shift_right_logical", half)
+    product = high_x * high_y + high + middle.call("shift_right_logical", half)
     if not is_signed:
-        return [found.value]
+        return [product.value]
     # Signed operands below zero stand for 2**bits less.
-    zero = found.constant(0)
-    found = found - (x < 0).then(right, zero) - (y < 0).then(left, zero)
-    return [found.bitcast(element).value]
+    zero = product.constant(0)
+    product = product - (x < 0).then(right, zero) - (y < 0).then(left, zero)
+    return [product.bitcast(element).value]
 
 
 def _square(builder: Builder, operation: Operation) -> Sequence[Value]:

@@ -75,9 +75,9 @@ class Matrix(Expression):
         return self._picked(len(self.shape) - 1, number)
 
     def _picked(self, axis: int, number: Value) -> Self:
-        sizes = tuple(1 if each == axis else length for each, length in enumerate(self.shape))
+        sizes = tuple(1 if dimension == axis else length for dimension, length in enumerate(self.shape))
         zero = self.builder.constant(0, tensor_of(number))
-        starts = [number if each == axis else zero for each in range(len(sizes))]
+        starts = [number if dimension == axis else zero for dimension in range(len(sizes))]
         attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, sizes)}
         type = TensorType(sizes, self.element)
         return self.of(self.builder.append("dynamic_slice", [self.value, *starts], [type], attributes).result)
@@ -193,9 +193,9 @@ class Matrix(Expression):
         kept = [length for axis, length in enumerate(self.shape) if axis not in dropped]
         attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, dropped)}
         operands = [self.value, self.builder.constant(start, scalar)]
-        found = self.builder.append("reduce", operands, [TensorType(kept, self.element)], attributes, [region]).result
+        result = self.builder.append("reduce", operands, [TensorType(kept, self.element)], attributes, [region]).result
         shape = [1 if axis in dropped else length for axis, length in enumerate(self.shape)]
-        return self.of(self.builder.reshape(found, shape))
+        return self.of(self.builder.reshape(result, shape))
 
     def place_of_largest(self) -> Self:
         """The row index, as i32, of each column's largest element; the first of equal ones."""
@@ -203,10 +203,10 @@ class Matrix(Expression):
         scalars = [TensorType((), self.element), TensorType((), I32)]
 
         def larger(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
-            one, place, other, after = values
-            tie = inner.elementwise("and", inner.compare("EQ", one, other), inner.compare("LT", place, after))
-            keeps = inner.elementwise("or", inner.compare("GT", one, other), tie)
-            return [inner.select(keeps, one, other), inner.select(keeps, place, after)]
+            left, left_row, right, right_row = values
+            tie = inner.elementwise("and", inner.compare("EQ", left, right), inner.compare("LT", left_row, right_row))
+            keeps = inner.elementwise("or", inner.compare("GT", left, right), tie)
+            return [inner.select(keeps, left, right), inner.select(keeps, left_row, right_row)]
 
         region = self.builder.region([*scalars, *scalars], larger)
         starts = [self.builder.constant(-np.inf, scalars[0]), self.builder.constant(2**31 - 1, scalars[1])]
@@ -214,8 +214,8 @@ class Matrix(Expression):
         types = [TensorType(shape, self.element), TensorType(shape, I32)]
         attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (len(self.shape) - 2,))}
         operands = [self.value, numbers.value, *starts]
-        found = self.builder.append("reduce", operands, types, attributes, [region]).results[1]
-        return self.of(self.builder.reshape(found, [*self.shape[:-2], 1, self.shape[-1]]))
+        result = self.builder.append("reduce", operands, types, attributes, [region]).results[1]
+        return self.of(self.builder.reshape(result, [*self.shape[:-2], 1, self.shape[-1]]))
 
     def falling_order(self) -> Value:
         """The column indices of a row, in descending order of its elements."""
@@ -245,6 +245,6 @@ def loop(
     """Applies ``step(number, matrices)`` for each number below ``count``, in a loop."""
 
     def run(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
-        return [found.value for found in step(number, [Matrix(inner, value) for value in values])]
+        return [matrix.value for matrix in step(number, [Matrix(inner, value) for value in values])]
 
     return [Matrix(builder, value) for value in builder.loop(count, [start.value for start in starts], run)]

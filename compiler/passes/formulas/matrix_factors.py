@@ -37,9 +37,9 @@ def lu(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         row_numbers, column_numbers = a.row_numbers(), a.column_numbers()
         column = a.column(number)
         size = abs(column.real()) + abs(column.imaginary()) if a.is_complex else abs(column)
-        place = (row_numbers >= index).then(size, size.constant(-1)).place_of_largest()
-        chosen = row_numbers.equals(place).then(a, a.constant(0)).sum(-2)
-        a = row_numbers.equals(index).then(chosen, row_numbers.equals(place).then(a.row(number), a))
+        pivot_row = (row_numbers >= index).then(size, size.constant(-1)).place_of_largest()
+        chosen = row_numbers.equals(pivot_row).then(a, a.constant(0)).sum(-2)
+        a = row_numbers.equals(index).then(chosen, row_numbers.equals(pivot_row).then(a.row(number), a))
         pivot = chosen.column(number)
         is_zero = pivot.equals(0.0)
         column = a.column(number)
@@ -47,7 +47,7 @@ def lu(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
         factors = (row_numbers > index).then(factors, factors.constant(0))
         a = a - factors * (column_numbers > index).then(chosen, chosen.constant(0))
         a = (column_numbers.equals(index) & (row_numbers > index)).then(factors, a)
-        pivots = pivots.column_numbers().equals(index).then(place, pivots)
+        pivots = pivots.column_numbers().equals(index).then(pivot_row, pivots)
         return [a, pivots, (is_zero & info.equals(0)).then(index + 1, info)]
 
     a, pivots, info = loop(builder, steps, [matrix, pivots, info], step)
@@ -118,8 +118,8 @@ def reflected(vectors: Matrix, factors: Matrix, matrix: Matrix, is_adjoint: bool
         factor = factor.conjugate() if is_adjoint else factor
         return [c - factor * vector * vector.adjoint().times(c)]
 
-    (found,) = loop(matrix.builder, count, [matrix], step)
-    return found
+    (result,) = loop(matrix.builder, count, [matrix], step)
+    return result
 
 
 def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
@@ -148,10 +148,10 @@ def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
     heads = diagonal.then(packed.rows(0, columns), packed.constant(0).rows(0, columns)).sum(-2)
     width = heads.squares().call("sqrt")
     phases = (width < 0.5).then(heads.constant(1), heads / width.like(heads))
-    found = unitary.columns(0, columns) * phases
+    vectors = unitary.columns(0, columns) * phases
     if is_full and rows > columns:
-        found = found.beside(unitary.columns(columns, rows))
-    return found, lengths * scale, right
+        vectors = vectors.beside(unitary.columns(columns, rows))
+    return vectors, lengths * scale, right
 
 
 def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
@@ -169,8 +169,8 @@ def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
 
     def round_(number: Value, values: Sequence[Matrix]) -> Sequence[Matrix]:
         work, worst = values
-        one, other = work.columns(0, half), work.columns(half, 2 * half)
-        x, y = one.rows(0, rows), other.rows(0, rows)
+        left, right = work.columns(0, half), work.columns(half, 2 * half)
+        x, y = left.rows(0, rows), right.rows(0, rows)
         a, b = x.squares().sum(-2), y.squares().sum(-2)
         product = (x.conjugate() * y).sum(-2)
         c = product.squares().call("sqrt")
@@ -186,15 +186,15 @@ def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
         cosine = 1.0 / (1.0 + tangent * tangent).call("sqrt")
         sine = cosine * tangent
         phase = is_zero.then(product.constant(1), product / safe.like(product))
-        turned = phase.conjugate() * other
-        cosine, sine = cosine.like(other), sine.like(other)
-        one, other = cosine * one - sine * turned, sine * one + cosine * turned
+        turned = phase.conjugate() * right
+        cosine, sine = cosine.like(right), sine.like(right)
+        left, right = cosine * left - sine * turned, sine * left + cosine * turned
         # A column that is tiny compared with another is noise in any direction.
         shortest, longest = (a < b).then(a, b), (a < b).then(b, a)
         counts = ~is_zero & (shortest > longest * (tolerance * tolerance))
         angle = counts.then(c / root, c.constant(0)).largest(*range(len(c.shape)))
-        moved = one.columns(0, 1).beside(other.columns(0, 1), one.columns(1, half - 1)) if half > 1 else one
-        rest = other.columns(1, half).beside(one.columns(half - 1, half)) if half > 1 else other
+        moved = left.columns(0, 1).beside(right.columns(0, 1), left.columns(1, half - 1)) if half > 1 else left
+        rest = right.columns(1, half).beside(left.columns(half - 1, half)) if half > 1 else right
         return [moved.beside(rest), (worst > angle).then(worst, angle)]
 
     worst = TensorType((1,) * len(work.shape), matrix.element.part)
@@ -207,12 +207,12 @@ def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
 
     def sweep(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
         zero = Matrix(inner, inner.constant(0, worst))
-        found = loop(inner, 2 * half - 1, [Matrix(inner, values[1]), zero], round_)
-        return [inner.elementwise("add", values[0], 1), *(each.value for each in found)]
+        rotated = loop(inner, 2 * half - 1, [Matrix(inner, values[1]), zero], round_)
+        return [inner.elementwise("add", values[0], 1), *(part.value for part in rotated)]
 
     regions = [builder.region(types, goes_on), builder.region(types, sweep)]
-    found = Matrix(builder, builder.append("while", starts, types, {}, regions).results[1])
-    return found.columns(0, columns)
+    rotated = Matrix(builder, builder.append("while", starts, types, {}, regions).results[1])
+    return rotated.columns(0, columns)
 
 
 def eigh(matrix: Matrix) -> tuple[Matrix, Matrix]:

@@ -58,13 +58,13 @@ def lgamma(x: Expression) -> Expression:
     reflects = x < 0.5
     z = reflects.then(-x, x - 1.0)
     t, log_t = _logarithm(z)
-    found = math.log(math.sqrt(2 * math.pi)) + (z + 0.5 - t / log_t) * log_t + _lanczos_sum(z).call("log")
+    result = math.log(math.sqrt(2 * math.pi)) + (z + 0.5 - t / log_t) * log_t + _lanczos_sum(z).call("log")
     size = abs(x)
     fraction = size - size.call("floor")
     near = (fraction > 0.5).then(1.0 - fraction, fraction)
     sine = (near * math.pi).call("sine").call("log")
-    reflected = (abs(sine) <= _finite_limit(x.element)).then(math.log(math.pi) - sine - found, -sine)
-    whole = reflects.then(reflected, found)
+    reflected = (abs(sine) <= _finite_limit(x.element)).then(math.log(math.pi) - sine - result, -sine)
+    whole = reflects.then(reflected, result)
     return size.equals(math.inf).then(math.inf, whole)
 
 
@@ -79,10 +79,10 @@ def digamma(x: Expression) -> Expression:
         slope = slope - coefficient / (distance * distance)
         total = total + coefficient / distance
     t, log_t = _logarithm(z)
-    found = log_t + slope / total - _LANCZOS_G / t
+    result = log_t + slope / total - _LANCZOS_G / t
     rest = x + abs((x + 0.5).call("floor"))
-    reflected = found - math.pi * (rest * math.pi).call("cosine") / (rest * math.pi).call("sine")
-    whole = reflects.then(reflected, found)
+    reflected = result - math.pi * (rest * math.pi).call("cosine") / (rest * math.pi).call("sine")
+    whole = reflects.then(reflected, result)
     is_pole = (x <= 0.0) & x.equals(x.call("floor"))
     return is_pole.then(math.nan, whole)
 
@@ -106,8 +106,8 @@ def _bessel_coefficients(start: float, stop: float, count: int) -> Values:
         values = _scaled_bessel(x) / x
     orders = np.arange(count)[:, None]
     angles = np.pi * orders * (np.arange(count) + 0.5) / count
-    found = 2.0 / count * (np.cos(angles) @ values)
-    return [float(value) for value in found[::-1]]
+    coefficients = 2.0 / count * (np.cos(angles) @ values)
+    return [float(value) for value in coefficients[::-1]]
 
 
 def _scaled_bessel(
@@ -123,8 +123,8 @@ def bessel_i1e(x: Expression) -> Expression:
     size = abs(x)
     near = size * _chebyshev(size * 0.5 - 2.0, _bessel_coefficients(0.0, 8.0, 32))
     far = _chebyshev(32.0 / size - 2.0, _bessel_coefficients(8.0, math.inf, 28)) / size.call("sqrt")
-    found = (size <= 8.0).then(near, far)
-    return (x < 0.0).then(-found, found)
+    result = (size <= 8.0).then(near, far)
+    return (x < 0.0).then(-result, result)
 
 
 _BERNOULLI: Final = tuple(
@@ -152,15 +152,15 @@ def zeta(x: Expression, q: Expression) -> Expression:
         derivative = derivative / (a * a)
     is_pole = (q <= 0.0) & q.equals(q.call("floor"))
     wrong = (x < 1.0) | ((q <= 0.0) & x.differs(x.call("floor")))
-    found = wrong.then(math.nan, is_pole.then(math.inf, total))
-    return x.equals(1.0).then(math.inf, found)
+    result = wrong.then(math.nan, is_pole.then(math.inf, total))
+    return x.equals(1.0).then(math.inf, result)
 
 
 def polygamma(n: Expression, x: Expression) -> Expression:
     """The n-th derivative of digamma."""
     sign = (n - (n * 0.5).call("floor") * 2.0).equals(0.0).then(n.constant(-1.0), n.constant(1.0))
-    found = sign * lgamma(n + 1.0).call("exponential") * zeta(n + 1.0, x)
-    whole = n.equals(0.0).then(digamma(x), found)
+    result = sign * lgamma(n + 1.0).call("exponential") * zeta(n + 1.0, x)
+    whole = n.equals(0.0).then(digamma(x), result)
     return ((n < 0.0) | n.differs(n.call("floor"))).then(math.nan, whole)
 
 
@@ -187,8 +187,8 @@ def asin(x: Expression) -> Expression:
 
 def acos(x: Expression) -> Expression:
     """The inverse cosine."""
-    found = 2.0 * ((1.0 - x) * (1.0 + x)).call("sqrt").call("atan2", 1.0 + x)
-    return x.equals(-1.0).then(math.pi, found)
+    result = 2.0 * ((1.0 - x) * (1.0 + x)).call("sqrt").call("atan2", 1.0 + x)
+    return x.equals(-1.0).then(math.pi, result)
 
 
 def atan(x: Expression) -> Expression:
@@ -202,8 +202,8 @@ def asinh(x: Expression) -> Expression:
     large = size >= math.sqrt(_finite_limit(x.element))
     square = size * size
     near = (size + square / (1.0 + (square + 1.0).call("sqrt"))).call("log_plus_one")
-    found = large.then(size.call("log") + math.log(2.0), near)
-    return (x < 0.0).then(-found, x.equals(0.0).then(x, found))
+    result = large.then(size.call("log") + math.log(2.0), near)
+    return (x < 0.0).then(-result, x.equals(0.0).then(x, result))
 
 
 def acosh(x: Expression) -> Expression:
@@ -216,8 +216,8 @@ def acosh(x: Expression) -> Expression:
 
 def atanh(x: Expression) -> Expression:
     """The inverse hyperbolic tangent; infinite at -1 and 1, NaN outside."""
-    found = 0.5 * (x.call("log_plus_one") - (-x).call("log_plus_one"))
-    return (abs(x) > 1.0).then(math.nan, found)
+    result = 0.5 * (x.call("log_plus_one") - (-x).call("log_plus_one"))
+    return (abs(x) > 1.0).then(math.nan, result)
 
 
 def next_after(x: Expression, y: Expression) -> Expression:
@@ -232,6 +232,6 @@ def next_after(x: Expression, y: Expression) -> Expression:
     shrinks = (magnitude > target) | differs
     stepped = raw + shrinks.then(raw.constant(-1), raw.constant(1))
     at_zero = target.equals(0).then(other, from_zero)
-    found = raw.equals(other).then(other, magnitude.equals(0).then(at_zero, stepped)).bitcast(element)
+    result = raw.equals(other).then(other, magnitude.equals(0).then(at_zero, stepped)).bitcast(element)
     is_nan = x.differs(x) | y.differs(y)
-    return is_nan.then(math.nan, x.equals(y).then(y, found))
+    return is_nan.then(math.nan, x.equals(y).then(y, result))

@@ -57,11 +57,11 @@ def tridiagonal_solve(builder: Builder, lower: Value, diagonal: Value, upper: Va
     def substitute(number: Value, values: Sequence[Matrix]) -> Sequence[Matrix]:
         (x,) = values
         inner = x.builder
-        place = inner.elementwise("subtract", size - 1, number)
-        one, two = (x.row(inner.elementwise("add", place, step)) for step in (1, 2))
-        row = [value.at(inner).row(place) for value in (d, du, du2, b)]
-        found = (row[3] - row[1] * one - row[2] * two) / row[0]
-        return [x.row_numbers().equals(x.of(place)).then(found, x)]
+        index = inner.elementwise("subtract", size - 1, number)
+        one, two = (x.row(inner.elementwise("add", index, step)) for step in (1, 2))
+        row = [value.at(inner).row(index) for value in (d, du, du2, b)]
+        solution = (row[3] - row[1] * one - row[2] * two) / row[0]
+        return [x.row_numbers().equals(x.of(index)).then(solution, x)]
 
     (x,) = loop(builder, size, [x], substitute)
     return x.rows(0, size).value

@@ -33,21 +33,21 @@ class _Placer:
 
     def steps(self, steps: list[Step]) -> None:
         """Adds barriers to a list; hazards may be open at its end."""
-        found: list[Step] = []
+        placed: list[Step] = []
         groups: list[_Group] = []
         for step in steps:
             if isinstance(step, Dispatch | Copy):
                 self._add(groups, step)
                 continue
-            found.extend(self._joined(groups))
+            placed.extend(self._joined(groups))
             # Each round of a recorded repetition ends with a barrier; other repetitions are up to the host.
             if groups and is_recorded(step):
-                found.append(Barrier())
+                placed.append(Barrier())
             groups = []
             for inner in lists_of(step):
                 self.steps(inner)
-            found.append(step)
-        steps[:] = [*found, *self._joined(groups)]
+            placed.append(step)
+        steps[:] = [*placed, *self._joined(groups)]
 
     def _add(self, groups: list[_Group], step: Step) -> None:
         reads, writes = self._ranges_of(step)
@@ -68,7 +68,7 @@ class _Placer:
                     if buffer.kind == "argument":
                         readers[buffer].append((number, step))
         for number, group in enumerate(groups):
-            for step in [each for each in group.steps if uses(each)[1][0].root.kind == "result"]:
+            for step in [candidate for candidate in group.steps if uses(candidate)[1][0].root.kind == "result"]:
                 behind = [
                     max((at for at, other in readers[buffer] if other is not step), default=-1)
                     for buffer in read_in_place(step)
@@ -76,10 +76,10 @@ class _Placer:
                 ]
                 if behind and min(behind) >= number:
                     self._sink(step, number, min(behind) + 1, groups)
-        found: list[Step] = []
+        joined: list[Step] = []
         for group in groups:
-            found += [Barrier()] * bool(found and group.steps) + group.steps
-        return found
+            joined += [Barrier()] * bool(joined and group.steps) + group.steps
+        return joined
 
     def _sink(self, step: Step, index: int, least: int, groups: Sequence[_Group]) -> None:
         """Moves a step to a later group if nothing in between needs it.
@@ -103,8 +103,8 @@ class _Placer:
     def _range(self, buffer: Buffer) -> _Range:
         """The memory of a buffer, and its bytes there."""
         root = buffer.root
-        found = self._ranges.get(root)
-        if found is None:
+        known = self._ranges.get(root)
+        if known is None:
             size, start = root.size, 0
             if root.kind != "transient":
                 memory = (root.kind, root.number)
@@ -112,8 +112,8 @@ class _Placer:
                 memory, start = ("arena", 0), self._plan.plan.offsets[root.number]
             else:
                 memory = ("slot", self._plan.plan.offsets[root.number])
-            found = self._ranges[root] = memory, start, start + (max(size, 4) if isinstance(size, int) else 4)
-        return found
+            known = self._ranges[root] = memory, start, start + (max(size, 4) if isinstance(size, int) else 4)
+        return known
 
 
 class _Group:
@@ -126,8 +126,8 @@ class _Group:
 
     def conflicts(self, reads: Sequence[_Range], writes: Sequence[_Range]) -> bool:
         """Whether a step conflicts with one of these."""
-        return any(_overlaps(self._written, each) for each in (*reads, *writes)) or any(
-            _overlaps(self._read, each) for each in writes
+        return any(_overlaps(self._written, span) for span in (*reads, *writes)) or any(
+            _overlaps(self._read, span) for span in writes
         )
 
     def add(self, step: Step, reads: Sequence[_Range], writes: Sequence[_Range]) -> None:
@@ -138,8 +138,8 @@ class _Group:
                 ranges[memory].add(start, stop)
 
 
-def _overlaps(ranges: dict[tuple[str, int], _Ranges], each: _Range) -> bool:
-    memory, start, stop = each
+def _overlaps(ranges: dict[tuple[str, int], _Ranges], span: _Range) -> bool:
+    memory, start, stop = span
     return memory in ranges and ranges[memory].overlaps(start, stop)
 
 

@@ -32,9 +32,9 @@ def elide_copies(plan: Schedule) -> None:
     plan.results = [buffer.root for buffer in plan.results]
 
 
-def _merge(one: Buffer, other: Buffer, intervals: dict[Buffer, list[tuple[int, int]]]) -> None:
+def _merge(left: Buffer, right: Buffer, intervals: dict[Buffer, list[tuple[int, int]]]) -> None:
     """Merges two buffers if one is transient, and the other belongs neither to the caller nor to the module."""
-    gone, kept = (one, other) if one.kind == "transient" else (other, one)
+    gone, kept = (left, right) if left.kind == "transient" else (right, left)
     if gone is kept or gone.kind != "transient" or kept.kind in ("argument", "constant") or gone.size != kept.size:
         return
     if kept.kind == "result" and not kept.is_whole:

@@ -36,8 +36,8 @@ class Liveness:
         live = {buffer.root: 2 * self._count for buffer in plan.results}
         self._walk(plan.steps, live)
         self._close(live, 0)
-        for found in self.intervals.values():
-            found.reverse()
+        for intervals in self.intervals.values():
+            intervals.reverse()
         # The walk visits buffers in the order of sets, which differs between processes.
         used = [buffer.root for step in walk(plan.steps) for buffers in uses(step) for buffer in buffers]
         order = dict.fromkeys([*used, *self.intervals])
@@ -45,8 +45,8 @@ class Liveness:
 
     def hull(self, buffer: Buffer) -> tuple[int, int]:
         """The first and the last step of a buffer's intervals."""
-        found = self.intervals[buffer]
-        return found[0][0] // 2, found[-1][1] // 2
+        intervals = self.intervals[buffer]
+        return intervals[0][0] // 2, intervals[-1][1] // 2
 
     # -- numbers ---------------------------------------------------------------------------------------
 
@@ -133,31 +133,31 @@ class Liveness:
     # -- buffers of lists of steps -----------------------------------------------------------------------
 
     def _summary_of(self, steps: Sequence[Step]) -> _Summary:
-        found = self._summaries.get(id(steps))
-        if found is None:
-            found = self._summaries[id(steps)] = _Summary()
+        summary = self._summaries.get(id(steps))
+        if summary is None:
+            summary = self._summaries[id(steps)] = _Summary()
             for step in reversed(steps):
-                found.precede(self._summary(step))
-        return found
+                summary.precede(self._summary(step))
+        return summary
 
     def _summary(self, step: Step) -> _Summary:
-        found = _Summary()
+        summary = _Summary()
         inner = [self._summary_of(steps) for steps in lists_of(step)]
-        for each in inner:
-            found.exposed |= each.exposed
-            found.touched |= each.touched
+        for part in inner:
+            summary.exposed |= part.exposed
+            summary.touched |= part.touched
         if isinstance(step, Branch):
-            found.written = set.intersection(*(each.written for each in inner))
+            summary.written = set.intersection(*(part.written for part in inner))
         elif _always_runs(step):
-            found.written |= inner[0].written
+            summary.written |= inner[0].written
         reads, writes = uses(step)
-        found.written |= {buffer.root for buffer in writes}
-        found.exposed |= {buffer.root for buffer in reads}
-        found.touched |= {buffer.root for buffer in (*reads, *writes)}
+        summary.written |= {buffer.root for buffer in writes}
+        summary.exposed |= {buffer.root for buffer in reads}
+        summary.touched |= {buffer.root for buffer in (*reads, *writes)}
         if isinstance(step, Loop):
             # The body may never run; the test and the body follow the condition.
-            found.precede(inner[0])
-        return found
+            summary.precede(inner[0])
+        return summary
 
 
 def _always_runs(step: Step) -> bool:

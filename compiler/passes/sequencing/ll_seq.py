@@ -101,13 +101,13 @@ class _Writer:
 
     def values(self, buffers: Sequence[Buffer], location: Location) -> list[Value]:
         """Values of buffers; a view where a buffer was merged with one of another type."""
-        found = []
+        values = []
         for buffer in buffers:
             value = self._values[buffer.root]
             if buffer.type is not value.type:
                 value = self.add("view", [value], [buffer.type], {}, location).result
-            found.append(value)
-        return found
+            values.append(value)
+        return values
 
     @property
     def location(self) -> Location:
@@ -137,8 +137,8 @@ class _Reader:
         steps = self.steps(block.operations[:-1])
         constants = self._declared["constant"]
         places = self._declared["transient"]
-        lives = [Interval(buffer.size, *each.integers("lifetime")) for buffer, each in places]
-        plan = Plan([each.integer("slot", each.integer("offset")) for _, each in places], 0, 0, 0, lives)
+        lives = [Interval(buffer.size, *operation.integers("lifetime")) for buffer, operation in places]
+        plan = Plan([operation.integer("slot", operation.integer("offset")) for _, operation in places], 0, 0, 0, lives)
         for buffer, arena in self._declared["arena"]:
             peaks = arena.integer("lower_bound"), arena.integer("peak_before")
             slots = [size for size in arena.sizes("slots") if isinstance(size, Size)]
@@ -153,13 +153,17 @@ class _Reader:
             results,
             [
                 (buffer, value)
-                for buffer, each in constants
-                if isinstance(value := each.attributes.get("value"), DenseElements)
+                for buffer, operation in constants
+                if isinstance(value := operation.attributes.get("value"), DenseElements)
             ],
             [buffer for buffer, _ in places],
             [buffer for buffer, _ in self._declared["flag"]],
             plan,
-            [(buffer, _entries(each)) for buffer, each in constants if each.name.endswith("workgroup_counts")],
+            [
+                (buffer, _entries(operation))
+                for buffer, operation in constants
+                if operation.name.endswith("workgroup_counts")
+            ],
         )
 
     def buffers(self, operation: Operation) -> list[Buffer]:
@@ -167,7 +171,7 @@ class _Reader:
 
     def steps(self, operations: Sequence[Operation]) -> list[Step]:
         """Reads the steps among operations; skips declarations."""
-        found = []
+        steps = []
         for operation in operations:
             name = operation.name.removeprefix("iree_ll_seq.")
             if name in _KINDS:
@@ -179,8 +183,8 @@ class _Reader:
                 (viewed,) = self.buffers(operation)
                 self._buffers[operation.result] = Buffer(_type(operation.result), viewed.kind, merged=viewed)
             elif name in _READERS:
-                found.append(_READERS[name](self, operation))
-        return found
+                steps.append(_READERS[name](self, operation))
+        return steps
 
     def region(self, operation: Operation, index: int) -> list[Step]:
         """Reads the steps in a region of an operation."""

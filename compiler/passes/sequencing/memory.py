@@ -75,7 +75,7 @@ def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan
             sorted(every, key=lambda index: -sizes[index]),
             sorted(every, key=lambda index: -sizes[index] * lasting[index]),
         )
-        best = min((best, *(_placed(together, sizes, order) for order in orders)), key=lambda each: each.size)
+        best = min((best, *(_placed(together, sizes, order) for order in orders)), key=lambda placed: placed.size)
     return Plan(best.offsets, best.size, bound, sum(sizes), buffers)
 
 
@@ -136,10 +136,10 @@ def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tup
             continue
         pairs += count
         count += 1
-        for place, (start, stop) in enumerate(gaps):
+        for position, (start, stop) in enumerate(gaps):
             if stop - start >= size:
                 offsets[index] = start
-                gaps[place : place + 1] = [(start + size, stop)] if stop - start > size else []
+                gaps[position : position + 1] = [(start + size, stop)] if stop - start > size else []
                 break
         else:
             # The last gap grows if it is at the end.
@@ -150,30 +150,30 @@ def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tup
 
 def _release(gaps: list[tuple[int, int]], start: int, stop: int) -> None:
     """Adds a gap to gaps in order; merges it with its neighbours."""
-    place = bisect_left(gaps, (start, stop))
-    first = place
-    if place < len(gaps) and gaps[place][0] == stop:
-        stop = gaps[place][1]
-        place += 1
+    position = bisect_left(gaps, (start, stop))
+    first = position
+    if position < len(gaps) and gaps[position][0] == stop:
+        stop = gaps[position][1]
+        position += 1
     if first and gaps[first - 1][1] == start:
         first -= 1
         start = gaps[first][0]
-    gaps[first:place] = [(start, stop)]
+    gaps[first:position] = [(start, stop)]
 
 
 def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list[list[int]]:
     """Returns, for each buffer, those that are alive together with it."""
-    found: list[list[int]] = [[] for _ in range(count)]
+    together: list[list[int]] = [[] for _ in range(count)]
     alive: dict[int, None] = {}
     for _, begins, index in events:
         if not begins:
             del alive[index]
             continue
         for other in alive:
-            found[other].append(index)
-        found[index].extend(alive)
+            together[other].append(index)
+        together[index].extend(alive)
         alive[index] = None
-    return found
+    return together
 
 
 def _placed(together: Sequence[Sequence[int]], sizes: Sequence[int], order: Sequence[int]) -> _Placed:

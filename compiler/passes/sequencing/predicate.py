@@ -48,25 +48,25 @@ def choose_deciders(plan: Schedule) -> None:
 
 
 def _choose(steps: list[Step], is_guarded: bool) -> None:
-    found: list[Step] = []
+    chosen: list[Step] = []
     for step in steps:
         is_small = isinstance(step, Branch | Loop) and (is_guarded or _size([step]) <= MAX_GUARDED)
         if isinstance(step, Branch):
             if is_small:
                 step.guards = [Buffer(_counts(branch), "transient") for branch in step.branches]
             else:
-                step.index = _flag(step.index, found, step.operation)
+                step.index = _flag(step.index, chosen, step.operation)
         elif isinstance(step, Loop):
             if is_small:
                 step.guard = Buffer(_counts([*step.condition, *step.body]), "transient")
             else:
                 step.flag = _flag(step.flag, step.condition, step.operation)
         elif isinstance(step, Repeat) and isinstance(step.trips, Buffer):
-            step.trips = _flag(step.trips, found, step.operation)
+            step.trips = _flag(step.trips, chosen, step.operation)
         for inner in lists_of(step):
             _choose(inner, is_guarded or is_small)
-        found.append(step)
-    steps[:] = found
+        chosen.append(step)
+    steps[:] = chosen
 
 
 def _size(steps: Sequence[Step]) -> int:
@@ -103,13 +103,13 @@ def _counts(steps: Sequence[Step]) -> MemRefType:
 
 def _guarded(steps: Sequence[Step]) -> list[Dispatch | Copy]:
     """The steps of one guard; branches inside have guards of their own."""
-    found: list[Dispatch | Copy] = []
+    guarded: list[Dispatch | Copy] = []
     for step in steps:
         if isinstance(step, Dispatch | Copy):
-            found.append(step)
+            guarded.append(step)
         elif isinstance(step, Repeat):
-            found.extend(_guarded(step.body))
-    return found
+            guarded.extend(_guarded(step.body))
+    return guarded
 
 
 def apply_guards(plan: Schedule, name: str) -> None:
@@ -132,19 +132,19 @@ class _Predicator:
 
     def steps(self, steps: Sequence[Step], guard: Buffer | None) -> list[Step]:
         """Puts steps under a guard, if there is one."""
-        found: list[Step] = []
+        guarded: list[Step] = []
         for step in steps:
             if isinstance(step, Branch) and step.guards:
-                self._branch(step, guard, found)
+                self._branch(step, guard, guarded)
             elif isinstance(step, Loop) and step.guard is not None:
-                self._loop(step, step.guard, found)
+                self._loop(step, step.guard, guarded)
             elif isinstance(step, Dispatch | Copy) and guard is not None:
-                found.append(self._guarded(step, guard))
+                guarded.append(self._guarded(step, guard))
             else:
                 for inner in lists_of(step):
                     inner[:] = self.steps(inner, guard)
-                found.append(step)
-        return found
+                guarded.append(step)
+        return guarded
 
     def _loop(self, step: Loop, guard: Buffer, into: list[Step]) -> None:
         """Repeats the condition, the guard and the body; the host asks for the guard's first row."""
@@ -225,7 +225,7 @@ class _Predicator:
             block = Block([TensorType((words,), I32)])
             self._add(key, block, block.arguments[0], step.operation.location)
         type = MemRefType((words,), I32)
-        views = [Buffer(type, each.root.kind, merged=each.root) for each in (step.source, step.target)]
+        views = [Buffer(type, buffer.root.kind, merged=buffer.root) for buffer in (step.source, step.target)]
         return self._dispatch(key, views, step.operation)
 
     def _add(self, key: tuple[object, ...], block: Block, result: Value, location: Location) -> None:

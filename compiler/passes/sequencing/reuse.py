@@ -23,12 +23,12 @@ def reuses(plan: Schedule) -> list[tuple[int, ...]]:
     Args:
         plan: with barriers.
     """
-    found = _Walk()
-    found.steps(plan.steps)
+    walked = _Walk()
+    walked.steps(plan.steps)
     by_size: dict[object, list[Buffer]] = {}
     for argument in plan.arguments:
         by_size.setdefault(argument.bytes, []).append(argument)
-    return [found.arguments_for(result, by_size.get(result.bytes, ())) for result in plan.results]
+    return [walked.arguments_for(result, by_size.get(result.bytes, ())) for result in plan.results]
 
 
 def read_in_place(step: Step) -> set[Buffer]:
@@ -54,13 +54,13 @@ class _Walk:
         """Numbers of the arguments whose memory a result may have."""
         first, writers = self._writes.get(result, (self._now + 1, []))
         places = read_in_place(writers[0]) if len(writers) == 1 else set()
-        found = []
+        numbers = []
         for argument in arguments:
             last, readers = self._reads.get(argument, (-1, []))
             is_in_place = last == first and readers == writers and argument in places
             if last < first or is_in_place:
-                found.append((not is_in_place, argument.number))
-        return tuple(number for _, number in sorted(found)[:MAX_NAMED])
+                numbers.append((not is_in_place, argument.number))
+        return tuple(number for _, number in sorted(numbers)[:MAX_NAMED])
 
     def steps(self, steps: Sequence[Step]) -> None:
         """Adds steps that come after those before."""

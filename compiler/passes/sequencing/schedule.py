@@ -23,25 +23,25 @@ from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule
 
 def schedule(function: Operation) -> Schedule:
     """Returns the schedule of a function of the ``iree_hl_seq`` dialect."""
-    found = _Sequencer().run(function)
-    finish(found, str(function.attributes["sym_name"]))
-    return found
+    plan = _Sequencer().run(function)
+    finish(plan, str(function.attributes["sym_name"]))
+    return plan
 
 
-def finish(found: Schedule, name: str) -> None:
+def finish(plan: Schedule, name: str) -> None:
     """Optimises the steps of a schedule, plans the arena and adds barriers, in place.
 
     Args:
         found: steps over buffers without offsets.
         name: of the function.
     """
-    _drop_unneeded(found)
-    choose_deciders(found)
-    elide_copies(found)
-    live = Liveness(found)
-    apply_guards(found, name)
-    _place(found, live)
-    add_barriers(found)
+    _drop_unneeded(plan)
+    choose_deciders(plan)
+    elide_copies(plan)
+    live = Liveness(plan)
+    apply_guards(plan, name)
+    _place(plan, live)
+    add_barriers(plan)
 
 
 class _Sequencer:
@@ -135,9 +135,9 @@ class _Sequencer:
             self._block(condition, tested)
             made = Loop(operation, tested, self._buffers[condition.terminator.operands[0]], [])
         self._block(body, made.body)
-        given = [self._buffers[value] for value in body.terminator.operands]
-        _sink(made.body, given)
-        _copy_together(given, carried, made.body, body.terminator)
+        following = [self._buffers[value] for value in body.terminator.operands]
+        _sink(made.body, following)
+        _copy_together(following, carried, made.body, body.terminator)
         steps.append(made)
         self._buffers.update(zip(operation.results, carried, strict=True))
 
@@ -148,8 +148,8 @@ class _Sequencer:
         for region in operation.regions:
             chosen: list[Step] = []
             self._block(region.block, chosen)
-            given = [self._buffers[value] for value in region.block.terminator.operands]
-            _copy_together(given, results, chosen, region.block.terminator)
+            returned = [self._buffers[value] for value in region.block.terminator.operands]
+            _copy_together(returned, results, chosen, region.block.terminator)
             branches.append(chosen)
         index = self._buffers[operation.operands[0]]
         steps.append(Branch(operation, index, branches))
@@ -172,9 +172,9 @@ _HANDLERS = {
 }
 
 
-def _sink(steps: list[Step], given: Sequence[Buffer]) -> None:
+def _sink(steps: list[Step], following: Sequence[Buffer]) -> None:
     """Moves steps that only compute a loop's next values to the end, where nothing needs the old values any more."""
-    wanted = set(given) - {buffer for step in walk(steps) for buffer in uses(step)[0]}
+    wanted = set(following) - {buffer for step in walk(steps) for buffer in uses(step)[0]}
     last = [isinstance(step, Dispatch) and wanted.issuperset(uses(step)[1]) for step in steps]
     early = [step for step, is_last in zip(steps, last, strict=True) if not is_last]
     steps[:] = early + [step for step, is_last in zip(steps, last, strict=True) if is_last]
@@ -196,12 +196,12 @@ def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: 
             steps.append(Copy(source, target, at))
 
 
-def _drop_unneeded(found: Schedule) -> None:
+def _drop_unneeded(plan: Schedule) -> None:
     """Drops steps whose results no output, decision or call of the host depends on."""
-    needed: set[Buffer] = set(found.results)
+    needed: set[Buffer] = set(plan.results)
     pending = list(needed)
     sources: dict[Buffer, list[Buffer]] = defaultdict(list)
-    for step in walk(found.steps):
+    for step in walk(plan.steps):
         reads, writes = uses(step)
         for buffer in writes:
             sources[buffer].extend(reads)
@@ -211,7 +211,7 @@ def _drop_unneeded(found: Schedule) -> None:
         buffer = pending.pop()
         needed.add(buffer)
         pending.extend(set(sources.pop(buffer, ())) - needed)
-    for steps in (found.steps, *(each for step in [*walk(found.steps)] for each in lists_of(step))):
+    for steps in (plan.steps, *(inner for step in [*walk(plan.steps)] for inner in lists_of(step))):
         steps[:] = [
             step
             for step in steps
@@ -219,12 +219,12 @@ def _drop_unneeded(found: Schedule) -> None:
         ]
 
 
-def _place(found: Schedule, live: Liveness) -> None:
+def _place(plan: Schedule, live: Liveness) -> None:
     """Numbers flags and transient buffers, and plans the arena by their lifetimes."""
-    deciders = [decider(step) for step in walk(found.steps)]
-    found.flags = list(dict.fromkeys(each.root for each in deciders if each is not None))
-    found.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]
-    for buffers in (found.flags, found.transients):
+    deciders = [decider(step) for step in walk(plan.steps)]
+    plan.flags = list(dict.fromkeys(each.root for each in deciders if each is not None))
+    plan.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]
+    for buffers in (plan.flags, plan.transients):
         for number, buffer in enumerate(buffers):
             buffer.number = number
-    found.plan = plan_memory([Interval(each.size, *live.hull(each)) for each in found.transients])
+    plan.plan = plan_memory([Interval(each.size, *live.hull(each)) for each in plan.transients])

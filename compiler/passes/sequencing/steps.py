@@ -41,12 +41,12 @@ class Buffer:
     @property
     def root(self) -> Buffer:
         """The buffer itself, or the one that it was merged into."""
-        found = self
-        while found.merged is not None:
-            if found.merged.merged is not None:
-                found.merged = found.merged.merged
-            found = found.merged
-        return found
+        root = self
+        while root.merged is not None:
+            if root.merged.merged is not None:
+                root.merged = root.merged.merged
+            root = root.merged
+        return root
 
     @property
     def bytes(self) -> Dim:
@@ -209,8 +209,8 @@ def uses(step: Step) -> tuple[list[Buffer], list[Buffer]]:
         return [step.source], [step.target]
     if isinstance(step, Check):
         return list(step.buffers), []
-    found = decider(step)
-    return ([] if found is None else [found]), []
+    decided = decider(step)
+    return ([] if decided is None else [decided]), []
 
 
 def decider(step: Step) -> Buffer | None:

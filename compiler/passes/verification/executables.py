@@ -40,12 +40,14 @@ class _Checker:
         if self._stage in ("canonical", "regions"):
             raise OperationError("no executables at this stage")
         variants = operations_of(operation)
-        if not variants or any(each.name != "iree.executable" for each in variants):
+        if not variants or any(variant.name != "iree.executable" for variant in variants):
             raise OperationError("operations iree.executable in it, and nothing else")
-        targets = [(str(each.attributes.get("target")), str(each.attributes.get("features"))) for each in variants]
+        targets = [
+            (str(variant.attributes.get("target")), str(variant.attributes.get("features"))) for variant in variants
+        ]
         if len(set(targets)) != len(targets):
             raise OperationError("one executable for each target and its features")
-        hold(lambda each: self._variant(each, str(operation.attributes["sym_name"])), variants, self._source)
+        hold(lambda variant: self._variant(variant, str(operation.attributes["sym_name"])), variants, self._source)
 
     def _variant(self, operation: Operation, symbol: str) -> None:
         target = operation.attributes.get("target")
@@ -76,13 +78,13 @@ class _Checker:
     def _enter(self, name: str, entry: Entry) -> None:
         """Records an entry point; those of several targets share a name, and need the same buffers."""
         symbol = name.partition("::@")[0]
-        for other, known in self.entries.items():
-            if other.partition("::@")[0] == symbol:
-                if other != name or len(known.sizes) != len(entry.sizes):
+        for right, known in self.entries.items():
+            if right.partition("::@")[0] == symbol:
+                if right != name or len(known.sizes) != len(entry.sizes):
                     raise OperationError(f"one entry point with one list of buffers for all targets, got @{name}")
                 # Code whose sizes depend on the call has 0 for them.
                 pairs = zip(known.sizes, entry.sizes, strict=True)
-                sizes = [upper_bound(one, other) if one and other else one or other for one, other in pairs]
+                sizes = [upper_bound(left, right) if left and right else left or right for left, right in pairs]
                 entry = Entry(known.types or entry.types, sizes, max(known.results, entry.results))
         self.entries[name] = entry
 

@@ -44,7 +44,7 @@ class _Checker:
     def run(self, block: Block) -> None:
         """Checks a function's block."""
         self._kinds = dict.fromkeys(block.arguments, "argument")
-        arenas = [each for each in block.operations if each.name == "iree_ll_seq.alloc_arena"]
+        arenas = [operation for operation in block.operations if operation.name == "iree_ll_seq.alloc_arena"]
         if len(arenas) > 1:
             raise OperationError("one arena at most")
         hold(self._operation, block.operations, self._source)
@@ -89,9 +89,9 @@ class _Checker:
         entries = operation.attributes.get("entries")
         if not isinstance(entries, tuple):
             raise OperationError("entries, a list of entry points")
-        for each in entries:
-            if not isinstance(each, SymbolRef) or each.name not in self._entries:
-                raise OperationError(f"entry points of executables of the program, got {each}")
+        for entry in entries:
+            if not isinstance(entry, SymbolRef) or entry.name not in self._entries:
+                raise OperationError(f"entry points of executables of the program, got {entry}")
         if type is not MemRefType((1 + len(entries), 3), I32):
             raise OperationError(f"memref<{1 + len(entries)}x3xi32> for {len(entries)} entry points, got {type}")
 

@@ -62,9 +62,9 @@ def dispatch(operation: Operation, buffers: Sequence[Value], entries: Mapping[st
         raise OperationError(f"results = {entry.results}, as many as the entry point writes")
 
 
-def is_smaller(one: Dim, other: Dim) -> bool:
+def is_smaller(left: Dim, right: Dim) -> bool:
     """Whether a size is less than another in every call."""
-    return is_at_least(one - other, 0) is False
+    return is_at_least(left - right, 0) is False
 
 
 def is_workload(value: Attribute) -> bool:
@@ -93,9 +93,9 @@ def hold_rule(operation: Operation) -> None:
 
 def in_place(operation: Operation, name: str, inputs: int) -> None:
     """Checks that inputs which may share memory with the result exist."""
-    found = operation.integers(name)
-    if any(not 0 <= index < inputs for index in found):
-        raise OperationError(f"{name} with positions of its {inputs} inputs, got {list(found)}")
+    positions = operation.integers(name)
+    if any(not 0 <= index < inputs for index in positions):
+        raise OperationError(f"{name} with positions of its {inputs} inputs, got {list(positions)}")
 
 
 def known_trips(operation: Operation) -> None:
@@ -111,7 +111,7 @@ def known_trips(operation: Operation) -> None:
 
 
 def operations_of(operation: Operation) -> list[Operation]:
-    return [each for region in operation.regions for block in region.blocks for each in block.operations]
+    return [inner for region in operation.regions for block in region.blocks for inner in block.operations]
 
 
 def body_of(operation: Operation) -> Block:

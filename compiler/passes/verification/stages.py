@@ -118,8 +118,8 @@ def _after_workload(operation: Operation) -> Sequence[Value]:
     """Returns the operands behind the first, which must be a constant workload."""
     owner = operation.operands[0].owner if operation.operands else None
     name = owner.name if isinstance(owner, Operation) else ""
-    found = owner.attributes.get(_WORKLOADS[name]) if isinstance(owner, Operation) and name in _WORKLOADS else None
-    if not is_workload(found):
+    workload = owner.attributes.get(_WORKLOADS[name]) if isinstance(owner, Operation) and name in _WORKLOADS else None
+    if not is_workload(workload):
         raise OperationError("a constant workload of three numbers")
     return operation.operands[1:]
 

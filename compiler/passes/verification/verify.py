@@ -51,12 +51,12 @@ def verify_boundary(function: Operation, source: SourceText) -> None:
         raise located(function, error, source)
     if max(len(type.inputs), len(type.results)) > _MAX_VALUES:
         raise located(function, OperationError(f"at most {_MAX_VALUES:,} arguments or results"), source)
-    for each in (*type.inputs, *type.results):
-        if not isinstance(each, TensorType) or not isinstance(each.element, ScalarType):
-            error = OperationError(f"arguments and results that are tensors of scalars where it is public, got {each}")
+    for value in (*type.inputs, *type.results):
+        if not isinstance(value, TensorType) or not isinstance(value.element, ScalarType):
+            error = OperationError(f"arguments and results that are tensors of scalars where it is public, got {value}")
             raise located(function, error, source)
-        if element_type(each.element) is None:
-            error = OperationError(f"arguments and results of elements that buffer views have, got {each}; convert it")
+        if element_type(value.element) is None:
+            error = OperationError(f"arguments and results of elements that buffer views have, got {value}; convert it")
             raise located(function, error, source)
 
 
@@ -131,6 +131,6 @@ def _function_type(function: Operation) -> FunctionType:
     return type
 
 
-def agree(found: Sequence[Type], wanted: Sequence[Type], what: str) -> None:
-    if len(found) != len(wanted) or not all(compatible(one, other) for one, other in zip(found, wanted, strict=True)):
-        raise OperationError(f"{what} of types ({types_text(wanted)}), got ({types_text(found)})")
+def agree(types: Sequence[Type], wanted: Sequence[Type], what: str) -> None:
+    if len(types) != len(wanted) or not all(compatible(left, right) for left, right in zip(types, wanted, strict=True)):
+        raise OperationError(f"{what} of types ({types_text(wanted)}), got ({types_text(types)})")

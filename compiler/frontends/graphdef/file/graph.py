@@ -106,26 +106,26 @@ def functions_of(document: Document) -> Mapping[str, Graph]:
     Raises:
         CompileError: a function has two nodes of the same name, or an edge from a node that does not exist.
     """
-    found: dict[str, Graph] = {}
+    graphs: dict[str, Graph] = {}
     for index, function in enumerate(document.graph.library.function):
         offset, offsets = document.functions[index] if index < len(document.functions) else (0, ())
         name = function.signature.name
-        if name in found:
+        if name in graphs:
             raise document.source.error(offset, f"the library has two functions '{name}'")
-        graph = found[name] = Graph(document.source, name)
+        graph = graphs[name] = Graph(document.source, name)
         for argument in function.signature.input_arg:
             graph.arguments.append(argument.name)
             graph.nodes[argument.name] = GraphNode(argument.name, ARGUMENT, (), (), {}, offset)
         _add_nodes(graph, function.node_def, offsets)
-        given = {pair.key: pair.value for pair in function.ret}
+        returned = {pair.key: pair.value for pair in function.ret}
         for result in function.signature.output_arg:
-            if result.name not in given:
+            if result.name not in returned:
                 raise document.source.error(offset, f"function '{name}' does not say what its result {result.name} is")
-            ref = _ref(given[result.name], graph)
+            ref = _ref(returned[result.name], graph)
             if ref.node not in graph.nodes:
                 raise document.source.error(offset, f"function '{name}' gives '{ref.node}', which is not in it")
             graph.results.append(ref)
-    return found
+    return graphs
 
 
 def _add_nodes(graph: Graph, messages: Sequence[NodeMessage], offsets: Sequence[int]) -> None:

@@ -195,8 +195,8 @@ def parse_binary(data: bytes) -> GraphMessage:
         graph.ParseFromString(data)
     except DecodeError as error:
         raise ParsingError(_plain(error)) from None
-    found: GraphMessage = graph
-    return found
+    message: GraphMessage = graph
+    return message
 
 
 def parse_text(text: str) -> GraphMessage:
@@ -218,8 +218,8 @@ def parse_text(text: str) -> GraphMessage:
         raise ParsingError(_plain(error).split(" : ", 1)[-1], error.GetLine() or 0, error.GetColumn() or 0) from None
     except RecursionError:
         raise ParsingError("messages are nested too deeply") from None
-    found: GraphMessage = graph
-    return found
+    message: GraphMessage = graph
+    return message
 
 
 def print_text(graph: GraphMessage) -> str:

@@ -198,13 +198,13 @@ class GraphPlan:
     def _context(self, node: GraphNode, level: int, is_choice: bool) -> Context:
         if is_choice:
             return self._choice(node, level)
-        found: Context = frozenset()
+        context: Context = frozenset()
         for ref in node.inputs:
             if ref.node in self.contexts:  # the next iteration's value has no context yet
-                found |= self._context_of(ref)
+                context |= self._context_of(ref)
         for name in node.controls:
-            found |= self.contexts[name]
-        return found
+            context |= self.contexts[name]
+        return context
 
     def _context_of(self, ref: Ref) -> Context:
         node = self._graph.nodes[ref.node]

@@ -123,14 +123,14 @@ def array_of(tensor: TensorMessage) -> Array:
     return np.concatenate([values, np.broadcast_to(values[-1], count - values.size)]).reshape(shape)
 
 
-def _values(given: Sequence[float], element: ScalarType) -> Array:
+def _values(values: Sequence[float], element: ScalarType) -> Array:
     if element.kind == "complex":
-        if len(given) % 2:
+        if len(values) % 2:
             raise ValueError("complex values come as pairs of numbers")
-        return np.array(given, element.part.dtype).view(element.dtype)
+        return np.array(values, element.part.dtype).view(element.dtype)
     if str(element) in ("f16", "bf16"):
-        return np.array(given, np.int64).astype(np.uint16).view(element.dtype)
+        return np.array(values, np.int64).astype(np.uint16).view(element.dtype)
     if element.kind in ("int", "uint"):
-        wide = np.array(given, np.uint64 if str(element) == "ui64" else np.int64)
+        wide = np.array(values, np.uint64 if str(element) == "ui64" else np.int64)
         return wide.astype(element.dtype)
-    return np.array(given, element.dtype)
+    return np.array(values, element.dtype)

@@ -19,8 +19,8 @@ def _split_depth(node: Node, shape: Sequence[Dim], block: int) -> tuple[tuple[Di
     layout = node.text("data_format", "NHWC")
     if layout not in ("NHWC", "NCHW") or len(shape) != 4 or block < 1:
         raise node.error(f"expected four dimensions as NHWC or NCHW, got {node.type(0)} as {layout}")
-    batch, one, two, three = shape[0], *map(number_of, shape[1:])
-    return ((batch, one, two, three), True) if layout == "NHWC" else ((batch, two, three, one), False)
+    batch, first, second, third = shape[0], *map(number_of, shape[1:])
+    return ((batch, first, second, third), True) if layout == "NHWC" else ((batch, second, third, first), False)
 
 
 def _depth_to_space(node: Node) -> Sequence[Value]:
@@ -105,12 +105,12 @@ def _batch_to_space(node: Node) -> Sequence[Value]:
 
 def _blocks(node: Node) -> tuple[int, ...]:
     if node.has("block_size"):
-        found: tuple[int, ...] = (node.integer("block_size"),) * 2
+        blocks: tuple[int, ...] = (node.integer("block_size"),) * 2
     else:
-        found = node.known_integers(1, "the block's shape")
-    if min(found, default=1) < 1 or len(found) >= node.type(0).rank:
-        raise node.error(f"expected blocks of at least 1 for dimensions of {node.type(0)}, got {list(found)}")
-    return found
+        blocks = node.known_integers(1, "the block's shape")
+    if min(blocks, default=1) < 1 or len(blocks) >= node.type(0).rank:
+        raise node.error(f"expected blocks of at least 1 for dimensions of {node.type(0)}, got {list(blocks)}")
+    return blocks
 
 
 BLOCKS: Final[Mapping[str, Translate]] = {

@@ -112,10 +112,10 @@ def _select(node: Node) -> Sequence[Value]:
     predicate, chosen, other = node.expect(3)
     builder = node.builder
     if node.op == "Select":
-        rank, given = node.type(1).rank, node.type(0).rank
-        if given == 1 and rank > 1:
+        rank, predicate_rank = node.type(1).rank, node.type(0).rank
+        if predicate_rank == 1 and rank > 1:
             predicate = builder.broadcast(predicate, node.type(1).shape, [0])
-        elif given not in (0, rank):
+        elif predicate_rank not in (0, rank):
             raise node.error(
                 f"expected a predicate of the shape of {node.type(1)}, a vector or one boolean, got {node.type(0)}"
             )

@@ -115,24 +115,24 @@ class Node:
             index: of the operand.
             what: its name in errors.
         """
-        found = known_array(self.operand(index))
-        if found is None:
+        array = known_array(self.operand(index))
+        if array is None:
             raise self.error(f"{what} (input {index}) has to be a constant, or to follow from shapes and constants")
-        return found
+        return array
 
     def known_integers(self, index: int, what: str) -> tuple[int, ...]:
         """Returns a known operand as integers, in order."""
-        found = self.known(index, what)
-        if found.dtype.kind not in "iu":
-            raise self.error(f"expected integers as {what} (input {index}), got {found.dtype}")
-        return tuple(int(item) for item in found.reshape(-1))
+        array = self.known(index, what)
+        if array.dtype.kind not in "iu":
+            raise self.error(f"expected integers as {what} (input {index}), got {array.dtype}")
+        return tuple(int(item) for item in array.reshape(-1))
 
     def known_integer(self, index: int, what: str) -> int:
         """Returns a known operand as one integer."""
-        found = self.known_integers(index, what)
-        if len(found) != 1:
-            raise self.error(f"expected one integer as {what} (input {index}), got {list(found)}")
-        return found[0]
+        integers = self.known_integers(index, what)
+        if len(integers) != 1:
+            raise self.error(f"expected one integer as {what} (input {index}), got {list(integers)}")
+        return integers[0]
 
     def counted(self, count: int, what: str) -> int:
         """Checks that a number of enumerated things is not too large."""
@@ -142,8 +142,8 @@ class Node:
 
     def known_lengths(self, index: int, what: str) -> tuple[Dim, ...]:
         """Returns a known operand as lengths, some of which may depend on the call."""
-        found = known_lengths(self.operand(index))
-        return self.known_integers(index, what) if found is None else found
+        lengths = known_lengths(self.operand(index))
+        return self.known_integers(index, what) if lengths is None else lengths
 
     def axis(self, axis: int, rank: int) -> int:
         """Makes a dimension's number count from 0; negative ones count from the end."""
@@ -158,41 +158,43 @@ class Node:
         return name in self._node.attributes
 
     def _attribute(self, name: str, kind: str) -> AttributeMessage | None:
-        found = self._node.attributes.get(name)
-        if found is not None and found.WhichOneof("value") != kind:
-            raise self.error(f"expected the attribute {name} to be of kind '{kind}', got '{found.WhichOneof('value')}'")
-        return found
+        attribute = self._node.attributes.get(name)
+        if attribute is not None and attribute.WhichOneof("value") != kind:
+            raise self.error(
+                f"expected the attribute {name} to be of kind '{kind}', got '{attribute.WhichOneof('value')}'"
+            )
+        return attribute
 
     def _required(self, name: str, kind: str) -> AttributeMessage:
-        found = self._attribute(name, kind)
-        if found is None:
+        attribute = self._attribute(name, kind)
+        if attribute is None:
             raise self.error(f"expected the attribute {name}")
-        return found
+        return attribute
 
     def flag(self, name: str, default: bool = False) -> bool:
         """A boolean attribute."""
-        found = self._attribute(name, "b")
-        return default if found is None else found.b
+        attribute = self._attribute(name, "b")
+        return default if attribute is None else attribute.b
 
     def integer(self, name: str, default: int | None = None) -> int:
         """An integer attribute, required unless there is a default."""
-        found = self._attribute(name, "i") if default is not None else self._required(name, "i")
-        return found.i if found is not None else default or 0
+        attribute = self._attribute(name, "i") if default is not None else self._required(name, "i")
+        return attribute.i if attribute is not None else default or 0
 
     def number(self, name: str, default: float) -> float:
         """A floating-point attribute."""
-        found = self._attribute(name, "f")
-        return default if found is None else found.f
+        attribute = self._attribute(name, "f")
+        return default if attribute is None else attribute.f
 
     def text(self, name: str, default: str | None = None) -> str:
         """A string attribute, required unless there is a default."""
-        found = self._attribute(name, "s") if default is not None else self._required(name, "s")
-        return found.s.decode(errors="replace") if found is not None else default or ""
+        attribute = self._attribute(name, "s") if default is not None else self._required(name, "s")
+        return attribute.s.decode(errors="replace") if attribute is not None else default or ""
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
         """A list of integers; an empty one counts as missing."""
-        found = self._attribute(name, "list")
-        return tuple(found.list.i) if found is not None and found.list.i else tuple(default)
+        attribute = self._attribute(name, "list")
+        return tuple(attribute.list.i) if attribute is not None and attribute.list.i else tuple(default)
 
     def element(self, name: str) -> ScalarType:
         """An element type attribute."""
@@ -206,19 +208,19 @@ class Node:
 
     def dims(self, name: str) -> tuple[int | None, ...] | None:
         """A shape attribute; None for an unknown rank or without the attribute."""
-        found = self._attribute(name, "shape")
-        if found is None:
+        attribute = self._attribute(name, "shape")
+        if attribute is None:
             return None
         try:
-            return dims_of(found.shape)
+            return dims_of(attribute.shape)
         except ValueError as error:
             raise self.error(str(error)) from None
 
     def functions(self, name: str) -> tuple[str, ...]:
         """Names of library functions in an attribute."""
-        found = self._node.attributes.get(name)
-        if found is not None and found.WhichOneof("value") == "list":
-            return tuple(item.name for item in found.list.func)
+        attribute = self._node.attributes.get(name)
+        if attribute is not None and attribute.WhichOneof("value") == "list":
+            return tuple(item.name for item in attribute.list.func)
         return (self._required(name, "func").func.name,)
 
     @property

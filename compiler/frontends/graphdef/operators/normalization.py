@@ -42,9 +42,9 @@ def _fused_batch_norm(node: Node) -> Sequence[Value]:
         factor = node.number("exponential_avg_factor", 1.0)
         found_mean, found_variance = mean_of, sample
         if factor != 1:
-            given = [Expression(builder, each) for each in (given_mean, given_variance)]
-            found_mean = given[0] * (1 - factor) + mean_of * factor
-            found_variance = given[1] * (1 - factor) + sample * factor
+            running = [Expression(builder, statistic) for statistic in (given_mean, given_variance)]
+            found_mean = running[0] * (1 - factor) + mean_of * factor
+            found_variance = running[1] * (1 - factor) + sample * factor
     gain = (variance + node.number("epsilon", 0.0001)).call("rsqrt") * Expression(builder, scale)
     y = (x - spread(mean_of.value)) * spread(gain.value) + spread(offset)
     results = [y.convert(node.type(0).scalar).value, found_mean.value, found_variance.value]
@@ -56,8 +56,8 @@ def _batch_norm(node: Node) -> Sequence[Value]:
     value, *vectors = node.expect(5)
     shape = node.shape(0)
     x, average, variance, beta, gamma = (
-        Expression(node.builder, each)
-        for each in (value, *(node.builder.broadcast(each, shape, [len(shape) - 1]) for each in vectors))
+        Expression(node.builder, operand)
+        for operand in (value, *(node.builder.broadcast(operand, shape, [len(shape) - 1]) for operand in vectors))
     )
     gain = (variance + node.number("variance_epsilon", 0.001)).call("rsqrt")
     if node.flag("scale_after_normalization"):
@@ -84,8 +84,8 @@ def _local_response(node: Node) -> Sequence[Value]:
     pads = [(0, 0)] * 3 + [(radius, radius)]
     total = reduced_windows(node.builder, (x * x).value, (1, 1, 1, 2 * radius + 1), (1, 1, 1, 1), pads, "add")
     base = Expression(node.builder, total) * node.number("alpha", 1.0) + node.number("bias", 1.0)
-    found = x / base.call("power", node.number("beta", 0.5))
-    return [found.convert(node.type(0).scalar).value]
+    result = x / base.call("power", node.number("beta", 0.5))
+    return [result.convert(node.type(0).scalar).value]
 
 
 NORMALIZATION: Final[Mapping[str, Translate]] = {

@@ -13,10 +13,10 @@ from .node import Node, Translate
 
 
 def pairs_of(node: Node, index: int, count: int) -> list[tuple[int, int]]:
-    found = node.known_integers(index, "pairs of numbers")
-    if len(found) != 2 * count:
-        raise node.error(f"expected two numbers for each of {count} dimensions (input {index}), got {list(found)}")
-    return list(zip(found[::2], found[1::2], strict=True))
+    numbers = node.known_integers(index, "pairs of numbers")
+    if len(numbers) != 2 * count:
+        raise node.error(f"expected two numbers for each of {count} dimensions (input {index}), got {list(numbers)}")
+    return list(zip(numbers[::2], numbers[1::2], strict=True))
 
 
 def _pad(node: Node) -> Sequence[Value]:

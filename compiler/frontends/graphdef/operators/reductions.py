@@ -33,8 +33,8 @@ def _reduction(name: str) -> Translate:
     def translate(node: Node) -> Sequence[Value]:
         value, _ = node.expect(2)
         axes = _axes(node)
-        found = reduced(node.builder, wide(node.builder, value), axes, name)
-        return [_kept(node, node.builder.convert(found, node.type(0).scalar), axes)]
+        result = reduced(node.builder, wide(node.builder, value), axes, name)
+        return [_kept(node, node.builder.convert(result, node.type(0).scalar), axes)]
 
     return translate
 

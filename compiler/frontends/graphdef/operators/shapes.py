@@ -74,12 +74,12 @@ def _shape_of(node: Node, value: Value) -> Value:
 
 def _size(node: Node) -> Sequence[Value]:
     element = node.element("out_type") if node.has("out_type") else I32
-    found = node.builder.constant(1, TensorType((), I32))
+    count = node.builder.constant(1, TensorType((), I32))
     for length in itertools.chain(
         *(parts(node.builder, _shape_of(node, value), 0, [1] * tensor_of(value).rank) for value in node.expect(1))
     ):
-        found = node.builder.elementwise("multiply", found, node.builder.reshape(length, ()))
-    return [node.builder.convert(found, element)]
+        count = node.builder.elementwise("multiply", count, node.builder.reshape(length, ()))
+    return [node.builder.convert(count, element)]
 
 
 def _rank(node: Node) -> Sequence[Value]:
@@ -153,14 +153,14 @@ def _tile(node: Node) -> Sequence[Value]:
         raise node.error(f"expected a number of repetitions for each dimension of {node.type(0)}, got {list(times)}")
     pairs = [length for pair in zip(times, shape, strict=True) for length in pair]
     repeated = node.builder.broadcast(value, pairs, range(1, len(pairs), 2))
-    return [node.builder.reshape(repeated, [one * other for one, other in zip(times, shape, strict=True)])]
+    return [node.builder.reshape(repeated, [count * other for count, other in zip(times, shape, strict=True)])]
 
 
 def _lengths(node: Node, index: int) -> tuple[Dim, ...]:
-    found = node.known_lengths(index, "the shape")
-    if any(isinstance(length, int) and length < 0 for length in found):
-        raise node.error(f"expected lengths that are not negative, got {list(found)}")
-    return found
+    lengths = node.known_lengths(index, "the shape")
+    if any(isinstance(length, int) and length < 0 for length in lengths):
+        raise node.error(f"expected lengths that are not negative, got {list(lengths)}")
+    return lengths
 
 
 def _fill(node: Node) -> Sequence[Value]:
@@ -176,7 +176,9 @@ def _broadcast_to(node: Node) -> Sequence[Value]:
 def _broadcast_args(node: Node) -> Sequence[Value]:
     node.expect(2)
     shape = broadcast_shape([_lengths(node, 0), _lengths(node, 1)])
-    return [node.builder.constant([number_of(each) for each in shape], TensorType((len(shape),), node.type(0).element))]
+    return [
+        node.builder.constant([number_of(length) for length in shape], TensorType((len(shape),), node.type(0).element))
+    ]
 
 
 def _filled_like(number: int) -> Translate:
