@@ -136,8 +136,8 @@ class CallingConvention:
                 "with default_convention()"
             )
         has_outs = bool(boundary.outs)
-        _hold("argument", boundary.arguments, arguments, tensors.inputs)
-        _hold("out" if has_outs else "result", boundary.outs or boundary.results, results, tensors.results)
+        _check_fit("argument", boundary.arguments, arguments, tensors.inputs)
+        _check_fit("out" if has_outs else "result", boundary.outs or boundary.results, results, tensors.results)
         return FunctionAbi(self.name, type, boundary.type, arguments, results, has_outs)
 
     @classmethod
@@ -272,7 +272,7 @@ def _called(function: Callable[[Given], object], type: Given, caller: str) -> Ty
     return result
 
 
-def _hold(role: Role, types: Sequence[Type], kinds: Sequence[Abi], tensors: Sequence[Type]) -> None:
+def _check_fit(role: Role, types: Sequence[Type], kinds: Sequence[Abi], tensors: Sequence[Type]) -> None:
     """Checks that types with their ABIs fit the tensors that cross as them."""
     for index, (type, kind, tensor) in enumerate(zip(types, kinds, tensors, strict=True)):
         assert isinstance(tensor, ShapedType)

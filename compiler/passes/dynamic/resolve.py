@@ -155,7 +155,7 @@ class _Resolver:
         self._places = definitions((_lengths(value.type) for value in block.arguments), values)
         try:
             for argument in block.arguments:
-                _hold_bytes(argument.type)
+                _check_whole_bytes(argument.type)
         except OperationError as error:
             raise self._error(function, error.expected) from None
         missing = symbols_of(length for value in block.arguments for length in _lengths(value.type)) - set(self._places)
@@ -215,7 +215,7 @@ class _Resolver:
         for owner in {value.owner for value in values}:
             if isinstance(owner, Operation):
                 for value in owner.results:
-                    _hold_bytes(value.type)
+                    _check_whole_bytes(value.type)
                 self._require(owner)
                 self._known.note(owner)
         return values
@@ -223,7 +223,7 @@ class _Resolver:
     def _infer(self, builder: Builder, operation: Operation, replaced: dict[Value, Value]) -> None:
         """Appends an operation with the types inferred from its operands."""
         name = operation.name.removeprefix("stablehlo.")
-        _hold_static(operation)
+        _check_static(operation)
         for region in operation.regions:
             for inner in region.blocks:
                 if name == "while":
@@ -342,7 +342,7 @@ def _complete(operation: Operation) -> None:
     operation.results[0].type = TensorType(shape, declared.element)
 
 
-def _hold_bytes(type: Type) -> None:
+def _check_whole_bytes(type: Type) -> None:
     """Checks that a tensor occupies whole bytes in every call."""
     if not isinstance(type, TensorType) or type.is_static or type.scalar.kind not in ("int", "uint"):
         return
@@ -352,7 +352,7 @@ def _hold_bytes(type: Type) -> None:
         )
 
 
-def _hold_static(operation: Operation) -> None:
+def _check_static(operation: Operation) -> None:
     """Checks that the dimensions that an operation is unrolled over are numbers."""
     name = operation.name.removeprefix("stablehlo.")
     types = [value.type for value in operation.operands if isinstance(value.type, ShapedType)]

@@ -1,7 +1,7 @@
 """The error function, its complement and its inverse as formulas in f32 or f64.
 
 The coefficients are published ones: of erf and erfc from Cephes (S. Moshier), of erf_inv from M. Giles (*Approximating
-the erfinv function*, 2010). Tests hold them against SciPy.
+the erfinv function*, 2010). Tests compare them with SciPy.
 """
 
 from __future__ import annotations

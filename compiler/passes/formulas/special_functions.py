@@ -1,7 +1,7 @@
 """CHLO's functions of real numbers as formulas in f32 or f64.
 
 lgamma and digamma come from the Lanczos approximation with g = 7, whose coefficients are published; zeta from Euler and
-Maclaurin's sum; Bessel functions from Chebyshev series fitted here. Tests hold them against SciPy.
+Maclaurin's sum; Bessel functions from Chebyshev series fitted here. Tests compare them with SciPy.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from ...ir.types import TensorType, Type
 from ...strategies.choice import strategy_of, wanted_of
 from ...targets import reference, vulkan
 from ..dispatch.outline import UNSPECIFIED, buffer_type
-from .stage_rules import Entry, body_of, function_type_of, hold, in_place, infer_types, operations_of, size_of
+from .stage_rules import Entry, body_of, check_all, function_type_of, in_place, infer_types, operations_of, size_of
 
 
 def entries_of(executables: Sequence[Operation], stage: str, source: SourceText) -> Mapping[str, Entry]:
@@ -23,9 +23,9 @@ def entries_of(executables: Sequence[Operation], stage: str, source: SourceText)
         CompileError: at the first operation that is wrong at the stage.
     """
     check = _Checker(stage, source)
-    hold(check.executable, executables, source)
+    check_all(check.executable, executables, source)
     for executable in executables:
-        hold(check.longer, operations_of(executable), source)
+        check_all(check.longer, operations_of(executable), source)
     return check.entries
 
 
@@ -47,7 +47,7 @@ class _Checker:
         ]
         if len(set(targets)) != len(targets):
             raise OperationError("one executable for each target and its features")
-        hold(lambda variant: self._variant(variant, str(operation.attributes["sym_name"])), variants, self._source)
+        check_all(lambda variant: self._variant(variant, str(operation.attributes["sym_name"])), variants, self._source)
 
     def _variant(self, operation: Operation, symbol: str) -> None:
         target = operation.attributes.get("target")
@@ -63,7 +63,7 @@ class _Checker:
         inside = [function for module in operations_of(operation) for function in operations_of(module)]
         if [each.name for each in inside] != ["func.func"]:
             raise OperationError("a module with one function in it")
-        hold(lambda each: self._kernel_function(each, symbol), inside, self._source)
+        check_all(lambda each: self._kernel_function(each, symbol), inside, self._source)
 
     def longer(self, variant: Operation) -> None:
         """Checks that the executable for longer lengths has the same number of buffers."""
@@ -100,7 +100,7 @@ class _Checker:
         if places != [[each] for each in block.arguments] or not stores:
             raise OperationError("a load of each of its first arguments, and a store to each other one, in order")
         in_place(function, "iree.executable.in_place", len(loads))
-        hold(_kernel_operation, block.operations[:-1], self._source)
+        check_all(_kernel_operation, block.operations[:-1], self._source)
         fixed = function.attributes.get("iree.executable.strategy")
         if fixed is not None and strategy_of(fixed) is None:
             raise OperationError(f"{wanted_of(fixed)}; got {attribute_text(fixed)}")

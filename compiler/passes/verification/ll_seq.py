@@ -12,7 +12,7 @@ from ...ir.sizes import Size, number_of
 from ...ir.source import SourceText
 from ...ir.types import I1, I32, MemRefType, ScalarType
 from ..sequencing.steps import Buffer
-from .stage_rules import Entry, buffer_of, constant, dispatch, hold, is_smaller, is_workload, size_of
+from .stage_rules import Entry, buffer_of, check_all, constant, dispatch, is_smaller, is_workload, size_of
 
 _DECLARATIONS: Final = {
     "constant": "constant",
@@ -47,7 +47,7 @@ class _Checker:
         arenas = [operation for operation in block.operations if operation.name == "iree_ll_seq.alloc_arena"]
         if len(arenas) > 1:
             raise OperationError("one arena at most")
-        hold(self._operation, block.operations, self._source)
+        check_all(self._operation, block.operations, self._source)
         returned = block.terminator.operands
         heap = [value for value in self._kinds if _name(value) == _HEAP]
         if len(returned) != len(heap) or set(returned) != set(heap):
@@ -197,7 +197,7 @@ class _Checker:
 
     def _regions(self, operation: Operation) -> None:
         for region in operation.regions:
-            hold(self._step, region.block.operations, self._source)
+            check_all(self._step, region.block.operations, self._source)
 
     def _step(self, operation: Operation) -> None:
         if operation.name == "iree_ll_seq.return":

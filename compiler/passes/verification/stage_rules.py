@@ -32,7 +32,7 @@ class Entry:
     results: int
 
 
-def hold(rule: Callable[[Operation], None], operations: Iterable[Operation], source: SourceText) -> None:
+def check_all(rule: Callable[[Operation], None], operations: Iterable[Operation], source: SourceText) -> None:
     """Applies a rule to operations.
 
     Raises:
@@ -79,10 +79,10 @@ def infer_types(operation: Operation) -> None:
     for inner in operation.walk():
         if not inner.name.startswith("stablehlo."):
             raise OperationError(f"operations of StableHLO alone at this stage, got {inner.name}")
-        hold_rule(inner)
+        check_rule(inner)
 
 
-def hold_rule(operation: Operation) -> None:
+def check_rule(operation: Operation) -> None:
     known_trips(operation)
     for region in operation.regions:
         last = region.blocks[0].operations[-1:] if len(region.blocks) == 1 else []

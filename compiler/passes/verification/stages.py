@@ -20,12 +20,12 @@ from .stage_rules import (
     Entry,
     body_of,
     buffer_of,
+    check_all,
+    check_rule,
     constant,
     dispatch,
     ends,
     function_type_of,
-    hold,
-    hold_rule,
     infer_types,
     is_workload,
     known_trips,
@@ -45,7 +45,7 @@ def verify_stage(
         CompileError: at the first operation that is wrong at the stage.
     """
     check = _Checker(stage, entries_of(executables, stage, source), source)
-    hold(check.function, functions.values(), source)
+    check_all(check.function, functions.values(), source)
 
 
 class _Checker:
@@ -63,7 +63,7 @@ class _Checker:
         ends(block, _RETURNS.get(self._stage, "iree_ll_seq.return"), function_type_of(function, block).results)
         rules = {"canonical": _canonical, "regions": self._region_level, "hl_seq": self._hl_seq}
         if self._stage in rules:
-            hold(rules[self._stage], block.operations, self._source)
+            check_all(rules[self._stage], block.operations, self._source)
         else:
             verify_ll_seq(block, self._entries, self._source)
 
@@ -76,9 +76,9 @@ class _Checker:
         elif operation.name == "iree.workload":
             _workload(operation)
         elif operation.name in _CONTROL:
-            hold_rule(operation)
+            check_rule(operation)
             for region in operation.regions:
-                hold(self._region_level, region.block.operations, self._source)
+                check_all(self._region_level, region.block.operations, self._source)
         elif operation.name != "func.return":
             raise OperationError("to be in a dispatch region")
 
@@ -95,7 +95,7 @@ class _Checker:
         elif operation.name in _CONTROL:
             _control(operation)
             for region in operation.regions:
-                hold(self._hl_seq, region.block.operations, self._source)
+                check_all(self._hl_seq, region.block.operations, self._source)
         elif name != "return":
             raise OperationError("an operation of the high-level sequencer")
 
