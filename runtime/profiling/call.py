@@ -8,15 +8,12 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Final
 
 from ...vm.execution.context import Function
 
 now: Final = time.monotonic_ns
 """The clock of profiles, in nanoseconds."""
-
-SynchronousCall: TypeAlias = tuple[Function, int, int, int, int, int, int, str]
-"""Function, phase, thread; begin, arguments bound, program done, end; error. A tuple costs least time."""
 
 
 class CallRecord:
@@ -34,8 +31,26 @@ class CallRecord:
         on_end: takes begin, end and phase, and returns ``is_detailed``.
     """
 
+    __slots__ = (
+        "_step",
+        "begin",
+        "bind_begin",
+        "bind_end",
+        "convert_begin",
+        "end",
+        "error",
+        "function",
+        "is_async",
+        "is_detailed",
+        "on_end",
+        "phase",
+        "settled",
+        "steps",
+        "thread",
+    )
+
     def __init__(
-        self, function: Function, phase: int, *, is_async: bool, on_end: Callable[[int, int, int], bool] | None = None
+        self, function: Function, phase: int, on_end: Callable[[int, int, int], bool], *, is_async: bool
     ) -> None:
         self.function = function
         self.is_async = is_async
@@ -49,17 +64,11 @@ class CallRecord:
         self.phase = phase
         self.begin = self.bind_begin = now()
 
-    @classmethod
-    def of_synchronous(cls, call: SynchronousCall, *, is_detailed: bool) -> CallRecord:
-        """The record of a synchronous call from its tuple."""
-        function, phase, thread, begin, bound, invoked, end, error = call
-        record = cls(function, phase, is_async=False)
-        record.thread, record.begin, record.bind_begin, record.end = thread, begin, begin, end
-        record.error, record.is_detailed = error, is_detailed
-        if bound:
-            record.bind_end = bound
-            record.steps.append((thread, bound, invoked))
-        return record
+    def __enter__(self) -> CallRecord:
+        return self
+
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> None:
+        self.ended(error)
 
     # -- InvocationObserver --------------------------------------------------------------------------
 
@@ -73,8 +82,7 @@ class CallRecord:
         if error is not None:
             self.error = type(error).__name__
         self.end = now()
-        if self.on_end is not None:
-            self.is_detailed = self.on_end(self.begin, self.end, self.phase)
+        self.is_detailed = self.on_end(self.begin, self.end, self.phase)
 
     def invoked(self) -> None:
         """The program of a synchronous call returned or failed."""

@@ -30,7 +30,7 @@ from ...status import FailedPreconditionError, InvalidArgumentError, PumiceError
 from ...vm.execution.context import Context, Function
 from ...vm.execution.module_state import ModuleState
 from ..modules.hal.module import HalState
-from .call import CallRecord, SynchronousCall, now
+from .call import CallRecord, now
 from .clock import ClockRelation
 from .device import ProfiledDevice, busy_ns, dispatches_of, exports_of
 from .entry import ProfiledCall, ProfiledDispatch, ProfiledExport, ProfiledNative, ProfiledWait
@@ -67,7 +67,6 @@ class Profile:
         self.notes: list[str] = []
         self.begin_ns = self.end_ns = 0
         self._records: list[CallRecord] = []
-        self._synchronous: list[tuple[SynchronousCall, bool]] = []  # and whether native functions were timed
         self._sampling = NativeSampling(most_slowdown)
         self._devices: list[ProfiledDevice] = []
         self._contexts: dict[Context, Callable[[], None]] = {}  # and what a session does when it is no longer profiled
@@ -103,11 +102,6 @@ class Profile:
                     self._sampling.remove_module(context.module_state(module.name))
                 self._leave(context, _STOP_SECONDS)
 
-    @property
-    def phase(self) -> int:
-        """Even while native functions are timed, odd while they are not."""
-        return self._sampling.phase
-
     def modules_changed(self) -> None:
         """Begins to time modules and devices that it has not seen yet."""
         for context in self._contexts:
@@ -134,12 +128,10 @@ class Profile:
             self._sampling.queues.append(found.timed)
 
     def new_call(self, function: Function, *, is_async: bool) -> CallRecord:
-        record = CallRecord(function, self._sampling.phase, is_async=is_async, on_end=self._sampling.call_ended)
+        """The record of a call that begins now."""
+        record = CallRecord(function, self._sampling.phase, self._sampling.call_ended, is_async=is_async)
         self._records.append(record)
         return record
-
-    def call_ended(self, call: SynchronousCall) -> None:
-        self._synchronous.append((call, self._sampling.call_ended(call[3], call[6], call[1])))
 
     # -- the end -----------------------------------------------------------------------------------------
 
@@ -206,8 +198,7 @@ class Profile:
 
     @cached_property
     def _all_calls(self) -> list[CallRecord]:
-        made = [CallRecord.of_synchronous(call, is_detailed=detailed) for call, detailed in self._synchronous]
-        return sorted([*self._records, *made], key=lambda record: record.begin)
+        return sorted(self._records, key=lambda record: record.begin)
 
     @property
     def clocks(self) -> tuple[ClockRelation, ...]:
@@ -358,4 +349,4 @@ class Profile:
 
     def __repr__(self) -> str:
         state = f"{(self.end_ns - self.begin_ns) / 1e6:.3f} ms" if self.end_ns else "running"
-        return f"<Profile, {state}, {len(self._records) + len(self._synchronous)} call(s)>"
+        return f"<Profile, {state}, {len(self._records)} call(s)>"

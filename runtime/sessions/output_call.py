@@ -99,8 +99,8 @@ class OutputCall:
             bound[storage.position] = view.buffer if output.takes_buffer else view
         return tuple(bound)
 
-    def finish(self, result: Any) -> Any:
-        """The caller's results for the VM's; it copies what was not written in place.
+    def finish(self, returned: tuple[Any, ...]) -> Any:
+        """The caller's results for those that the program returned; it copies what was not written in place.
 
         Raises:
             InvalidArgumentError: a result has another shape or element type than the array for it.
@@ -108,7 +108,7 @@ class OutputCall:
         outputs, targets = self._outputs, self._targets
         found: list[object] = []
         if outputs.is_returned or self._donation is not None or len(targets) < outputs.count:
-            found = self._found(result)
+            found = self._found(returned)
         if outputs.is_returned:
             for output in outputs.tensors:
                 if output.number in targets:
@@ -134,16 +134,15 @@ class OutputCall:
         if self._donation is not None:
             self._donation.release()
 
-    def results(self, result: Any) -> Any:
+    def results(self, returned: tuple[Any, ...]) -> Any:
         """``finish`` for callers who take the VM's values: those that the program returned, or its storages."""
-        found = self._found(result)
+        found = self._found(returned)
         return found[0] if len(found) == 1 else tuple(found)
 
-    def _found(self, result: Any) -> list[object]:
-        outputs = self._outputs
-        if not outputs.is_returned:
-            return [self._views[number] for number in range(outputs.count)]
-        return [result] if outputs.count == 1 else list(result)
+    def _found(self, returned: tuple[Any, ...]) -> list[object]:
+        if self._outputs.is_returned:
+            return list(returned)
+        return [self._views[number] for number in range(self._outputs.count)]
 
     def _copy(self, found: Sequence[object]) -> None:
         """Copies results into their arrays: at once, or when the function's work is done."""

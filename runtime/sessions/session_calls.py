@@ -39,7 +39,7 @@ class SessionCalls:
             found = None  # not hashable: the context refuses it
         if found is None:
             found = SessionFunction(self._target, self._context.lookup(full_name))
-            self._functions[full_name] = found
+            return self._functions.setdefault(full_name, found)
         return found
 
     def call(

@@ -2,37 +2,38 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from ...hal.fence import Fence
 from ...hal.programs.fence import HalFence
-from ...status import ClosedError, InvalidArgumentError, NotFoundError
+from ...status import ClosedError, InvalidArgumentError, NotFoundError, shown
 from ...vm.execution.context import Function
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.asyncio_loop import AsyncioLoop
 from ...vm.invocation.awaited import AwaitedInvocation
 from ...vm.invocation.invocation import Invocation
-from ...waits.wait_mode import WaitMode, checked_wait_mode, waits
+from ...vm.invocation.marshalling import outputs_of
+from ...waits.wait_mode import WAIT_MODES, WaitMode, checked_wait_mode, waits
 from ..profiling.call import now
 from .binding import argument_binder, result_unbinder
-from .bound_function import BoundFunction
+from .bound_call import BoundCall
 from .call_stream import stream_calls
 from .donation import Donate
-from .output_call import OutputCall
 from .outputs import Out, Outputs
 from .session_devices import CallTarget
-from .signature import Result
+from .signature import Result, make_signature
 
 
-class SessionFunction(BoundFunction):
+class SessionFunction:
     """An exported function of a session; ``Session.lookup`` makes it.
 
     Attributes:
         name: ``module.function``.
         signature: arguments and results.
+        function: the function in the session's context.
+
     """
 
     __slots__ = (
@@ -42,12 +43,20 @@ class SessionFunction(BoundFunction):
         "_outputs",
         "_single",
         "_takes_storages",
+        "_target",
         "_unbinders",
         "_writer",
+        "function",
+        "name",
+        "signature",
     )
 
-    def __init__(self, target: CallTarget, function: Function, called: Function | None = None) -> None:
-        super().__init__(target, function, called)
+    def __init__(self, target: CallTarget, function: Function, name: str | None = None) -> None:
+        """``name``: what messages call it."""
+        self._target = target
+        self.function = function
+        self.name = name or function.full_name
+        self.signature = make_signature(self.name, function.convention, function.declaration, function.attributes)
         devices = target.devices
         arguments, results = self.signature.arguments, self.signature.results
         self._binders = tuple(argument_binder(one, self.name, devices.first, devices.known) for one in arguments)
@@ -113,39 +122,35 @@ class SessionFunction(BoundFunction):
         context = target.context
         if context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
-        storages = self._takes_storages and self._omits_storages(arguments, named)
-        if storages or out is not None or donate is not None:
-            self._check_fences(wait, signal)
-            writer = self._writer_for(out)
-            call = OutputCall(writer.outputs, arguments, named, out, donate, wait, signal)
-            try:
-                return writer._perform(call.bind, call.finish, timeout, wait, call.done)
-            finally:
-                call.end()
-        if target.observer is not None:
-            return self._perform(
-                functools.partial(self._bind_all, arguments, named), self._results, timeout, wait, signal
-            )
+        plain = self._is_plain and out is None and donate is None and wait is None and signal is None
+        if not plain or target.observer is not None:
+            return BoundCall(self, arguments, named, out, donate, wait, signal).call(timeout)
+        # The usual call, with as few steps of Python as possible (benchmarks/call_latency.py).
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
-        if self.signature.is_async:
-            return self._results(self._invoke_async(values, timeout, wait, signal))
-        if wait is not None or signal is not None:
-            self._check_fences(wait, signal)
-        result = context.invoke(self._function, values, timeout=timeout, blocks=True)
-        if self._single is not None:
-            return self._single(result)
-        return self._results(result)
+        result = context.invoke(self.function, values, timeout=timeout, blocks=True)
+        return self._convert(outputs_of(self.function, result)) if self._single is None else self._single(result)
 
     def bind(self, *arguments: object) -> tuple[Any, ...]:
         """Converts positional arguments to the VM's values, for ``call_bound``; errors as for a call."""
         return self._bind_all(arguments, {})
 
     def _bind_all(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[Any, ...]:
+        """The VM's values for a call's arguments."""
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         return tuple([bind(value) for bind, value in zip(self._binders, arguments, strict=True)])
+
+    def _convert(self, outputs: tuple[Any, ...]) -> Any:
+        """The caller's results for the program's."""
+        if self._single is not None:
+            return self._single(outputs[0])
+        if not self._unbinders:
+            return None
+        return tuple([unbind(value) for unbind, value in zip(self._unbinders, outputs, strict=True)])
+
+    # -- calls with the VM's values ------------------------------------------------------------------
 
     def call_bound(
         self,
@@ -165,14 +170,54 @@ class SessionFunction(BoundFunction):
         if isinstance(wait, str):
             with waits(wait):
                 return self.call_bound(values, timeout=timeout, signal=signal)
-        if self._takes_storages and isinstance(values, Sequence) and len(values) == len(self.outputs.inputs):
-            call = OutputCall(self.outputs, tuple(values), {}, None, None, wait, signal)
-            return self._perform(call.bind, call.results, timeout, wait, signal)
-        if not self.signature.is_async:
-            self._check_fences(wait, signal)
-            return self.call_direct(values, timeout=timeout)
-        bound = self._counted(values, self._count)
-        return self._perform(lambda: bound, lambda value: value, timeout, wait, signal)
+        inputs = self._counted(values, self._count, len(self.signature.inputs))
+        return BoundCall(self, inputs, {}, wait=wait, signal=signal, is_direct=True).call(timeout)
+
+    def call_direct(self, values: Sequence[Any], *, timeout: float | None = None) -> Any:
+        """Calls with the VM's values, unchecked but for their number, and returns the VM's values.
+
+        Args:
+            values: one for each letter of ``signature.convention``: ints (signed), floats, buffer views and other
+                references, the two fences of asynchronous functions included.
+            timeout: seconds; ``None`` is no limit.
+
+        Raises:
+            InvalidArgumentError: another number of values.
+            PumiceError: as a call; with values of wrong types whatever the program makes of them.
+        """
+        direct = self._counted(values, len(self.function.convention.arguments))
+        observer, context = self._target.observer, self._target.context
+        if observer is None:
+            return context.invoke(self.function, direct, timeout=timeout)
+        with observer.new_call(self.function, is_async=False) as record:
+            record.bind_end = now()
+            try:
+                return context.invoke(self.function, direct, timeout=timeout)
+            finally:
+                record.invoked()
+
+    def _counted(self, values: Sequence[Any], *counts: int) -> tuple[Any, ...]:
+        try:
+            counted = tuple(values)
+        except TypeError:
+            raise InvalidArgumentError(f"{self.name}: values is a sequence, got {type(values).__name__}") from None
+        if len(counted) not in counts:
+            raise InvalidArgumentError(
+                f"{self.name} takes {counts[0]} value{'s' * (counts[0] != 1)} ({self.function.convention.text}), "
+                f"got {len(counted)}"
+            )
+        return counted
+
+    def _check_fences(self, wait: object, signal: object) -> None:
+        """Refuses what is no fence, and fences where the function is synchronous."""
+        for name, fence in (("wait", wait), ("signal", signal)):
+            if fence is None:
+                continue
+            if not isinstance(fence, (Fence, HalFence)):
+                modes = f", one of {', '.join(WAIT_MODES)}," if name == "wait" else ""
+                raise InvalidArgumentError(f"{self.name}: {name} is a fence{modes} or None, got {shown(fence)}")
+            if not self.signature.is_async:
+                raise InvalidArgumentError(f"{self.name} is synchronous: it takes no wait and signal fences")
 
     # -- results in the caller's arrays --------------------------------------------------------------
 
@@ -204,11 +249,11 @@ class SessionFunction(BoundFunction):
         return writer if out is not None or writer.outputs.is_allocatable else self
 
     def _find_writer(self) -> SessionFunction | None:
-        function = self._function
+        function = self.function
         if self.signature.is_async or not self._unbinders:
             return None
         try:
-            found = SessionFunction(self._target, function.context.lookup(f"{function.full_name}$async"), function)
+            found = SessionFunction(self._target, function.context.lookup(f"{function.full_name}$async"), self.name)
         except (NotFoundError, InvalidArgumentError):  # there is none, or one that only programs can call
             return None
         if not found.signature.writes(self.signature):
@@ -221,13 +266,6 @@ class SessionFunction(BoundFunction):
         if not self._takes_storages or len(arguments) > len(self.outputs.inputs):
             return False
         return not any(one.storage is not None and one.name in named for one in self.signature.arguments)
-
-    def _results(self, result: Any) -> Any:
-        if not self._unbinders:
-            return None
-        if self._single is not None:
-            return self._single(result)
-        return tuple([unbind(value) for unbind, value in zip(self._unbinders, result, strict=True)])
 
     # -- asynchronous calls --------------------------------------------------------------------------
 
@@ -265,80 +303,12 @@ class SessionFunction(BoundFunction):
             InvalidArgumentError: not a policy, loop, timeout or fence.
             ClosedError: the session was closed.
         """
-        target = self._target
-        if target.context.is_closed:
+        if self._target.context.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
         mode: WaitMode | None = None
         if isinstance(wait, str):
             mode, wait = checked_wait_mode(wait), None
-        observer = target.observer
-        if out is None and donate is None and observer is None and self._is_plain:
-            # The usual call, with as few steps of Python as possible (benchmarks/async_calls.py).
-            if wait is not None or signal is not None:
-                self._check_fences(wait, signal)
-            values = functools.partial(self._bind_all, arguments, named)
-            return Invocation()._start(
-                target.context, self._function, values, policy, loop, timeout, convert=self._convert, wait=mode
-            )
-        self._check_fences(wait, signal)
-        writer, call = self, None
-        into = out is not None or donate is not None or self._omits_storages(arguments, named)
-        if into:
-            writer = self._writer_for(out)
-        is_async = writer.signature.is_async
-        is_waited_for = is_async and signal is None
-        done = signal
-        record = None if observer is None else observer.new_call(self._profiled, is_async=True)
-
-        def inputs() -> tuple[Any, ...]:
-            nonlocal call, done
-            if record is not None:
-                record.bind_begin = now()
-            try:
-                if into:
-                    call = OutputCall(writer.outputs, arguments, named, out, donate, wait, signal)
-                    values, done = call.bind(), call.done
-                else:
-                    values = self._bind_all(arguments, named)
-                if not is_async:
-                    return values
-                if is_waited_for:
-                    done = HalFence(target.devices.first().hal)
-                return (*values, wait, done)
-            finally:
-                if record is not None:
-                    record.bind_end = now()
-
-        def end() -> None:
-            if call is not None:
-                call.end()
-
-        def convert(outputs: tuple[Any, ...]) -> Any:
-            if record is not None:
-                record.convert_begin = now()
-            if call is not None:
-                return call.finish(outputs[0] if len(outputs) == 1 else outputs)
-            return self._convert(outputs)
-
-        return Invocation()._start(
-            target.context,
-            writer._function,
-            inputs,
-            policy,
-            loop,
-            timeout,
-            settle=(lambda: done) if is_waited_for else None,
-            convert=convert,
-            observer=record,
-            on_end=end if into else None,
-            wait=mode,
-        )
-
-    def _convert(self, outputs: tuple[Any, ...]) -> Any:
-        """The caller's results of an invocation's."""
-        if self._single is not None:
-            return self._single(outputs[0])
-        return self._results(outputs) if outputs else None
+        return BoundCall(self, arguments, named, out, donate, wait, signal).submit(timeout, mode, policy, loop)
 
     async def call_async(
         self,
@@ -380,8 +350,8 @@ class SessionFunction(BoundFunction):
             if named or len(arguments) != self._count:
                 arguments = self.signature.place(arguments, named)
             values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted
-            result = await AwaitedInvocation(loop, context, self._function, values, policy, timeout, mode)
-            return self._results(result) if self._single is None else self._single(result)
+            result = await AwaitedInvocation(loop, context, self.function, values, policy, timeout, mode)
+            return self._convert(outputs_of(self.function, result)) if self._single is None else self._single(result)
         return await self.submit(
             *arguments,
             out=out,

@@ -1,12 +1,11 @@
-"""Which invocation of a context may run, and which thread is inside: tickets, their admission, the gate.
+"""Which invocation of a context may run, and which threads are inside: turns, tickets, the gate.
 
-Each staged or asynchronous invocation has a ``Ticket`` from its beginning to its end. A ticket is a wait source that is
-ready when the invocation may run: one that has to wait is suspended as in any other wait, on top of its stack, before
-anything ran.
+Each use of a context has a ``Turn``. A context that is not concurrent gives it to one at a time, from its beginning to
+its end, waits included; a concurrent one lets those overlap whose policy says so. Who has to wait gets a ``Ticket``, a
+wait source that is ready when the turn has come.
 
-A context that is not concurrent is used by one thread at a time, nested calls of that thread included; one that is
-``concurrent`` only counts. Synchronous calls go through ``acquire`` and ``release`` of the gate; steps of invocations
-that hold a ticket through ``begin_step`` and ``end_step``.
+Steps go through ``begin_step``, which takes the turn with the first one, and ``end_step``, which gives it back with the
+last. All of a gate's state changes with its one lock held; callbacks come after it was released.
 
 Thread rule: every method from any thread.
 """
@@ -15,173 +14,328 @@ from __future__ import annotations
 
 import contextlib
 import heapq
-import itertools
 import threading
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from queue import SimpleQueue
-from typing import Final
+from threading import get_ident
+from typing import TYPE_CHECKING, Final
 
-from ...status import ClosedError, FailedPreconditionError
+from ...status import ClosedError, FailedPreconditionError, PumiceError
 from ...waits.latch import Latch
 from .policy import InvocationPolicy
 
-_order: Final = itertools.count()
+if TYPE_CHECKING:
+    from .watchdog import Guard
+
+
+class Turn:
+    """One use of a context.
+
+    Attributes:
+        policy: its order among others; ``None`` for a synchronous call, which is refused where it would have to wait,
+            and which is part of the turn that its thread already has.
+        stays: whether its thread stays inside from the first step to the end, since it blocks where it waits.
+        has_turn: whether it was admitted and has not ended.
+        ticket: what it waits for its turn with.
+        thread: that is inside with it, or 0.
+        ending: the error that ends it; no step begins after it is set.
+        guard: interrupts the step that is under way.
+    """
+
+    has_turn = False
+    thread = 0
+    ticket: Ticket | None = None
+    ending: PumiceError | None = None
+    guard: Guard | None = None
+
+    def __init__(self, policy: InvocationPolicy | None, *, stays: bool) -> None:
+        self.policy = policy
+        self.stays = stays
 
 
 class Ticket(Latch):
-    """An invocation's place in the order of its context.
+    """A turn's place in line; ready when the turn has come."""
 
-    Attributes:
-        thread: that is in a step of the invocation, or 0.
-        is_released: whether it has ended.
-    """
+    __slots__ = ("_gate", "_key", "turn")
 
-    __slots__ = ("_admission", "_key", "is_released", "thread")
-
-    def __init__(self, admission: Admission, policy: InvocationPolicy) -> None:
-        self.is_settled = False  # as a latch begins; every call makes a ticket
-        self._error = None
-        self._notifications = None
-        self._admission = admission
-        self._key = (-policy.priority, next(_order))
-        self.is_released = False
-        self.thread = 0
+    def __init__(self, gate: ContextGate, turn: Turn, key: tuple[int, int]) -> None:
+        super().__init__()
+        self._gate = gate
+        self._key = key
+        self.turn: Turn | None = turn  # until it leaves the line
 
     def __lt__(self, other: Ticket) -> bool:
         return self._key < other._key
 
     def _poll(self) -> None:
-        self._admission.release_dropped()
+        self._gate.release_dropped()
 
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until the invocation may run; refused in a thread whose end of a function it would wait for."""
-        if not self.is_settled and self._admission.runs_here():
+        if not self.is_settled and self._gate.runs_here():
             raise FailedPreconditionError(
                 "waiting for a turn in a context whose function this thread is running would never end; call the "
                 "function with context.invoke instead"
             )
         super().wait_until(deadline)
 
-    def release(self) -> None:
-        """Ends it, whether it was admitted or not, and admits the next one; idempotent."""
-        admission = self._admission
-        with admission.lock:
-            if self.is_released:
-                return
-            self.is_released = True
-            admission.count -= 1
-            if admission.holder is self:
-                admission.holder = None
-            elif self in admission.waiting:
-                admission.waiting.remove(self)
-                heapq.heapify(admission.waiting)
-        if admission.waiting:  # one that comes now is admitted by whoever makes it
-            admission.admit()
 
-    def drop(self) -> None:
-        """``release`` for finalizers, which may run at any point and under any lock: only takes a note."""
-        self._admission.dropped.append(self)
-        _Releaser.wake(self._admission)
-
-
-class Admission:
-    """The tickets of one context.
-
-    A ticket is held by an invocation, not by a thread: one that is suspended in a wait still holds it. Synchronous
-    calls take no ticket but look at ``holder``.
+class ContextGate:
+    """The turns of a context, and the threads inside it.
 
     Attributes:
-        holder: the admitted ticket, where the context runs one invocation at a time.
-        waiting: tickets that are not admitted, as a heap.
-        dropped: tickets whose invocations are gone.
-        count: how many have not ended; changed by plain statements, which no thread switch divides.
+        kind: what messages call the context.
+        concurrent: whether its invocations may overlap.
+        is_closed: whether the context was closed.
+        lock: held for a few statements at a time. Reentrant: signal handlers may abort an invocation.
+        holder: the turn that others wait for.
+        waiting: tickets in line, as a heap.
     """
 
-    def __init__(self, gate: ContextGate) -> None:
-        self._gate = gate
+    def __init__(self, kind: str, *, concurrent: bool) -> None:
+        self.kind = kind
+        self.concurrent = concurrent
+        # How it is made concurrent, for messages.
+        self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
+        self.is_closed = False
         self.lock = threading.RLock()
-        self.dropped: deque[Ticket] = deque()
-        self.count = 0
-        self.holder: Ticket | None = None
+        self.holder: Turn | None = None
         self.waiting: list[Ticket] = []
+        self._left = threading.Condition(self.lock)  # notified when a thread has left, if somebody waits for that
+        self._watchers = 0
+        self._serial = 0  # of the last ticket
+        self._turns = 0  # that were taken or wait
+        self._inside = 0  # threads, one for each nested call
+        self._closer = 0  # the thread that closes the context
+        self._dropped: deque[Turn] = deque()
+
+    def check_open(self) -> None:
+        """Raises ClosedError if the context was closed."""
+        if self.is_closed:
+            raise ClosedError(f"this {self.kind} was closed")
+
+    # -- steps ---------------------------------------------------------------------------------------
+
+    def begin_step(self, turn: Turn) -> Ticket | None:
+        """Enters for a step; ``end_step`` follows.
+
+        Returns:
+            ``None``; or a ticket to wait for before the first step, which has not begun then.
+
+        Raises:
+            FailedPreconditionError: the policy refuses to wait, or does not fit the context.
+            ClosedError: the context was closed.
+            PumiceError: ``turn.ending``.
+        """
+        # This and ``end_step`` are written plainly: every call comes here (benchmarks/call_latency.py).
+        thread = get_ident()
+        if turn.thread == thread:
+            return None
+        if self._dropped:
+            self.release_dropped()
+        ticket = None
+        with self.lock:
+            if self.is_closed or (self._closer and self._closer != thread):
+                raise ClosedError(f"this {self.kind} was closed")
+            if turn.ending is not None:
+                raise turn.ending.again()
+            if not turn.has_turn:
+                policy = turn.policy
+                overlaps = self.concurrent if policy is None else policy.concurrent
+                if self.concurrent if overlaps else self.holder is None:
+                    turn.has_turn = True
+                    self._turns += 1
+                    if not overlaps:
+                        self.holder = turn
+                elif policy is not None or self.holder is None or self.holder.thread != thread:
+                    ticket = turn.ticket or self._line_up(turn, policy)
+                # else it is a call within the turn that this thread has
+            if ticket is None:
+                turn.thread = thread
+                self._inside += 1
+                return None
+        _Releaser.start()
+        self.release_dropped()  # dropped before the releaser ran
+        return ticket
+
+    def _line_up(self, turn: Turn, policy: InvocationPolicy | None) -> Ticket:
+        """Puts a turn in line; raises where it does not wait. The lock is held."""
+        if policy is None or policy.refuse or policy.concurrent:
+            raise self._refusal(policy)
+        self._serial += 1
+        ticket = turn.ticket = Ticket(self, turn, (-policy.priority, self._serial))
+        heapq.heappush(self.waiting, ticket)
+        self._turns += 1
+        return ticket
+
+    def end_step(self, turn: Turn, *, is_over: bool) -> None:
+        """Leaves after ``begin_step``, if that began a step; gives the turn back if it is over."""
+        guard = ticket = None
+        with self.lock:
+            if turn.thread and (is_over or not turn.stays):
+                turn.thread = 0
+                self._inside -= 1
+                if turn.guard is not None:
+                    guard, turn.guard = turn.guard, None
+                if self._watchers:
+                    self._left.notify_all()
+            if is_over and (turn.has_turn or turn.ticket is not None):
+                ticket = self._give_back(turn)
+        if guard is not None:
+            guard.leave()
+        if ticket is not None:
+            ticket.settle()
+
+    # -- turns ---------------------------------------------------------------------------------------
+
+    def give_back(self, turn: Turn) -> None:
+        """Ends a turn, or takes it out of the line, and admits the next one; idempotent."""
+        with self.lock:
+            ticket = self._give_back(turn)
+        if ticket is not None:
+            ticket.settle()
+
+    def _give_back(self, turn: Turn) -> Ticket | None:
+        """Returns the ticket to settle. The lock is held."""
+        ticket = turn.ticket
+        if ticket is not None:
+            self.waiting.remove(ticket)
+            heapq.heapify(self.waiting)
+            turn.ticket = ticket.turn = None
+        elif not turn.has_turn:
+            return None
+        turn.has_turn = False
+        self._turns -= 1
+        if self.holder is not turn:
+            return None
+        self.holder = None
+        if not self.waiting:
+            return None
+        ticket = heapq.heappop(self.waiting)
+        following = self.holder = ticket.turn
+        assert following is not None
+        following.has_turn = True
+        following.ticket = ticket.turn = None
+        return ticket
+
+    def drop(self, turn: Turn) -> None:
+        """``give_back`` for finalizers, which may run at any point and under any lock: only takes a note."""
+        self._dropped.append(turn)
+        _Releaser.wake(self)
+
+    def release_dropped(self) -> None:
+        """Gives back the turns that were dropped."""
+        with contextlib.suppress(IndexError):
+            while True:
+                self.give_back(self._dropped.popleft())
 
     @property
     def in_flight(self) -> int:
-        """How many tickets have not ended."""
+        """How many turns have not ended, those in line included."""
         self.release_dropped()
-        return self.count
-
-    def enter(self, policy: InvocationPolicy) -> Ticket:
-        """A ticket for a new invocation, settled where it may run at once.
-
-        Raises FailedPreconditionError where the policy refuses to wait, or is ``CONCURRENT`` and the context is not.
-        """
-        gate = self._gate
-        if self.dropped:
-            self.release_dropped()
-        ticket = Ticket(self, policy)
-        if policy.concurrent:
-            if not gate.concurrent:
-                raise FailedPreconditionError(
-                    f"this {gate.kind} was not made for concurrent invocations: make it with {gate.concurrent_option}, "
-                    "or give another policy"
-                )
-            self.count += 1
-            ticket.is_settled = True  # nobody knows it yet
-            return ticket
-        with self.lock:
-            if policy.refuse and (self.waiting or self.holder is not None or not (gate.concurrent or gate.is_idle())):
-                raise FailedPreconditionError(
-                    f"this {gate.kind} is running another invocation, which ends first: end or await that one, give "
-                    f"policy=FIFO to wait for a turn, or make the {gate.kind} with {gate.concurrent_option}"
-                )
-            self.count += 1
-            heapq.heappush(self.waiting, ticket)
-        self.admit()
-        if not ticket.is_settled:
-            if policy.refuse:  # another one was admitted meanwhile
-                ticket.release()
-                raise FailedPreconditionError(
-                    f"this {gate.kind} has just begun to run another invocation: give policy=FIFO to wait for a "
-                    f"turn, or make the {gate.kind} with {gate.concurrent_option}"
-                )
-            _Releaser.start()
-            self.release_dropped()  # dropped before the releaser ran
-        return ticket
-
-    def admit(self) -> None:
-        """Admits the first waiting ticket if none is held. Called wherever one may have ended."""
-        with self.lock:
-            if not self.waiting or self.holder is not None or not self._gate.give_to(self.waiting[0]):
-                return
-            ticket = heapq.heappop(self.waiting)
-        ticket.settle()
-
-    def release_dropped(self) -> None:
-        """Ends the tickets that were dropped."""
-        while self.dropped:
-            try:
-                ticket = self.dropped.popleft()
-            except IndexError:  # another thread was quicker
-                return
-            ticket.release()
+        return self._turns
 
     def runs_here(self) -> bool:
-        """Whether this thread is in a function of the context that ends before the next ticket is admitted."""
+        """Whether this thread is in a function that ends before the next turn comes."""
         holder = self.holder
-        return self._gate.is_running_here() or (holder is not None and holder.thread == threading.get_ident())
+        return holder is not None and holder.thread == get_ident()
+
+    # -- threads -------------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def hold(self) -> Iterator[None]:
+        """Keeps other threads out of a context that is not concurrent, as a call does."""
+        turn = Turn(None, stays=True)
+        try:
+            self.begin_step(turn)
+            yield
+        finally:
+            self.end_step(turn, is_over=True)
+
+    def is_idle(self) -> bool:
+        """Whether no thread is inside."""
+        return not self._inside
+
+    def wait_until_left(self, turns: Iterable[Turn], timeout: float) -> None:
+        """Waits until no other thread is in a step of these turns, for some seconds at most."""
+        here = get_ident()
+        with self.lock:
+            self._watchers += 1
+            try:
+                self._left.wait_for(lambda: all(turn.thread in (0, here) for turn in turns), timeout)
+            finally:
+                self._watchers -= 1
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[None]:
+        """Keeps other threads out while the context is closed; refused while one is inside or an invocation is in
+        flight.
+        """
+        self.release_dropped()
+        with self.lock:
+            if self._inside or self._closer:
+                raise FailedPreconditionError(
+                    f"this {self.kind} is in use by thread {self._user()}; close it when its calls have returned"
+                )
+            count = self._turns
+            if count:
+                raise FailedPreconditionError(
+                    f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in "
+                    "flight: end, await, cancel or abort them before close"
+                )
+            self._closer = get_ident()
+        try:
+            yield
+        finally:
+            self._closer = 0
+
+    # -- messages ------------------------------------------------------------------------------------
+
+    def _refusal(self, policy: InvocationPolicy | None) -> FailedPreconditionError:
+        """The error of an invocation with a policy, or of a synchronous call, that does not get its turn."""
+        if policy is not None and policy.concurrent:
+            return FailedPreconditionError(
+                f"this {self.kind} was not made for concurrent invocations: make it with {self.concurrent_option}, or "
+                "give another policy"
+            )
+        if policy is not None:
+            return FailedPreconditionError(
+                f"this {self.kind} is running another invocation, which ends first: end or await that one, give "
+                f"policy=FIFO to wait for a turn, or make the {self.kind} with {self.concurrent_option}"
+            )
+        if self.holder is not None and self.holder.thread:
+            return FailedPreconditionError(
+                f"this {self.kind} is in use by thread {_name_of(self.holder.thread)}: use it from one thread at a "
+                f"time (hold a lock, or make one {self.kind} a thread), or make it with {self.concurrent_option}"
+            )
+        return FailedPreconditionError(
+            f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a "
+            f"turn with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
+        )
+
+    def _user(self) -> str:
+        """The thread inside, if it is known which."""
+        thread = self._closer or (self.holder.thread if self.holder is not None else 0)
+        return _name_of(thread) if thread else "of a concurrent call"
+
+
+def _name_of(ident: int) -> str:
+    for thread in threading.enumerate():
+        if thread.ident == ident:
+            return repr(thread.name)
+    return str(ident)
 
 
 class _Releaser:
-    """A thread that releases dropped tickets while others wait for theirs.
+    """A thread that gives dropped turns back while others wait for theirs.
 
-    It is started where a ticket has to wait, never in a finalizer: starting a thread takes locks. Without waiting
-    tickets dropped ones are released by the next call that looks at the admission.
+    It is started where one has to wait, never in a finalizer: starting a thread takes locks. Otherwise the next call
+    that looks at the gate gives them back.
     """
 
     _lock: Final = threading.Lock()
-    _queue: Final[SimpleQueue[Admission]] = SimpleQueue()  # its put() may be called in finalizers
+    _queue: Final[SimpleQueue[ContextGate]] = SimpleQueue()  # its put() may be called in finalizers
     _thread: threading.Thread | None = None
 
     @classmethod
@@ -192,199 +346,11 @@ class _Releaser:
                 cls._thread.start()
 
     @classmethod
-    def wake(cls, admission: Admission) -> None:
+    def wake(cls, gate: ContextGate) -> None:
         if cls._thread is not None:
-            cls._queue.put(admission)
+            cls._queue.put(gate)
 
     @classmethod
     def _run(cls) -> None:
         while True:
             cls._queue.get().release_dropped()
-
-
-class ContextGate:
-    """Which thread is inside a context.
-
-    Attributes:
-        kind: what messages call the context.
-        concurrent: whether its invocations may overlap.
-        admission: the tickets of its invocations.
-        is_closed: whether the context was closed.
-    """
-
-    __slots__ = (
-        "_depth",
-        "_is_closing",
-        "_lock",
-        "_owner",
-        "admission",
-        "concurrent",
-        "concurrent_option",
-        "is_closed",
-        "kind",
-    )
-
-    def __init__(self, kind: str, *, concurrent: bool) -> None:
-        self.kind = kind
-        self.concurrent = concurrent
-        # How it is made concurrent, for messages.
-        self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
-        self.is_closed = False
-        self.admission = Admission(self)
-        # Held by the thread inside, once for each nested call. Where calls are concurrent they are only counted, which
-        # takes no lock: no thread switch divides a plain statement. Whoever closes sets ``_is_closing`` before it looks
-        # at the count, and those who enter count before they look at that.
-        self._lock = threading.RLock()
-        self._owner: int | None = None
-        self._depth = 0
-        self._is_closing = False
-
-    def check_open(self) -> None:
-        """Raises ClosedError if the context was closed."""
-        if self.is_closed:
-            raise ClosedError(f"this {self.kind} was closed")
-
-    # -- synchronous calls ---------------------------------------------------------------------------
-
-    def acquire(self) -> None:
-        """Enters for a call; calls of one thread may be nested. ``release`` follows.
-
-        Raises FailedPreconditionError while another thread or an invocation with a ticket is inside, or ClosedError.
-        """
-        if self.concurrent:
-            self.begin_step()
-            return
-        if not self._lock.acquire(False):
-            raise FailedPreconditionError(
-                f"this {self.kind} is in use by thread {self._owner_name()}: use it from one thread at a time (hold "
-                f"a lock, or make one {self.kind} a thread), or make it with {self.concurrent_option}"
-            )
-        if self.is_closed or (self.admission.holder is not None and not self._depth):
-            self._refuse()
-        self._owner = threading.get_ident()
-        self._depth += 1
-
-    def _refuse(self) -> None:
-        """Leaves again and says why, unless the invocation under way turns out to have been dropped."""
-        if not self.is_closed:
-            self.admission.release_dropped()
-            if self.admission.holder is None:
-                return
-        self._unlock()
-        self.check_open()
-        raise FailedPreconditionError(
-            f"an invocation of this {self.kind} is under way, suspended or about to run: end or await it, wait for a "
-            f"turn with an asynchronous call, or make the {self.kind} with {self.concurrent_option}"
-        )
-
-    def release(self) -> None:
-        """Leaves after ``acquire``."""
-        self._depth -= 1
-        if self.concurrent:
-            return
-        self._lock.release()
-        if self.admission.waiting:  # inline: every call comes here
-            self.admission.admit()
-
-    # -- steps of invocations ------------------------------------------------------------------------
-
-    def begin_step(self) -> int:
-        """Enters for a step of an invocation whose ticket was admitted; ``end_step`` follows.
-
-        Returns the calling thread's identifier; raises ClosedError.
-        """
-        owner = threading.get_ident()
-        if self.concurrent:
-            self._owner = owner
-            self._depth += 1
-            if not self._is_closing:
-                return owner
-            self._depth -= 1
-        # Does not block for long: other threads only hold the lock to look, or to close.
-        self._lock.acquire()
-        if self.is_closed:
-            self._lock.release()
-            self.check_open()
-        self._owner = owner
-        self._depth += 1
-        if self.concurrent:
-            self._lock.release()
-        return owner
-
-    def end_step(self) -> None:
-        """Leaves after ``begin_step``."""
-        self._depth -= 1
-        if not self.concurrent:
-            self._lock.release()
-
-    def give_to(self, ticket: Ticket) -> bool:
-        """Makes a ticket the holder if no thread is inside; whether it did."""
-        if self.concurrent:
-            self.admission.holder = ticket
-            return True
-        # With the lock held, so that no synchronous call enters in between.
-        if not self._lock.acquire(False):
-            return False
-        try:
-            if not self._depth:
-                self.admission.holder = ticket
-            return not self._depth
-        finally:
-            self._lock.release()
-
-    # -- state ---------------------------------------------------------------------------------------
-
-    def is_idle(self) -> bool:
-        """Whether no thread is inside."""
-        if not self._lock.acquire(False):
-            return False
-        try:
-            return not self._depth
-        finally:
-            self._lock.release()
-
-    def is_running_here(self) -> bool:
-        """Whether this thread is inside a context that is not concurrent."""
-        return not self.concurrent and self._depth > 0 and self._owner == threading.get_ident()
-
-    def is_stepping_elsewhere(self) -> bool:
-        """Whether an invocation with a ticket is in a step in another thread."""
-        return bool(self.admission.in_flight and self._depth and not self.is_running_here())
-
-    # -- closing -------------------------------------------------------------------------------------
-
-    @contextlib.contextmanager
-    def closing(self) -> Iterator[None]:
-        """Keeps threads out while the context is closed; refused while one is inside or an invocation is in flight."""
-        if not self._lock.acquire(False):
-            raise self._in_use()
-        try:
-            self._is_closing = True
-            if self._depth:
-                raise self._in_use()
-            count = self.admission.in_flight
-            if count:
-                raise FailedPreconditionError(
-                    f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in "
-                    "flight: end, await, cancel or abort them before close"
-                )
-            yield
-        finally:
-            self._is_closing = self.is_closed
-            self._unlock()
-
-    def _unlock(self) -> None:
-        self._lock.release()
-        if self.admission.waiting:  # a ticket may have found this thread inside meanwhile
-            self.admission.admit()
-
-    def _in_use(self) -> FailedPreconditionError:
-        return FailedPreconditionError(
-            f"this {self.kind} is in use by thread {self._owner_name()}; close it when its calls have returned"
-        )
-
-    def _owner_name(self) -> str:
-        for thread in threading.enumerate():
-            if thread.ident == self._owner:
-                return repr(thread.name)
-        return str(self._owner)

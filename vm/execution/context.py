@@ -14,8 +14,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,14 +33,13 @@ from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
 from .admission import ContextGate
 from .bytecode_module import BytecodeModule
-from .deadlines import run_until_done, wait_for
-from .interruption import deadlines
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
 from .module_state import ContextFunction, Hooks, ModuleState
+from .run import Run, call
 from .stack import DEFAULT_MAX_DEPTH, Stack
 
 if TYPE_CHECKING:
-    from .loop import Abortable, Loop
+    from .loop import Loop
 
 _log = logging.getLogger("pumice")
 
@@ -116,7 +114,7 @@ class Context(Closing):
         self.max_stack_depth = max_stack_depth
         self.concurrent = concurrent
         self.gate = ContextGate(kind, concurrent=concurrent)
-        self.invocations: set[Abortable] = set()
+        self.invocations: set[Run] = set()
         self._modules: dict[str, LoadedModule] = {}
         self._functions: dict[tuple[LoadedModule, str], Function] = {}
         self.is_frozen = False
@@ -237,8 +235,7 @@ class Context(Closing):
                 declaration_of(signature),
                 bytecode=loaded.state.function(ordinal),
             )
-        self._functions[loaded, name] = found
-        return found
+        return self._functions.setdefault((loaded, name), found)
 
     # -- invocation ----------------------------------------------------------------------------------
 
@@ -275,37 +272,17 @@ class Context(Closing):
         """
         if function.context is not self:
             raise FailedPreconditionError(f"{function.full_name} is a function of another context")
-        self.gate.acquire()
-        try:
-            stack = self.stack_for(function, arguments)
-            if timeout is None and not deadlines:
-                if blocks:
-                    stack.on_wait = "block"
-                try:
-                    while not stack.step():
-                        wait = stack.wait_frame
-                        if wait is not None:
-                            wait_for(stack, wait, None)
-                except BaseException:
-                    stack.abort()
-                    raise
-            else:
-                run_until_done(stack, function.full_name, timeout)
-            return stack.results
-        finally:
-            self.gate.release()
+        run = Run(self, function, arguments, None, timeout, stays=True)
+        if blocks and run.deadline is None:
+            run.on_wait = "block"
+        return call(run)
 
-    @contextlib.contextmanager
-    def hold(self) -> Iterator[None]:
+    def hold(self) -> contextlib.AbstractContextManager[None]:
         """Keeps other threads out, as a call does, for what must not happen while a function runs elsewhere.
 
         Raises FailedPreconditionError if another thread is using the context, ClosedError if it was closed.
         """
-        self.gate.acquire()
-        try:
-            yield
-        finally:
-            self.gate.release()
+        return self.gate.hold()
 
     def is_idle(self) -> bool:
         """Whether no thread is in a function of the context."""
@@ -366,12 +343,11 @@ class Context(Closing):
                     self._loop.close()
 
     def _abort_invocations(self) -> None:
+        invocations = self.invocations.copy()
         error = AbortedError(f"this {self.kind} was closed before the invocation was done")
-        for one in list(self.invocations):
-            one.abort(error)
-        until = time.monotonic() + _MAX_STEP_WAIT
-        while self.gate.is_stepping_elsewhere() and time.monotonic() < until:
-            time.sleep(0.001)
+        for invocation in invocations:
+            invocation.abort(error)
+        self.gate.wait_until_left(invocations, _MAX_STEP_WAIT)
 
     def _deinitialize(self, loaded: LoadedModule, timeout: float | None) -> None:
         if isinstance(loaded.module, BytecodeModule) and _DEINIT in loaded.module.exports:

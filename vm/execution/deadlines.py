@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 import threading
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from types import CellType
-from typing import Final, TypeVar
+from typing import Final
 
 from ...status import DeadlineExceededError, InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ...waits.armed_wait import perform_wait
@@ -57,70 +57,34 @@ def outer_deadline() -> float:
     return deadlines.get(threading.get_ident(), math.inf)
 
 
-def run_until_done(stack: Stack, name: str, timeout: float | None) -> None:
-    """Steps an invocation until it is done, and performs its waits; released if it ends in an error.
-
-    Raises:
-        DeadlineExceededError: the time passed first.
-        Interrupted: the deadline of the outer invocation passed.
-    """
-    outer = outer_deadline()
+def deadline_of_call(timeout: float | None) -> float | None:
+    """The deadline of an invocation that begins in this thread: its own or that of the outer ones, the earlier."""
     own = deadline_after(timeout)
-    until = outer if own is None else min(own, outer)
-
-    def run(deadline: float) -> None:
-        while not stack.step():
-            wait = stack.wait_frame
-            if wait is not None:
-                wait_for(stack, wait, None if deadline == math.inf else deadline)
-            if time.monotonic() >= deadline and (wait is None or not wait.done or wait.error):
-                raise Interrupted
-
-    try:
-        _run(stack, until, run)
-        # Native calls are not interrupted; the deadline is checked again after them. A timeout of 0 asks for results
-        # that need no waiting, so it is not checked.
-        if timeout is not None and timeout > 0 and time.monotonic() >= until:
-            raise Interrupted
-    except Interrupted:
-        if timeout is None or time.monotonic() >= outer:
-            raise
-        raise timed_out(name, timeout) from None
+    if not deadlines:
+        return own
+    outer = outer_deadline()
+    return own if outer == math.inf else outer if own is None else min(own, outer)
 
 
 def step_until(stack: Stack, deadline: float) -> bool:
     """``stack.step()`` that ends with ``Interrupted`` at ``time.monotonic()`` seconds; the stack is empty then."""
 
-    def run(deadline: float) -> bool:
-        done = stack.step()
+    me = threading.get_ident()
+    outer = outer_deadline()
+    deadline = min(deadline, outer)
+    guard = guard_of(stack, deadline)
+    deadlines[me] = deadline
+    try:
+        guard.enter()
+        try:
+            done = stack.step()
+        finally:
+            guard.leave()
         if not done and time.monotonic() >= deadline:
             raise Interrupted
         return done
-
-    return _run(stack, deadline, run)
-
-
-_T = TypeVar("_T")
-
-
-def _run(stack: Stack, own: float, run: Callable[[float], _T]) -> _T:
-    """Runs steps of a stack by its own and the outer deadline; on any error everything on the stack is released."""
-    me = threading.get_ident()
-    outer = outer_deadline()
-    deadline = min(own, outer)
-    guard = None if deadline == math.inf else guard_of(stack, deadline)
-    deadlines[me] = deadline
-    try:
-        if guard is None:
-            return run(deadline)
-        guard.enter()
-        try:
-            return run(deadline)
-        finally:
-            guard.leave()
     except BaseException as error:
-        if guard is not None:
-            guard.leave()  # again, if the interrupt came before the first call
+        guard.leave()  # again, if the interrupt came before the first call
         stack.abort()
         if isinstance(error, ResourceExhaustedError) and not stack.max_depth:
             raise Interrupted from None

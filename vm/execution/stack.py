@@ -17,6 +17,7 @@ from types import TracebackType
 from typing import Any, Final
 
 from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError, ResourceExhaustedError
+from ...waits.source import WaitSource
 from ...waits.wait_frame import OnWait, Wait, WaitFrame, step_mode
 from ..native import calls as native_calls
 from ..types import buffer, elements, float_numerics, numerics, siphash
@@ -61,7 +62,28 @@ class Stack:
 
     def enter_native(self, name: str, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         """Puts a native function on an empty stack; the first ``step`` calls it."""
-        self.push_wait(name, Wait(resume=lambda error: function(*arguments))).complete()
+
+        def call(error: PumiceError | None) -> object:
+            if error is not None:
+                raise error
+            return function(*arguments)
+
+        self.push_wait(name, Wait(resume=call)).complete()
+
+    def wait_first(self, name: str, source: WaitSource) -> WaitFrame:
+        """Has the function of this name, which was entered and has not run, wait for a source before it runs."""
+        frame = self.wait_frame
+        if frame is not None:  # a native function
+            frame.sources, frame.done = (source,), False
+            return frame
+        arguments = self._handed.pop()
+
+        def enter(error: PumiceError | None) -> object:
+            if error is not None:
+                raise error
+            return arguments
+
+        return self.push_wait(name, Wait((source,), resume=enter))
 
     @property
     def wait_frame(self) -> WaitFrame | None:

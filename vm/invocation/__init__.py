@@ -2,5 +2,5 @@
 
 Imports: `bytecode`, `execution`, `translation`, `types`, `wait` and the ground files at the root.
 
-Read: `marshalling`, `state`, `stages`, `driven`, `background`, `invocation`, `asyncio_loop`, `awaited`.
+Read: `marshalling`, `state`, `stages`, `background`, `invocation`, `asyncio_loop`, `awaited`.
 """

@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any
 from ...status import PumiceError
 from ...waits.armed_wait import arm_frame
 from ...waits.awaitable import look_for, tell
-from ...waits.wait_frame import WaitFrame
+from ...waits.deferred import can_defer
+from ...waits.wait_frame import OnWait, WaitFrame
 from ...waits.wait_mode import WaitMode, give_way
 from ..execution.context import Context, Function
-from ..execution.policy import InvocationPolicy
-from ..execution.stack import Stack
+from ..execution.policy import FIFO, InvocationPolicy, checked_policy
+from ..execution.run import Run
 from .asyncio_loop import AsyncioLoop
-from .driven import DrivenInvocation
 
 if TYPE_CHECKING:  # programs without it start sooner
     import asyncio
 
 
-class AwaitedInvocation(DrivenInvocation):
+class AwaitedInvocation(Run):
     """One invocation: ``await`` it once, in the thread of its loop; it gives its results: ``None``, one, or a tuple.
 
     Cancelling the task aborts it and releases what it holds.
@@ -35,10 +35,8 @@ class AwaitedInvocation(DrivenInvocation):
         wait: how it waits for devices; ``None`` is as they were opened.
     """
 
-    __slots__ = ("_future", "_values")
-
-    _gives_way = True
-    _loop: AsyncioLoop
+    on_wait: OnWait = "ask"  # where the driver shares a core with this thread, the work is often done by then
+    _future: asyncio.Future[None] | None = None
 
     def __init__(
         self,
@@ -50,26 +48,52 @@ class AwaitedInvocation(DrivenInvocation):
         timeout: float | None = None,
         wait: WaitMode | None = None,
     ) -> None:
-        super().__init__(loop, context, function, policy, timeout, wait)
-        self._values = values
-        self._future: asyncio.Future[None] | None = None
+        super().__init__(
+            context, function, values, checked_policy(policy, FIFO, concurrent=context.concurrent), timeout
+        )
+        self._loop = loop
+        self._mode = wait
 
     def __await__(self) -> Generator[Any, Any, Any]:
-        values, self._values = self._values, ()
-        self._loop.enter(self)
-        self._context.invocations.add(self)
-        return self.drive(values)
+        loop, context = self._loop, self.context
+        loop.enter(self)
+        context.invocations.add(self)
+        try:
+            wait = self.advance()
+            if wait is None:
+                yield  # it has not suspended: the event loop's other tasks have their turn
+            while wait is not None:
+                yield  # the others first: the work may be done by then
+                if not wait.done and self.ending is None:
+                    yield from self._perform(wait)
+                wait = self.advance()
+        except GeneratorExit:
+            self.drop()  # by the garbage collector, perhaps
+            raise
+        except BaseException:
+            self.close()
+            raise
+        finally:
+            loop.remove(self)
+            context.invocations.discard(self)
+        return self.outcome()
 
-    def _perform(self, frame: WaitFrame, stack: Stack | None, quick: bool = False) -> Generator[Any, Any, None]:
-        if quick:
+    def _perform(self, frame: WaitFrame) -> Generator[Any, Any, None]:
+        """Looks at a source that answers quickly; then waits for a callback."""
+        if self._mode != "block" and can_defer(frame):
             source = frame.sources[0]
-            give_way()  # the driver's thread may be waiting for this core
             try:
-                if source.query() or (yield from look_for(source, self._wait, self._deadline, self._has_ended)):
-                    frame.complete()
-                    return
+                is_ready = source.query()
+                if not is_ready:
+                    give_way()  # the driver's thread may be waiting for this core
+                    is_ready = source.query() or (
+                        yield from look_for(source, self._mode, self.deadline, self._is_ending)
+                    )
             except PumiceError as error:
                 frame.complete(error)
+                return
+            if is_ready:
+                frame.complete()
                 return
         loop = self._loop.loop
         self._future = future = loop.create_future()
@@ -84,20 +108,16 @@ class AwaitedInvocation(DrivenInvocation):
             else:
                 tell(loop, wake, error)
 
-        armed = arm_frame(frame, self._deadline, callback)
+        armed = arm_frame(frame, self.deadline, callback)
         try:
-            if self._ending is None:
+            if self.ending is None:  # else ``_resume`` may have come before there was a future
                 yield from future
         finally:
             self._future = None
             armed.cancel()
 
-    def _has_ended(self) -> bool:
-        return self._ending is not None
-
-    def needs_this_thread(self) -> bool:
-        """Whether it cannot go on while the calling thread blocks."""
-        return True
+    def _is_ending(self) -> bool:
+        return self.ending is not None
 
     def _wake(self) -> None:
         self._loop.call(self._resume)

@@ -1,174 +1,161 @@
 """Invocations that run on a loop and end in a callback: ``async_invoke``.
 
-Callbacks of a ``Loop`` drive them (driven.py): each step is one, each wait is armed and blocks no thread. Thread rule:
-every function and method from any thread. The design is in docs/design/invocation.md.
+Callbacks of a ``Loop`` drive them: each step is one, each wait is armed and blocks no thread. Thread rule: every
+function and method from any thread. The design is in docs/design/invocation.md.
 """
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from ...status import CancelledError, InvalidArgumentError, PumiceError
+from ...status import CancelledError, InvalidArgumentError
 from ...waits.armed_wait import ArmedWait
 from ...waits.deferred import DeferredWait
 from ...waits.futures import as_pumice_error
-from ...waits.source import WaitSource
-from ...waits.wait_frame import WaitFrame
+from ...waits.wait_frame import OnWait, WaitFrame
 from ...waits.wait_mode import WaitMode
 from ..execution.context import Context, Function
 from ..execution.deadlines import timed_out
 from ..execution.loop import Loop
-from ..execution.policy import InvocationPolicy
+from ..execution.policy import FIFO, InvocationPolicy, checked_policy
+from ..execution.run import Run
 from ..execution.stack import Stack
-from .driven import DrivenInvocation
 from .marshalling import outputs_of
 from .stages import Inputs, checked_call
-from .state import InvocationObserver
 
 AsyncCallback: TypeAlias = Callable[[Loop, "Exception | None", "tuple[Any, ...] | None"], None]
 """Called with the loop, and the outputs or the error."""
 
 
-class AsyncInvocation(DrivenInvocation):
+class AsyncInvocation(Run):
     """Runs one invocation on a loop; ``async_invoke`` makes it.
 
     Its steps never overlap: each is scheduled by the one before, or by the end of its wait. ``abort`` and ``cancel``
     may be called at any time: a suspended invocation ends at once, one in a step ends after it. Its callback is called
     on the loop.
+
+    Args:
+        loop: which runs it; when that ends, the invocation is aborted.
+        make_values: makes the VM's values when it begins.
+        policy: ``None`` waits for a turn, and overlaps in a concurrent context.
+        timeout: seconds for everything; ``None`` is no limit.
+        wait: how the loop waits for devices; ``None`` is as they were opened.
     """
 
-    __slots__ = ("_armed", "_callback", "_callback_raised", "_steps", "_values")
+    on_wait: OnWait = "ask"  # where the driver shares a core with this thread, the work is often done by then
+    _armed: ArmedWait | DeferredWait | None = None
+    _is_driven = False
 
     def __init__(
         self,
         loop: Loop,
         context: Context,
         function: Function,
-        values: Callable[[], tuple[Any, ...]],
+        make_values: Callable[[], tuple[Any, ...]],
         policy: InvocationPolicy | None,
         timeout: float | None,
         callback: AsyncCallback,
-        settle: Callable[[], WaitSource | None] | None = None,
-        observer: InvocationObserver | None = None,
         wait: WaitMode | None = None,
     ) -> None:
-        super().__init__(loop, context, function, policy, timeout, wait, observer, settle)
-        self._values: Callable[[], tuple[Any, ...]] | None = values
+        super().__init__(context, function, (), policy, timeout)
+        self._loop = loop
+        self._make_values: Callable[[], tuple[Any, ...]] | None = make_values
         self._callback: AsyncCallback | None = callback
-        self._callback_raised = False
-        self._steps: Generator[Any, Any, Any] | None = None
-        self._armed: ArmedWait | DeferredWait | None = None
+        self._mode = wait
 
     def start(self) -> None:
         """Schedules the first step, or makes it."""
-        self._context.invocations.add(self)
+        self.context.invocations.add(self)
         self._loop.add(self)
-        self._loop.start(self._begin)  # with an error if it has ended
+        self._loop.start(self._drive)  # with an error if it has ended
 
     # -- steps, on the loop --------------------------------------------------------------------------
 
-    def _begin(self, error: Exception | None) -> None:
-        values, self._values = self._values, None
-        if values is None:
-            return
-        if self._deadline is not None and error is None and time.monotonic() >= self._deadline:
-            error = timed_out(getattr(self._function, "full_name", "the invocation"), self._timeout)
+    def _drive(self, error: Exception | None) -> None:
+        """Advances it, and has the loop perform its wait or its callback called."""
+        with self.gate.lock:
+            if self._is_driven or self._callback is None:
+                return  # whoever drives it sees that it is ending
+            self._is_driven = True
+            self._armed = None
+        wait: WaitFrame | None = None
+        thrown: BaseException | None = None
         try:
-            if error is None and self._ending is None:
-                self._steps = self.drive(values())
+            error = self.ending or error  # the loop's end may be part of what ends it
+            if error is None:
+                self._prepare()
+                wait = self.advance()
+                error = self.error
         except BaseException as raised:
-            if self._failed(raised):
-                raise
-            return
-        self._advance(error)
-
-    def _advance(self, error: Exception | None) -> None:
-        self._armed = None
-        error = self._ending or error  # the loop's end may be part of what ends it
-        if error is not None:
-            self._finish(error, None)
-            return
-        steps = self._steps
-        if steps is None:  # it has ended
-            return
-        try:
-            self._hold(next(steps))
-        except StopIteration as ended:
+            thrown = raised
+        self._is_driven = False
+        if wait is not None:
             try:
-                # An error caused by ending it is reported as that end.
-                self._finish(self._ending, None if self._ending else outputs_of(self._function, ended.value))
+                self._arm(wait)
             except BaseException as raised:
-                if self._failed(raised):
-                    raise
-        except BaseException as raised:
-            if self._failed(raised):
-                raise
-
-    def _failed(self, raised: BaseException) -> bool:
-        """A step raised; whether the loop has to raise it too."""
-        if self._callback_raised:
-            return True  # which ends the loop
-        error = raised if isinstance(raised, Exception) else as_pumice_error(raised, "the invocation")
-        self._finish(self._ending or error, None)
-        return isinstance(raised, (KeyboardInterrupt, SystemExit))
-
-    def _perform(self, frame: WaitFrame, stack: Stack | None, quick: bool = False) -> Generator[Any, Any, None]:
-        yield stack or Stack(), frame
-
-    def _hold(self, wait: tuple[Stack, WaitFrame] | None) -> None:
-        """Has the loop perform a wait that can be cancelled; it may be over already, or the invocation ending."""
+                wait, thrown = None, raised
+        if thrown is not None:
+            error = self.ending or (
+                thrown if isinstance(thrown, Exception) else as_pumice_error(thrown, "the invocation")
+            )
         if wait is None:
-            self._loop.call(self._advance)
+            self._finish(error)
+        if isinstance(thrown, (KeyboardInterrupt, SystemExit)):
+            raise thrown
+
+    def _prepare(self) -> None:
+        """Makes the VM's values, before the first step."""
+        make_values, self._make_values = self._make_values, None
+        if make_values is not None:
+            if self.deadline is not None and time.monotonic() >= self.deadline:
+                raise timed_out(getattr(self.function, "full_name", "the invocation"), self.timeout)
+            self.values = make_values()
+            self.policy = checked_policy(self.policy, FIFO, concurrent=self.context.concurrent)
+
+    def _arm(self, wait: WaitFrame) -> None:
+        """Has the loop perform a wait that can be cancelled; it may be over already, or the invocation ending."""
+        if wait.done:
+            self._loop.call(self._drive)
             return
-        stack, frame = wait
-        armed = self._loop.wait(stack, frame, self._deadline, self._advance, self._wait)
+        armed = self._loop.wait(self.stack or Stack(), wait, self.deadline, self._drive, self._mode)
         if armed is None or armed.is_done:
             return
-        self._armed = armed
-        if self._ending is not None:
+        with self.gate.lock:
+            self._armed = armed
+            is_ending = self.ending is not None
+        if is_ending:
             self._wake()
 
     def needs_this_thread(self) -> bool:
         """Whether it cannot go on while the calling thread blocks."""
-        return self._loop.runs_here() or self._context.gate.admission.runs_here()
+        return self._loop.runs_here() or self.gate.runs_here()
 
     # -- the end -------------------------------------------------------------------------------------
-
-    def abort(self, error: PumiceError) -> None:
-        """Ends it with an error, unless it has ended; see the base class. The callback is called on the loop."""
-        if self._callback is not None:
-            super().abort(error)
 
     def _wake(self) -> None:
         armed = self._armed
         # A loop that has ended may never call what was scheduled on it.
-        if (armed is not None and armed.cancel()) or (self._loop.is_closed and not self._thread):
-            self._loop.call(self._advance)
+        if (armed is not None and armed.cancel()) or self._loop.is_closed:
+            self._loop.call(self._drive)
 
     def cancel(self) -> None:
         """``abort`` with CancelledError."""
         self.abort(CancelledError("the invocation was cancelled"))
 
-    def _finish(self, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
-        callback, self._callback = self._callback, None
-        steps, self._steps = self._steps, None
-        if steps is not None:
-            self._release()
-            with contextlib.suppress(ValueError):  # another thread is in a step; it ends by itself
-                steps.close()
+    def _finish(self, error: Exception | None) -> None:
+        """Calls back, once."""
+        with self.gate.lock:
+            callback, self._callback = self._callback, None
         if callback is None:
             return
-        self._settle = self._values = None
+        outputs = None if error is not None else outputs_of(self.function, self.results)
+        self.close()
+        self.error = self.settle = self._make_values = None
         self._loop.remove(self)
-        self._context.invocations.discard(self)
-        try:
-            callback(self._loop, error, outputs)
-        except BaseException:
-            self._callback_raised = True
-            raise
+        self.context.invocations.discard(self)
+        callback(self._loop, error, outputs)
 
 
 def async_invoke(

@@ -7,7 +7,7 @@ The stateful invocation that IREE's ``vm/invocation.h`` declares and does not im
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from typing import Any
+from typing import Any, Protocol
 
 from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArgumentError, PumiceError, StatusCode
 from ...waits.awaitable import await_source, driving
@@ -18,9 +18,23 @@ from ..execution.context import Context, Function
 from ..execution.deadlines import deadline_after
 from ..execution.loop import Loop
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
+from ..execution.run import InvocationObserver
 from .background import AsyncInvocation, values_of
 from .stages import Inputs
-from .state import InvocationObserver, status_of
+from .state import status_of
+
+
+class CallInProgress(Protocol):
+    """What follows the program of an invocation that the runtime makes."""
+
+    def settle(self) -> WaitSource | None:
+        """What results have to wait for, when the program is done."""
+
+    def results(self, outputs: tuple[Any, ...], /) -> Any:
+        """The caller's results for the VM's."""
+
+    def end(self) -> None:
+        """It has ended, well or not. Called before anybody is told."""
 
 
 class Invocation(Latch):
@@ -34,7 +48,7 @@ class Invocation(Latch):
         error: its error; ``None`` while it is not done, and if it did not fail.
     """
 
-    __slots__ = ("_convert", "_observer", "_on_end", "_run", "error", "outputs")
+    __slots__ = ("_call", "_observer", "_run", "error", "outputs")
 
     told_late = True  # by a thread that gathers what it tells (awaiting.py)
 
@@ -43,9 +57,8 @@ class Invocation(Latch):
         self._run: AsyncInvocation | None = None
         self.outputs: Any = None
         self.error: Exception | None = None
-        self._convert: Callable[[Any], Any] | None = None
+        self._call: CallInProgress | None = None
         self._observer: InvocationObserver | None = None
-        self._on_end: Callable[[], None] | None = None
 
     @classmethod
     def create(
@@ -84,19 +97,15 @@ class Invocation(Latch):
         policy: InvocationPolicy | None,
         loop: Loop | None,
         timeout: float | None,
-        settle: Callable[[], WaitSource | None] | None = None,
-        convert: Callable[[Any], Any] | None = None,
+        call: CallInProgress | None = None,
         observer: InvocationObserver | None = None,
-        on_end: Callable[[], None] | None = None,
         wait: WaitMode | None = None,
     ) -> Invocation:
         """``create`` for the runtime.
 
         Args:
             values: makes the VM's values when the invocation begins.
-            settle: gives the source that results have to wait for, when the program is done.
-            convert: makes the caller's results of the VM's.
-            on_end: called when it has ended, well or not, before anybody is told.
+            call: what follows the program.
             wait: how its loop waits for devices; ``None`` is as they were opened.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
@@ -110,28 +119,28 @@ class Invocation(Latch):
             raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")
         checked_policy(policy, FIFO, concurrent=context.concurrent)
         context.check_open()
-        self._convert = convert
+        self._call = call
         self._observer = observer
-        self._on_end = on_end
-        run = AsyncInvocation(
-            loop or context.loop, context, function, values, policy, timeout, self._ended, settle, observer, wait
-        )
+        run = AsyncInvocation(loop or context.loop, context, function, values, policy, timeout, self._ended, wait)
+        run.observer = observer
+        if call is not None:
+            run.settle = call.settle
         self._run = run
         run.start()
         return self
 
     def _ended(self, loop: Loop, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
-        if error is None and self._convert is not None:
+        call, self._call = self._call, None
+        if error is None and call is not None:
             try:
-                outputs = self._convert(outputs)
+                outputs = call.results(outputs or ())
             except Exception as raised:
-                error, outputs = raised, None
+                error = raised
         self.outputs = outputs if error is None else None
         self.error = error
-        self._run = self._convert = None
-        on_end, self._on_end = self._on_end, None
-        if on_end is not None:
-            on_end()
+        self._run = None
+        if call is not None:
+            call.end()
         observer, self._observer = self._observer, None
         if observer is not None:
             observer.ended(error)

@@ -27,8 +27,6 @@ docs/design/invocation.md compares it with the header.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Callable, Iterable, MutableSequence
 from typing import Any, TypeAlias
 
@@ -36,12 +34,12 @@ from ...status import DeadlineExceededError, FailedPreconditionError, InvalidArg
 from ...waits.armed_wait import ArmedWait, arm_frame
 from ...waits.wait_frame import WaitFrame
 from ..execution.context import Context, Function
-from ..execution.deadlines import deadline_after, outer_deadline, timed_out, wait_for
-from ..execution.interruption import Interrupted
+from ..execution.deadlines import wait_for
 from ..execution.policy import REFUSE, InvocationPolicy, checked_policy
+from ..execution.run import Run, call
 from ..types.list import VmList
 from .marshalling import append_outputs, marshal_inputs, outputs_of
-from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, begin, status_of, step
+from .state import DONE, IDLE, SUSPENDED, Exclusive, InvokeResult, InvokeState, advance
 
 Inputs: TypeAlias = "Iterable[Any] | VmList"
 """Values for a function's arguments, or a ``VmList`` of them: ints, floats, references, tuples for repeated ones."""
@@ -79,40 +77,15 @@ def invoke(
         PumiceError: the program failed; the error has the place.
     """
     values = checked_call(context, function, inputs)
-    if policy is None or context.gate.is_running_here():
-        results = outputs_of(function, context.invoke(function, values, timeout=timeout))
+    if policy is None or (not context.concurrent and context.gate.runs_here()):
+        results = context.invoke(function, values, timeout=timeout)
     else:
         policy = checked_policy(policy, REFUSE, concurrent=context.concurrent)
-        results = _invoke_in_turn(context, function, values, policy, timeout)
+        results = call(Run(context, function, values, policy, timeout, stays=True))
+    results = outputs_of(function, results)
     if outputs is not None:
         append_outputs(outputs, function.convention.results, results)
     return results
-
-
-def _invoke_in_turn(
-    context: Context, function: Function, values: tuple[Any, ...], policy: InvocationPolicy, timeout: float | None
-) -> tuple[Any, ...]:
-    own = deadline_after(timeout)
-    # An invocation made by a native function ends by the deadline of what called that.
-    outer = outer_deadline()
-    deadline = own if outer == math.inf else outer if own is None else min(own, outer)
-    state = InvokeState()
-    try:
-        status = begin(state, context, function, values, policy, deadline)
-        while status is StatusCode.DEFERRED:
-            frame, stack = state.wait_frame, state._stack
-            if frame is not None and stack is not None:
-                wait_for(stack, frame, deadline)
-                if not frame.done:
-                    raise Interrupted
-            status = step(state, deadline)
-        return end_invoke(state).unwrap()
-    except Interrupted:
-        if timeout is None or time.monotonic() >= outer:
-            raise
-        raise timed_out(function.full_name, timeout) from None
-    finally:
-        abort_invoke(state)
 
 
 # -- staged --------------------------------------------------------------------------------------------
@@ -145,7 +118,16 @@ def begin_invoke(
         ClosedError: the context was closed.
     """
     values = checked_call(context, function, inputs)
-    return begin(state, context, function, values, checked_policy(policy, REFUSE, concurrent=context.concurrent), None)
+    policy = checked_policy(policy, REFUSE, concurrent=context.concurrent)
+    with Exclusive(state, "begin_invoke", IDLE):
+        state._run = run = Run(context, function, values, policy)
+        status = advance(state)
+        if not run.has_begun and run.error is not None:  # it was refused
+            try:
+                run.outcome()
+            finally:
+                state.clear()
+        return status
 
 
 def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[Any, ...]:
@@ -165,7 +147,16 @@ def resume_invoke(state: InvokeState) -> StatusCode:
     Raises:
         FailedPreconditionError: it is not suspended, or its wait was not performed.
     """
-    return step(state, None)
+    with Exclusive(state, "resume_invoke", SUSPENDED):
+        frame = state.wait_frame
+        if frame is not None and not frame.done:
+            if frame.sources:
+                raise FailedPreconditionError(
+                    "resume_invoke: the wait on the stack was not performed; call wait_invoke, or complete() the "
+                    "frame when you have waited"
+                )
+            frame.complete()
+        return advance(state)
 
 
 def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadline: float | None = None) -> StatusCode:
@@ -188,9 +179,8 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
         frame = _frame_of(state, wait_frame, "wait_invoke")
         if frame.done:
             return StatusCode.OK
-        stack = state._stack
-        assert stack is not None
-        wait_for(stack, frame, deadline)
+        assert state._run is not None and state._run.stack is not None
+        wait_for(state._run.stack, frame, deadline)
         if not frame.done:
             frame.complete(DeadlineExceededError("the deadline given to wait_invoke passed before the wait was over"))
         return StatusCode.OK
@@ -246,11 +236,11 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
         InvalidArgumentError: results that ``outputs`` does not take; the result can still be asked for.
     """
     with Exclusive(state, "end_invoke", DONE):
-        (error, results), function = state.outcome(), state.function
-        if outputs is not None and results is not None and function is not None:
-            append_outputs(outputs, function.convention.results, results)
+        result, function = state.result(), state.function
+        if outputs is not None and result.outputs is not None and function is not None:
+            append_outputs(outputs, function.convention.results, result.outputs)
         state.clear()
-        return InvokeResult(StatusCode.OK if error is None else status_of(error), results, error)
+        return result
 
 
 def abort_invoke(state: InvokeState) -> None:

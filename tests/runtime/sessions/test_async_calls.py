@@ -141,7 +141,7 @@ def test_cancelling_releases_everything(
     host = load(session)
     session.load(CHAIN / "smooth.vmfb")
     hal = session.device.hal
-    admission = session.context.gate.admission
+    admission = session.context.gate
 
     async def scenario() -> None:
         host.close_all()
@@ -211,7 +211,7 @@ def test_calls_of_a_concurrent_session_overlap(kind: str, concurrent: pumice.Ses
 
 def test_calls_of_an_ordinary_session_follow_each_other(kind: str, session: pumice.Session) -> None:
     host = load(session)
-    admission = session.context.gate.admission
+    admission = session.context.gate
 
     async def main() -> None:
         calls = asyncio.gather(*(session.call_async("host.gated", i) for i in range(20)))
@@ -227,7 +227,7 @@ def test_calls_of_an_ordinary_session_follow_each_other(kind: str, session: pumi
 
 def test_policies_and_priorities(session: pumice.Session, concurrent: pumice.Session) -> None:
     host, other = load(session), load(concurrent)
-    admission = session.context.gate.admission
+    admission = session.context.gate
 
     async def main() -> None:
         first = session.submit("host.gated", 0)
@@ -420,7 +420,7 @@ def test_closing_aborts_what_is_in_flight(kind: str, where: str, device: pumice.
             else:
                 name = ("program.forever", ()) if where == "loop" else ("host.gated", (1,))
                 calls = [asyncio.create_task(session.call_async(name[0], *name[1]))]
-                await until(lambda: session.context.gate.admission.holder is not None)
+                await until(lambda: session.context.gate.holder is not None)
                 calls += [asyncio.create_task(session.call_async("program.next")) for _ in range(3)]
                 await until(lambda: len(session.context.invocations) == 4)
             session.close()

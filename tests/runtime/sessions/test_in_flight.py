@@ -90,7 +90,7 @@ def run_all(context: Context, fire: Callable[[int], None]) -> None:
         print(f"\n{COUNT:,} invocations: {tracemalloc.get_traced_memory()[0] / COUNT:,.0f} bytes each while suspended")
         tracemalloc.stop()
     assert all(one.query_status() is StatusCode.DEFERRED for one in flight)
-    assert context.gate.admission.in_flight == COUNT
+    assert context.gate.in_flight == COUNT
     assert len(waiter_threads()) - others <= 1, waiter_threads()
     order = list(range(COUNT))
     random.Random(4).shuffle(order)
@@ -98,7 +98,7 @@ def run_all(context: Context, fire: Callable[[int], None]) -> None:
         fire(index)
     assert [one.result(60) for one in flight] == [(index * 3,) for index in range(COUNT)]
     assert len(waiter_threads()) - others <= 1, waiter_threads()
-    assert context.gate.admission.in_flight == 0 and not context.invocations
+    assert context.gate.in_flight == 0 and not context.invocations
 
 
 @pytest.fixture

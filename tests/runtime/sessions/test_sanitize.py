@@ -15,7 +15,7 @@ from pumice.spirv.binary.grammar import Op
 from pumice.spirv.binary.words import encode
 from pumice.spirv.instrument.editor import Editor, opcode_of
 from pumice.spirv.instrument.paths import CHAINS
-from pumice.spirv.repair.repair import repair as repairs
+from pumice.spirv.repair import repair as repairs
 from pumice.status import OutOfRangeError
 
 pytestmark = pytest.mark.vulkan

@@ -355,7 +355,7 @@ def test_the_timeout_counts_the_wait_for_a_turn(loop: Loop) -> None:
         begin_invoke(state, context, context.lookup("program.call"), (1,))
         _, told = start(loop, context, timeout=0.03)
         assert isinstance(told.error, DeadlineExceededError)
-        until(lambda: context.gate.admission.in_flight == 1)
+        until(lambda: context.gate.in_flight == 1)
         abort_invoke(state)
         assert is_idle(context)
 
@@ -385,7 +385,7 @@ def test_cancel_while_suspended(threaded: Loop) -> None:
         run.cancel()
         run.cancel()
         # At once, whenever the callback comes.
-        assert not event.has_listeners and alive() is None and context.gate.admission.in_flight == 0
+        assert not event.has_listeners and alive() is None and context.gate.in_flight == 0
         assert isinstance(told.error, CancelledError)
         event.set()
         until(lambda: is_idle(context))
@@ -400,7 +400,7 @@ def test_cancel_while_queued_for_a_turn(threaded: Loop) -> None:
         until(lambda: gate.has_listeners)
         run, second = start(threaded, context, inputs=(2,))
         _, third = start(threaded, context, inputs=(3,))
-        until(lambda: len(context.gate.admission.waiting) == 2)
+        until(lambda: len(context.gate.waiting) == 2)
         run.cancel()
         assert isinstance(second.error, CancelledError)
         assert not first.calls and not third.calls
@@ -418,7 +418,7 @@ def test_cancel_in_an_endless_loop(loop: Loop, name: str) -> None:
             starting = pool.submit(start, loop, context, name)
             if name == "program.loop":
                 assert entered.wait(LONG)
-            until(lambda: context.gate.admission.in_flight == 1)
+            until(lambda: context.gate.in_flight == 1)
             (run,) = context.invocations
             run.abort(CancelledError("by hand"))  # type: ignore[attr-defined]
             _, told = starting.result(LONG)
@@ -515,7 +515,7 @@ def test_a_loop_that_is_closed_during(threaded: Loop) -> None:
     event = Event()
     with context_of(lambda value: Wait([event], resume=lambda _: value)) as context:
         tolds = [start(threaded, context, inputs=(n,))[1] for n in range(4)]
-        until(lambda: event.has_listeners and len(context.gate.admission.waiting) == 3)
+        until(lambda: event.has_listeners and len(context.gate.waiting) == 3)
         threaded.close()
         for told in tolds:
             assert isinstance(told.error, AbortedError) and "closed" in str(told.error)
@@ -549,7 +549,7 @@ def test_a_loop_that_is_closed_by_a_callback(loop: Loop) -> None:
         other = Told()
         if not isinstance(loop, InlineLoop):
             _, other = start(loop, context, inputs=(1,))
-            until(lambda: context.gate.admission.in_flight == 1)
+            until(lambda: context.gate.in_flight == 1)
         told = Told()
 
         def callback(loop: Loop, error: Exception | None, outputs: tuple[Any, ...] | None) -> None:
@@ -601,7 +601,7 @@ def test_a_callback_that_raises_ends_the_loop(
         others = []
         if not isinstance(loop, InlineLoop):
             others = [start(loop, context, inputs=(n,))[1] for n in range(3)]
-            until(lambda: len(context.gate.admission.waiting) == 2 and event.has_listeners)
+            until(lambda: len(context.gate.waiting) == 2 and event.has_listeners)
         async_invoke(loop, second, second.lookup("program.call"), inputs, callback)
         until(lambda: loop.is_closed)
         assert loop.failure is raised and "failed" in repr(loop)
@@ -642,7 +642,7 @@ def test_a_program_that_raises_what_is_no_exception(raised: type[BaseException])
             assert told.error is not None and is_idle(context)
         with ThreadLoop() as loop:
             _, waiting = start(loop, second, inputs=(2,))
-            until(lambda: second.gate.admission.in_flight == 1)
+            until(lambda: second.gate.in_flight == 1)
             _, told = start(loop, context, inputs=(1,))
             assert told.error is not None
             assert isinstance(waiting.error, AbortedError) and isinstance(loop.failure, raised)

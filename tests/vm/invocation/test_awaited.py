@@ -24,7 +24,7 @@ from pumice.status import (
 )
 from pumice.vm import REFUSE, AsyncioLoop, BytecodeModule, Context, Event, NativeModule, Wait
 from pumice.vm.assembly.assembler import assemble
-from pumice.vm.execution.admission import ContextGate
+from pumice.vm.execution.admission import ContextGate, Ticket, Turn
 from pumice.vm.invocation.awaited import AwaitedInvocation
 
 LOOP = """
@@ -96,7 +96,7 @@ def awaited(context: Context, name: str, *values: int, **options: Any) -> Awaite
 
 
 def is_empty(context: Context) -> bool:
-    return not context.invocations and context.gate.admission.in_flight == 0
+    return not context.invocations and context.gate.in_flight == 0
 
 
 def test_results_and_errors() -> None:
@@ -240,7 +240,7 @@ def test_what_is_suspended_is_released_before_abort_returns() -> None:
         while not source.has_listeners:
             await asyncio.sleep(0)
         invocation.abort(CancelledError("enough"))
-        assert context.gate.admission.in_flight == 0
+        assert context.gate.in_flight == 0
         invocation.abort(AbortedError("too late"))
         with pytest.raises(CancelledError, match="enough"):
             await task
@@ -310,9 +310,9 @@ def test_an_abort_as_a_step_begins_is_not_lost(monkeypatch: pytest.MonkeyPatch) 
         invocation = awaited(context, "step")
         begin_step = ContextGate.begin_step
 
-        def begun(gate: ContextGate) -> int:
+        def begun(gate: ContextGate, turn: Turn) -> Ticket | None:
             invocation.abort(CancelledError("enough"))
-            return begin_step(gate)
+            return begin_step(gate, turn)
 
         monkeypatch.setattr(ContextGate, "begin_step", begun)
         with pytest.raises(CancelledError, match="enough"):

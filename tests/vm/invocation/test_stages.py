@@ -427,7 +427,7 @@ def test_calls_out_of_order_are_refused_and_change_nothing(phase: str, call: str
         elif phase in ("ended", "failed"):
             function = context.lookup("program.fails" if phase == "failed" else "program.echo")
             assert begin_invoke(state, context, function, (5,) if phase == "failed" else (5, None)) is OK
-        before = (state.status, state.frames, state.wait_frame, state.function, context.gate.admission.in_flight)
+        before = (state.status, state.frames, state.wait_frame, state.function, context.gate.in_flight)
         for _ in range(2):
             with pytest.raises(FailedPreconditionError, match=call.replace("wait_async", "wait") + "_invoke"):
                 CALLS[call](state, context)
@@ -436,7 +436,7 @@ def test_calls_out_of_order_are_refused_and_change_nothing(phase: str, call: str
             state.frames,
             state.wait_frame,
             state.function,
-            context.gate.admission.in_flight,
+            context.gate.in_flight,
         ) == before
         ready.set()
         if phase == "idle":
@@ -956,7 +956,7 @@ def test_a_dropped_state_releases_its_turn_and_its_objects() -> None:
     with context_of(keep=lambda value: Wait([Event()], resume=lambda _: value)) as context:
         state = begin(context, "long", held)
         del held
-        assert alive() is not None and context.gate.admission.in_flight == 1
+        assert alive() is not None and context.gate.in_flight == 1
         del state
         gc.collect()
         assert alive() is None and is_idle(context)
@@ -1141,7 +1141,7 @@ def test_abort_at_every_suspension_point(keep: Any, trusted: bool, how: str) -> 
                 if state.wait_frame is not None:
                     wait_invoke(state)
                 assert resume_invoke(state) is DEFERRED
-            assert alive() is not None and context.gate.admission.in_flight == 1
+            assert alive() is not None and context.gate.in_flight == 1
             frame = state.wait_frame if how != "drop" else None
             if how == "abort while armed" and frame is not None:
                 frame.sources = (Event(),)

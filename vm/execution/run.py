@@ -1,0 +1,279 @@
+"""Runs: one invocation from its turn to its results. All drivers stand over ``Run.advance``.
+
+``advance`` runs until the invocation has to wait or has ended, and returns which, as a value. Whoever drives it
+performs the wait, in a way of its own, and advances again:
+
+* ``call``, below, blocks the thread: synchronous calls;
+* callbacks of a loop (``invocation/background.py``): ``async_invoke``, ``Invocation``;
+* the coroutine that awaits it (``invocation/awaited.py``): calls in an event loop;
+* whoever makes the staged calls (``invocation/stages.py``).
+
+Calling sequence: made, then ``advance`` until it returns ``None``, then ``outcome``; ``close`` where a driver gives up.
+Thread rule: ``advance`` in any thread, one at a time; ``abort`` at any time from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from time import monotonic
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from ...status import PumiceError
+from ...waits.source import WaitSource
+from ...waits.wait_frame import OnWait, Wait, WaitFrame
+from .admission import Turn
+from .deadlines import deadline_of_call, guard_of, outer_deadline, step_until, timed_out, wait_for
+from .interruption import Interrupted, deadlines
+from .policy import InvocationPolicy
+
+if TYPE_CHECKING:
+    from .context import Context, Function
+    from .stack import Stack
+
+
+class InvocationObserver(Protocol):
+    """Observes each step of an invocation, in the thread that makes it, and its end."""
+
+    def enter_step(self) -> None:
+        """A step begins."""
+
+    def leave_step(self) -> None:
+        """The step is over: the invocation waits, yielded or ended."""
+
+    def ended(self, error: BaseException | None) -> None:
+        """The invocation has ended. Called before those who wait for it are notified."""
+
+
+class Run(Turn):
+    """One invocation under way.
+
+    Args:
+        context: with the function; its gate has the turns.
+        values: the VM's.
+        policy: its order among the context's other invocations; ``None`` is that of a synchronous call.
+        timeout: seconds for everything; ``None`` is no limit.
+        stays: whether its driver blocks in the thread of its steps.
+
+    Attributes:
+        deadline: ``monotonic()`` seconds at which it ends; also that of the invocations under way in this thread.
+        stack: what is suspended; ``None`` before the first step and after the last.
+        wait: the wait to be performed before the next ``advance``.
+        error, results: the outcome; results as the VM gives them.
+        on_wait: what native functions do where they wait (waits/wait_frame.py).
+        observer: observes its steps.
+        settle: called when the program is done; gives what its results have to wait for.
+        has_begun: whether it had its turn, or else was refused or waits for it.
+        is_settling: whether the program is done.
+    """
+
+    stack: Stack | None = None
+    wait: WaitFrame | None = None
+    error: Exception | None = None
+    results: Any = None
+    on_wait: OnWait = "suspend"
+    observer: InvocationObserver | None = None
+    settle: Callable[[], WaitSource | None] | None = None
+    has_begun = False
+    is_settling = False
+
+    def __init__(
+        self,
+        context: Context,
+        function: Function,
+        values: tuple[Any, ...],
+        policy: InvocationPolicy | None,
+        timeout: float | None = None,
+        *,
+        stays: bool = False,
+    ) -> None:
+        self.context = context
+        self.gate = context.gate
+        self.function = function
+        self.values = values
+        self.policy = policy
+        self.timeout = timeout
+        self.deadline = None if timeout is None and not deadlines else deadline_of_call(timeout)
+        self.stays = stays
+
+    def advance(self) -> WaitFrame | None:
+        """Runs until it has to wait or has ended.
+
+        Returns:
+            the wait to perform before the next call, with its outcome on the frame; one that is ``done`` already only
+            lets others have their turn. ``None`` when it has ended.
+
+        Raises:
+            Interrupted: the deadline of an outer invocation passed.
+            BaseException: what is no Exception, such as KeyboardInterrupt. It has ended.
+        """
+        wait: WaitFrame | None = None
+        try:
+            if self.is_settling:
+                self._check_settled()
+            else:
+                wait = self._step()
+                if wait is None and self.settle is not None:
+                    wait = self._begin_to_settle(self.settle)
+        except BaseException as error:
+            if not self._fail(error):
+                raise
+        if wait is None and self.ending is not None:
+            self.error = self.ending.again()
+        self.wait = wait
+        return wait
+
+    def _step(self) -> WaitFrame | None:
+        """Runs the program to its next wait; ``None`` when it is done."""
+        gate, deadline, observer, stack = self.gate, self.deadline, self.observer, self.stack
+        if stack is None:
+            stack = self.stack = self.context.stack_for(self.function, self.values)
+            stack.on_wait = self.on_wait
+            self.values = ()  # the program's from here on
+        else:
+            self._check_wait()
+        is_over = True
+        try:
+            ticket = gate.begin_step(self)
+            if ticket is not None:
+                is_over = False
+                return self.wait or stack.wait_first(self.function.full_name, ticket)
+            self.has_begun = True
+            if observer is not None:
+                observer.enter_step()
+            try:
+                is_over = stack.step() if deadline is None else step_until(stack, deadline)
+            finally:
+                if observer is not None:
+                    observer.leave_step()
+            if is_over:  # while it is inside, where an abort leaves the stack alone
+                self.results, self.stack = stack.results, None
+                return None
+        finally:
+            gate.end_step(self, is_over=is_over)
+        return stack.wait_frame or YIELDED
+
+    def _check_wait(self) -> None:
+        """Looks at the wait that was performed, between two steps."""
+        wait = self.wait
+        if wait is None or self.ending is not None:
+            return
+        if (not wait.done or wait.error is not None) and self.deadline is not None and monotonic() >= self.deadline:
+            raise Interrupted
+        if not self.has_begun:  # it was the wait for its turn
+            if wait.error is not None:
+                raise wait.error
+            wait.done = self.ticket is None
+
+    def _begin_to_settle(self, settle: Callable[[], WaitSource | None]) -> WaitFrame | None:
+        self.is_settling = True
+        source = settle()
+        if source is None or source.query():
+            return None
+        return WaitFrame(Wait((source,), resume=_nothing))
+
+    def _check_settled(self) -> None:
+        self._check_wait()
+        if self.wait is not None and self.wait.error is not None:
+            raise self.wait.error
+
+    # -- the end -------------------------------------------------------------------------------------
+
+    def _fail(self, error: BaseException) -> bool:
+        """Ends it with an error; whether that is its outcome, and not one of the thread."""
+        self.close()
+        if isinstance(error, Interrupted):
+            if self.ending is not None:
+                self.error = self.ending.again()
+            elif self.timeout is not None and monotonic() < outer_deadline():
+                self.error = timed_out(self.function.full_name, self.timeout)
+        elif isinstance(error, Exception):
+            # An error caused by ending it is reported as that end.
+            self.error = error if self.ending is None else self.ending.again()
+        return self.error is not None
+
+    def close(self) -> None:
+        """Releases everything that it holds; idempotent. For its driver, between steps."""
+        self.gate.end_step(self, is_over=True)
+        stack, self.stack = self.stack, None
+        if stack is not None:
+            stack.abort()
+        self.wait = self.results = None
+        self.values = ()
+
+    def drop(self) -> None:
+        """``close`` for finalizers, which may run at any point and under any lock."""
+        stack, self.stack = self.stack, None
+        if stack is not None:
+            stack.abort()
+        self.gate.drop(self)
+
+    def outcome(self) -> Any:
+        """The results; raises the error. To be asked for once."""
+        error, self.error = self.error, None  # its traceback refers to this run
+        if error is None:
+            return self.results
+        try:
+            raise error
+        finally:
+            del error
+
+    def abort(self, error: PumiceError) -> None:
+        """Ends it with an error, unless it has ended.
+
+        If it is suspended, everything it holds is released before this returns. If it is in a step, that is interrupted
+        in the program's own code; a native function returns first.
+        """
+        with self.gate.lock:
+            if self.ending is not None:
+                return
+            self.ending = error
+            if self.thread:
+                if self.stack is not None:
+                    self.guard = guard_of(self.stack, monotonic())
+                    self.guard.enter(self.thread)
+                return
+            stack, self.stack = self.stack, None
+        if stack is not None:
+            stack.abort()
+        self.gate.give_back(self)
+        self._wake()
+
+    def _wake(self) -> None:
+        """Has the driver advance it, which is suspended and has been aborted."""
+
+
+def call(run: Run) -> Any:
+    """Drives a run in the calling thread, which blocks where it waits; returns its results.
+
+    Native calls are not interrupted, so the deadline is checked again after them. A timeout of 0 asks for results that
+    need no waiting, and is not checked.
+
+    Raises:
+        DeadlineExceededError: the time passed; everything of the run is released.
+        Interrupted: the deadline of the outer invocation passed.
+        PumiceError: the run's error.
+    """
+    while (wait := run.advance()) is not None:
+        if not wait.done:
+            assert run.stack is not None
+            try:
+                wait_for(run.stack, wait, run.deadline)
+            except BaseException:
+                run.close()
+                raise
+    if run.timeout is not None and run.timeout > 0 and run.error is None:
+        assert run.deadline is not None
+        if monotonic() >= run.deadline:
+            if monotonic() >= outer_deadline():
+                raise Interrupted
+            raise timed_out(run.function.full_name, run.timeout)
+    return run.results if run.error is None else run.outcome()
+
+
+def _nothing(_: object) -> None:
+    """What a wait that is on no stack resumes."""
+
+
+YIELDED: Final = WaitFrame(Wait(resume=_nothing))
+"""The wait of a program that only lets others have their turn."""
+YIELDED.complete()
