@@ -139,7 +139,7 @@ def test_a_source_that_raises_what_it_should_not(loop: Loop, method: str, monkey
     call = Invocation.create(context, context.lookup("m.wait"), (0,), loop=loop)
     with pytest.raises(ValueError, match="on purpose"):
         call.result(30)
-    assert context.gate.admission.in_flight == 0 and not loop.is_closed
+    assert context.gate.in_flight == 0 and not loop.is_closed
     context.close()
 
 
@@ -166,7 +166,7 @@ def test_cancelling(loop: Loop, armed: bool) -> None:
     with pytest.raises(CancelledError):
         call.result(30)
     source.set()
-    assert context.gate.admission.in_flight == 0 and not source.has_listeners
+    assert context.gate.in_flight == 0 and not source.has_listeners
     context.close()
 
 
@@ -191,7 +191,7 @@ def test_cancel_against_look_and_ready(loop: Loop) -> None:
             racer.join()
         assert done.wait(30)
         assert len(ends) == 1
-        assert context.gate.admission.in_flight == 0 and not context.invocations
+        assert context.gate.in_flight == 0 and not context.invocations
         context.close()
 
 

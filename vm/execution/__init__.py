@@ -3,5 +3,5 @@
 Imports: `bytecode`, `machine_code`, `native`, `translation`, `types`, `wait` and the ground files at the root.
 
 Read: `namespace`, `bytecode_module`, `interruption`, `left_frames`, `machine_tier`, `module_state`, `frame`, `linker`;
-`stack`, `watchdog`, `deadlines`; `policy`, `admission`, `context`, `loop`.
+`stack`, `watchdog`, `deadlines`; `policy`, `admission`, `run`, `context`, `loop`.
 """

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
     from .watchdog import Guard
 
 
+_CLOSED: Final = -1  # is no thread
+
+
 class Turn:
     """One use of a context.
 
@@ -43,15 +46,16 @@ class Turn:
         guard: interrupts the step that is under way.
     """
 
-    has_turn = False
-    thread = 0
-    ticket: Ticket | None = None
-    ending: PumiceError | None = None
-    guard: Guard | None = None
+    __slots__ = ("ending", "guard", "has_turn", "policy", "stays", "thread", "ticket")
 
-    def __init__(self, policy: InvocationPolicy | None, *, stays: bool) -> None:
+    def __init__(self, policy: InvocationPolicy | None, stays: bool) -> None:
         self.policy = policy
         self.stays = stays
+        self.has_turn = False
+        self.thread = 0
+        self.ticket: Ticket | None = None
+        self.ending: PumiceError | None = None
+        self.guard: Guard | None = None
 
 
 class Ticket(Latch):
@@ -93,6 +97,23 @@ class ContextGate:
         waiting: tickets in line, as a heap.
     """
 
+    __slots__ = (
+        "_closer",
+        "_dropped",
+        "_inside",
+        "_left",
+        "_serial",
+        "_turns",
+        "_watchers",
+        "concurrent",
+        "concurrent_option",
+        "holder",
+        "is_closed",
+        "kind",
+        "lock",
+        "waiting",
+    )
+
     def __init__(self, kind: str, *, concurrent: bool) -> None:
         self.kind = kind
         self.concurrent = concurrent
@@ -107,7 +128,7 @@ class ContextGate:
         self._serial = 0  # of the last ticket
         self._turns = 0  # that were taken or wait
         self._inside = 0  # threads, one for each nested call
-        self._closer = 0  # the thread that closes the context
+        self._closer = 0  # the thread that closes the context; _CLOSED when it has
         self._dropped: deque[Turn] = deque()
 
     def check_open(self) -> None:
@@ -135,8 +156,9 @@ class ContextGate:
         if self._dropped:
             self.release_dropped()
         ticket = None
-        with self.lock:
-            if self.is_closed or (self._closer and self._closer != thread):
+        self.lock.acquire()
+        try:
+            if self._closer and self._closer != thread:
                 raise ClosedError(f"this {self.kind} was closed")
             if turn.ending is not None:
                 raise turn.ending.again()
@@ -155,6 +177,8 @@ class ContextGate:
                 turn.thread = thread
                 self._inside += 1
                 return None
+        finally:
+            self.lock.release()
         _Releaser.start()
         self.release_dropped()  # dropped before the releaser ran
         return ticket
@@ -169,10 +193,11 @@ class ContextGate:
         self._turns += 1
         return ticket
 
-    def end_step(self, turn: Turn, *, is_over: bool) -> None:
+    def end_step(self, turn: Turn, is_over: bool) -> None:
         """Leaves after ``begin_step``, if that began a step; gives the turn back if it is over."""
         guard = ticket = None
-        with self.lock:
+        self.lock.acquire()
+        try:
             if turn.thread and (is_over or not turn.stays):
                 turn.thread = 0
                 self._inside -= 1
@@ -180,8 +205,16 @@ class ContextGate:
                     guard, turn.guard = turn.guard, None
                 if self._watchers:
                     self._left.notify_all()
-            if is_over and (turn.has_turn or turn.ticket is not None):
-                ticket = self._give_back(turn)
+            if is_over:
+                if self.waiting or turn.ticket is not None:
+                    ticket = self._give_back(turn)
+                elif turn.has_turn:
+                    turn.has_turn = False
+                    self._turns -= 1
+                    if self.holder is turn:
+                        self.holder = None
+        finally:
+            self.lock.release()
         if guard is not None:
             guard.leave()
         if ticket is not None:
@@ -246,12 +279,12 @@ class ContextGate:
     @contextlib.contextmanager
     def hold(self) -> Iterator[None]:
         """Keeps other threads out of a context that is not concurrent, as a call does."""
-        turn = Turn(None, stays=True)
+        turn = Turn(None, True)
         try:
             self.begin_step(turn)
             yield
         finally:
-            self.end_step(turn, is_over=True)
+            self.end_step(turn, True)
 
     def is_idle(self) -> bool:
         """Whether no thread is inside."""
@@ -274,7 +307,7 @@ class ContextGate:
         """
         self.release_dropped()
         with self.lock:
-            if self._inside or self._closer:
+            if self._inside or self._closer > 0:
                 raise FailedPreconditionError(
                     f"this {self.kind} is in use by thread {self._user()}; close it when its calls have returned"
                 )
@@ -288,7 +321,8 @@ class ContextGate:
         try:
             yield
         finally:
-            self._closer = 0
+            self.is_closed = True
+            self._closer = _CLOSED
 
     # -- messages ------------------------------------------------------------------------------------
 

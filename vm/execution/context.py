@@ -33,6 +33,7 @@ from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
 from .admission import ContextGate
 from .bytecode_module import BytecodeModule
+from .interruption import deadlines
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
 from .module_state import ContextFunction, Hooks, ModuleState
 from .run import Run, call
@@ -241,12 +242,11 @@ class Context(Closing):
 
     def stack_for(self, function: Function, arguments: tuple[Any, ...]) -> Stack:
         """A stack with a function entered, to be stepped by the caller; the arguments are not checked."""
-        stack = Stack(self.max_stack_depth)
         if function.bytecode is not None:
-            stack.enter(function.bytecode, arguments)
-        else:
-            assert function.native is not None
-            stack.enter_native(function.full_name, function.native, arguments)
+            return Stack(self.max_stack_depth, function.bytecode, arguments)
+        assert function.native is not None
+        stack = Stack(self.max_stack_depth)
+        stack.enter_native(function.full_name, function.native, arguments)
         return stack
 
     def invoke(
@@ -272,10 +272,8 @@ class Context(Closing):
         """
         if function.context is not self:
             raise FailedPreconditionError(f"{function.full_name} is a function of another context")
-        run = Run(self, function, arguments, None, timeout, stays=True)
-        if blocks and run.deadline is None:
-            run.on_wait = "block"
-        return call(run)
+        blocks = blocks and timeout is None and not deadlines
+        return call(Run(self, function, arguments, None, timeout, True, "block" if blocks else "suspend"))
 
     def hold(self) -> contextlib.AbstractContextManager[None]:
         """Keeps other threads out, as a call does, for what must not happen while a function runs elsewhere.
@@ -337,7 +335,6 @@ class Context(Closing):
                 for loaded in reversed(self._modules.values()):
                     self._deinitialize(loaded, timeout)
             finally:
-                self.gate.is_closed = True
                 self._release_states()
                 if self._loop is not None:
                     self._loop.close()

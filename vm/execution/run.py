@@ -53,28 +53,36 @@ class Run(Turn):
         policy: its order among the context's other invocations; ``None`` is that of a synchronous call.
         timeout: seconds for everything; ``None`` is no limit.
         stays: whether its driver blocks in the thread of its steps.
+        on_wait: what native functions do where they wait (waits/wait_frame.py).
 
     Attributes:
         deadline: ``monotonic()`` seconds at which it ends; also that of the invocations under way in this thread.
         stack: what is suspended; ``None`` before the first step and after the last.
         wait: the wait to be performed before the next ``advance``.
         error, results: the outcome; results as the VM gives them.
-        on_wait: what native functions do where they wait (waits/wait_frame.py).
         observer: observes its steps.
         settle: called when the program is done; gives what its results have to wait for.
         has_begun: whether it had its turn, or else was refused or waits for it.
         is_settling: whether the program is done.
     """
 
-    stack: Stack | None = None
-    wait: WaitFrame | None = None
-    error: Exception | None = None
-    results: Any = None
-    on_wait: OnWait = "suspend"
-    observer: InvocationObserver | None = None
-    settle: Callable[[], WaitSource | None] | None = None
-    has_begun = False
-    is_settling = False
+    __slots__ = (
+        "_values",
+        "context",
+        "deadline",
+        "error",
+        "function",
+        "gate",
+        "has_begun",
+        "is_settling",
+        "observer",
+        "on_wait",
+        "results",
+        "settle",
+        "stack",
+        "timeout",
+        "wait",
+    )
 
     def __init__(
         self,
@@ -82,18 +90,29 @@ class Run(Turn):
         function: Function,
         values: tuple[Any, ...],
         policy: InvocationPolicy | None,
-        timeout: float | None = None,
-        *,
-        stays: bool = False,
+        timeout: float | None,
+        stays: bool,
+        on_wait: OnWait,
     ) -> None:
+        self.policy = policy  # as a turn begins; every call makes a run
+        self.stays = stays
+        self.has_turn = False
+        self.thread = 0
+        self.ticket = self.ending = self.guard = None
         self.context = context
         self.gate = context.gate
         self.function = function
-        self.values = values
-        self.policy = policy
+        self._values = values
         self.timeout = timeout
         self.deadline = None if timeout is None and not deadlines else deadline_of_call(timeout)
-        self.stays = stays
+        self.on_wait = on_wait
+        self.observer: InvocationObserver | None = None
+        self.settle: Callable[[], WaitSource | None] | None = None
+        self.stack: Stack | None = None
+        self.wait: WaitFrame | None = None
+        self.error: Exception | None = None
+        self.results: Any = None
+        self.has_begun = self.is_settling = False
 
     def advance(self) -> WaitFrame | None:
         """Runs until it has to wait or has ended.
@@ -106,63 +125,76 @@ class Run(Turn):
             Interrupted: the deadline of an outer invocation passed.
             BaseException: what is no Exception, such as KeyboardInterrupt. It has ended.
         """
+        # Written plainly: every call comes here (benchmarks/call_latency.py).
         wait: WaitFrame | None = None
+        is_over = True
         try:
             if self.is_settling:
                 self._check_settled()
             else:
-                wait = self._step()
-                if wait is None and self.settle is not None:
+                stack = self.stack
+                if stack is not None:
+                    self._check_wait()
+                else:
+                    stack = self.stack = self.context.stack_for(self.function, self._values)
+                    stack.on_wait = self.on_wait
+                    self._values = ()  # the program's from here on
+                try:
+                    ticket = self.gate.begin_step(self)
+                    if ticket is not None:
+                        is_over = False
+                        wait = self.wait or stack.wait_first(self.function.full_name, ticket)
+                    else:
+                        self.has_begun = True
+                        plain = self.deadline is None and self.observer is None
+                        is_over = stack.step() if plain else self._watched_step(stack)
+                        if not is_over:
+                            wait = stack.wait_frame or YIELDED
+                        else:  # while it is inside, where an abort leaves the stack alone
+                            self.results, self.stack = stack.results, None
+                finally:
+                    self.gate.end_step(self, is_over)
+                if is_over and self.settle is not None:
                     wait = self._begin_to_settle(self.settle)
         except BaseException as error:
             if not self._fail(error):
                 raise
+            wait = None
         if wait is None and self.ending is not None:
             self.error = self.ending.again()
         self.wait = wait
         return wait
 
-    def _step(self) -> WaitFrame | None:
-        """Runs the program to its next wait; ``None`` when it is done."""
-        gate, deadline, observer, stack = self.gate, self.deadline, self.observer, self.stack
-        if stack is None:
-            stack = self.stack = self.context.stack_for(self.function, self.values)
-            stack.on_wait = self.on_wait
-            self.values = ()  # the program's from here on
-        else:
-            self._check_wait()
-        is_over = True
+    def _watched_step(self, stack: Stack) -> bool:
+        observer, deadline = self.observer, self.deadline
+        if observer is not None:
+            observer.enter_step()
         try:
-            ticket = gate.begin_step(self)
-            if ticket is not None:
-                is_over = False
-                return self.wait or stack.wait_first(self.function.full_name, ticket)
-            self.has_begun = True
-            if observer is not None:
-                observer.enter_step()
-            try:
-                is_over = stack.step() if deadline is None else step_until(stack, deadline)
-            finally:
-                if observer is not None:
-                    observer.leave_step()
-            if is_over:  # while it is inside, where an abort leaves the stack alone
-                self.results, self.stack = stack.results, None
-                return None
+            return stack.step() if deadline is None else step_until(stack, deadline)
         finally:
-            gate.end_step(self, is_over=is_over)
-        return stack.wait_frame or YIELDED
+            if observer is not None:
+                observer.leave_step()
 
     def _check_wait(self) -> None:
         """Looks at the wait that was performed, between two steps."""
         wait = self.wait
-        if wait is None or self.ending is not None:
-            return
-        if (not wait.done or wait.error is not None) and self.deadline is not None and monotonic() >= self.deadline:
-            raise Interrupted
+        assert wait is not None
+        self._check_deadline(wait)
         if not self.has_begun:  # it was the wait for its turn
             if wait.error is not None:
                 raise wait.error
             wait.done = self.ticket is None
+
+    def _check_settled(self) -> None:
+        wait = self.wait
+        assert wait is not None
+        self._check_deadline(wait)
+        if wait.error is not None:
+            raise wait.error
+
+    def _check_deadline(self, wait: WaitFrame) -> None:
+        if (not wait.done or wait.error is not None) and self.deadline is not None and monotonic() >= self.deadline:
+            raise Interrupted
 
     def _begin_to_settle(self, settle: Callable[[], WaitSource | None]) -> WaitFrame | None:
         self.is_settling = True
@@ -170,11 +202,6 @@ class Run(Turn):
         if source is None or source.query():
             return None
         return WaitFrame(Wait((source,), resume=_nothing))
-
-    def _check_settled(self) -> None:
-        self._check_wait()
-        if self.wait is not None and self.wait.error is not None:
-            raise self.wait.error
 
     # -- the end -------------------------------------------------------------------------------------
 
@@ -193,12 +220,12 @@ class Run(Turn):
 
     def close(self) -> None:
         """Releases everything that it holds; idempotent. For its driver, between steps."""
-        self.gate.end_step(self, is_over=True)
+        self.gate.end_step(self, True)
         stack, self.stack = self.stack, None
         if stack is not None:
             stack.abort()
         self.wait = self.results = None
-        self.values = ()
+        self._values = ()
 
     def drop(self) -> None:
         """``close`` for finalizers, which may run at any point and under any lock."""

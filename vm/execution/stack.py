@@ -4,9 +4,9 @@ The loop is a trampoline: translated functions return to it to call, to yield an
 deep at the thousandth nested call as at the first. ``step`` runs until the invocation is done or must wait; its caller
 performs the wait and steps again, in any thread.
 
-Calling sequence: ``enter``; ``step`` until it returns ``True``; ``results``. In between, when ``wait_frame`` is not
-``None``, ``wait_frame.complete(…)`` first. ``abort`` at any time between steps releases everything. Thread rule: any
-thread, one at a time.
+Calling sequence: made with a function, or ``enter_native``; ``step`` until it returns ``True``; ``results``. Where
+``wait_frame`` is not ``None`` after a step, ``wait_frame.complete(…)`` before the next one. ``abort`` between steps
+releases everything. Thread rule: any thread, one at a time.
 """
 
 from __future__ import annotations
@@ -48,17 +48,21 @@ class Stack:
 
     __slots__ = ("_handed", "frames", "max_depth", "on_wait", "results")
 
-    def __init__(self, max_depth: int = DEFAULT_MAX_DEPTH) -> None:
+    def __init__(
+        self,
+        max_depth: int = DEFAULT_MAX_DEPTH,
+        function: ContextFunction | None = None,
+        arguments: tuple[Any, ...] | None = None,
+    ) -> None:
+        """``function``: the outermost one, with its ``arguments``."""
         self.frames: list[Frame | NativeFrame | WaitFrame] = []
         self.max_depth = max_depth
         self.on_wait: OnWait = "suspend"
         self.results: Any = None
         self._handed: list[Any] = []  # the arguments or results that the top function gets next; at most one entry
-
-    def enter(self, function: ContextFunction, arguments: tuple[Any, ...]) -> None:
-        """Puts a bytecode function on an empty stack."""
-        self.frames.append(Frame(function, self.max_depth - 1))
-        self._handed.append(arguments)
+        if function is not None:
+            self.frames.append(Frame(function, max_depth - 1))
+            self._handed.append(arguments)
 
     def enter_native(self, name: str, function: Callable[..., object], arguments: tuple[Any, ...]) -> None:
         """Puts a native function on an empty stack; the first ``step`` calls it."""

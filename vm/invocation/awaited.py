@@ -13,7 +13,7 @@ from ...status import PumiceError
 from ...waits.armed_wait import arm_frame
 from ...waits.awaitable import look_for, tell
 from ...waits.deferred import can_defer
-from ...waits.wait_frame import OnWait, WaitFrame
+from ...waits.wait_frame import WaitFrame
 from ...waits.wait_mode import WaitMode, give_way
 from ..execution.context import Context, Function
 from ..execution.policy import FIFO, InvocationPolicy, checked_policy
@@ -35,8 +35,7 @@ class AwaitedInvocation(Run):
         wait: how it waits for devices; ``None`` is as they were opened.
     """
 
-    on_wait: OnWait = "ask"  # where the driver shares a core with this thread, the work is often done by then
-    _future: asyncio.Future[None] | None = None
+    __slots__ = ("_future", "_loop", "_mode")
 
     def __init__(
         self,
@@ -48,9 +47,10 @@ class AwaitedInvocation(Run):
         timeout: float | None = None,
         wait: WaitMode | None = None,
     ) -> None:
-        super().__init__(
-            context, function, values, checked_policy(policy, FIFO, concurrent=context.concurrent), timeout
-        )
+        policy = checked_policy(policy, FIFO, concurrent=context.concurrent)
+        # Where the driver shares a core with this thread, the work is often done when the program asks.
+        super().__init__(context, function, values, policy, timeout, False, "ask")
+        self._future: asyncio.Future[None] | None = None
         self._loop = loop
         self._mode = wait
 

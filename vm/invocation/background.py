@@ -14,7 +14,7 @@ from ...status import CancelledError, InvalidArgumentError
 from ...waits.armed_wait import ArmedWait
 from ...waits.deferred import DeferredWait
 from ...waits.futures import as_pumice_error
-from ...waits.wait_frame import OnWait, WaitFrame
+from ...waits.wait_frame import WaitFrame
 from ...waits.wait_mode import WaitMode
 from ..execution.context import Context, Function
 from ..execution.deadlines import timed_out
@@ -44,9 +44,7 @@ class AsyncInvocation(Run):
         wait: how the loop waits for devices; ``None`` is as they were opened.
     """
 
-    on_wait: OnWait = "ask"  # where the driver shares a core with this thread, the work is often done by then
-    _armed: ArmedWait | DeferredWait | None = None
-    _is_driven = False
+    __slots__ = ("_armed", "_callback", "_is_driven", "_loop", "_make_values", "_mode")
 
     def __init__(
         self,
@@ -59,7 +57,10 @@ class AsyncInvocation(Run):
         callback: AsyncCallback,
         wait: WaitMode | None = None,
     ) -> None:
-        super().__init__(context, function, (), policy, timeout)
+        # Where the driver shares a core with the loop's thread, the work is often done when the program asks.
+        super().__init__(context, function, (), policy, timeout, False, "ask")
+        self._armed: ArmedWait | DeferredWait | None = None
+        self._is_driven = False
         self._loop = loop
         self._make_values: Callable[[], tuple[Any, ...]] | None = make_values
         self._callback: AsyncCallback | None = callback
@@ -111,7 +112,7 @@ class AsyncInvocation(Run):
         if make_values is not None:
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 raise timed_out(getattr(self.function, "full_name", "the invocation"), self.timeout)
-            self.values = make_values()
+            self._values = make_values()
             self.policy = checked_policy(self.policy, FIFO, concurrent=self.context.concurrent)
 
     def _arm(self, wait: WaitFrame) -> None:

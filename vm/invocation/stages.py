@@ -81,7 +81,7 @@ def invoke(
         results = context.invoke(function, values, timeout=timeout)
     else:
         policy = checked_policy(policy, REFUSE, concurrent=context.concurrent)
-        results = call(Run(context, function, values, policy, timeout, stays=True))
+        results = call(Run(context, function, values, policy, timeout, True, "suspend"))
     results = outputs_of(function, results)
     if outputs is not None:
         append_outputs(outputs, function.convention.results, results)
@@ -120,7 +120,7 @@ def begin_invoke(
     values = checked_call(context, function, inputs)
     policy = checked_policy(policy, REFUSE, concurrent=context.concurrent)
     with Exclusive(state, "begin_invoke", IDLE):
-        state._run = run = Run(context, function, values, policy)
+        state._run = run = Run(context, function, values, policy, None, False, "suspend")
         status = advance(state)
         if not run.has_begun and run.error is not None:  # it was refused
             try:

@@ -272,9 +272,8 @@ def test_depth_is_bounded() -> None:
         main("%i0 = vm.call @main(%i0)\nvm.call @host.look()\nvm.return %i0", "(%i0: i32) -> (i32)")
     )
     function = context.lookup("m.main")
-    stack = Stack(50)
     assert function.bytecode is not None
-    stack.enter(function.bytecode, (1,))
+    stack = Stack(50, function.bytecode, (1,))
     with pytest.raises(ResourceExhaustedError, match="50 frames deep"):
         stack.step()
     assert stack.frames == [] and host.seen == []
