@@ -3,7 +3,7 @@
 Imports: the VM, ``hal``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
 
 Read: instance, session_devices, session_options, signature, scalar_binding, binding; donation, outputs, output_call,
-bound_call; call_stream, session_function, session_calls,
+function_binding, function_call; call_stream, session_function, session_calls,
 session_modules, session.
 """
 

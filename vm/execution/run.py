@@ -16,19 +16,32 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 from ...status import PumiceError
 from ...waits.source import WaitSource
 from ...waits.wait_frame import OnWait, Wait, WaitFrame
-from .admission import Turn
+from .admission import ContextGate, Turn
 from .deadlines import deadline_of_call, guard_of, outer_deadline, step_until, timed_out, wait_for
 from .interruption import Interrupted, deadlines
 from .policy import InvocationPolicy
+from .stack import Stack
 
-if TYPE_CHECKING:
-    from .context import Context, Function
-    from .stack import Stack
+
+class RunFunction(Protocol):
+    """A function (context.py), as runs know it."""
+
+    @property
+    def full_name(self) -> str: ...
+
+
+class RunContext(Protocol):
+    """A context (context.py), as runs know it."""
+
+    gate: ContextGate
+
+    def stack_for(self, function: Any, arguments: tuple[Any, ...], /) -> Stack:
+        """A stack with a function entered."""
 
 
 class InvocationObserver(Protocol):
@@ -86,8 +99,8 @@ class Run(Turn):
 
     def __init__(
         self,
-        context: Context,
-        function: Function,
+        context: RunContext,
+        function: RunFunction,
         values: tuple[Any, ...],
         policy: InvocationPolicy | None,
         timeout: float | None,
@@ -99,9 +112,9 @@ class Run(Turn):
         self.has_turn = False
         self.thread = 0
         self.ticket = self.ending = self.guard = None
-        self.context = context
+        self.context: RunContext = context
         self.gate = context.gate
-        self.function = function
+        self.function: RunFunction = function
         self._values = values
         self.timeout = timeout
         self.deadline = None if timeout is None and not deadlines else deadline_of_call(timeout)

@@ -37,6 +37,9 @@ class AwaitedInvocation(Run):
 
     __slots__ = ("_future", "_loop", "_mode")
 
+    context: Context
+    function: Function
+
     def __init__(
         self,
         loop: AsyncioLoop,

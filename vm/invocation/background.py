@@ -46,6 +46,9 @@ class AsyncInvocation(Run):
 
     __slots__ = ("_armed", "_callback", "_is_driven", "_loop", "_make_values", "_mode")
 
+    context: Context
+    function: Function
+
     def __init__(
         self,
         loop: Loop,

@@ -120,6 +120,7 @@ def begin_invoke(
     values = checked_call(context, function, inputs)
     policy = checked_policy(policy, REFUSE, concurrent=context.concurrent)
     with Exclusive(state, "begin_invoke", IDLE):
+        state.function = function
         state._run = run = Run(context, function, values, policy, None, False, "suspend")
         status = advance(state)
         if not run.has_begun and run.error is not None:  # it was refused

@@ -42,27 +42,21 @@ class InvokeResult:
 class InvokeState:
     """An invocation under way: its stack, and its place in the calling sequence; used again after the end.
 
-    Begin with ``begin_invoke``.
+    Begin with ``begin_invoke``. ``function`` is the one that was invoked; ``None`` while there is no invocation.
     """
 
-    __slots__ = ("_busy", "_phase", "_run")
+    __slots__ = ("_busy", "_phase", "_run", "function")
 
     def __init__(self) -> None:
         self._busy = threading.Lock()
         self._phase = IDLE
         self._run: Run | None = None
-
-    @property
-    def function(self) -> Function | None:
-        """The function that was invoked; ``None`` while there is no invocation."""
-        run = self._run
-        return None if run is None else run.function
+        self.function: Function | None = None
 
     @property
     def context(self) -> Context | None:
         """The context that it runs in; ``None`` while there is no invocation."""
-        run = self._run
-        return None if run is None else run.context
+        return None if self.function is None else self.function.context
 
     @property
     def status(self) -> StatusCode | None:
@@ -88,15 +82,15 @@ class InvokeState:
 
     def result(self) -> InvokeResult:
         """The result of an invocation that has ended. The caller must have exclusive access."""
-        run = self._run
-        assert run is not None
+        run, function = self._run, self.function
+        assert run is not None and function is not None
         if run.error is not None:
             return InvokeResult(status_of(run.error), None, run.error)
-        return InvokeResult(StatusCode.OK, outputs_of(run.function, run.results), None)
+        return InvokeResult(StatusCode.OK, outputs_of(function, run.results), None)
 
     def clear(self) -> None:
         """Releases everything. The caller must have exclusive access."""
-        run, self._run = self._run, None
+        run, self._run, self.function = self._run, None, None
         self._phase = IDLE
         if run is not None:
             run.close()

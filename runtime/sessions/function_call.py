@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from time import monotonic
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...hal.fence import Fence
 from ...hal.programs.fence import HalFence
@@ -21,16 +21,14 @@ from ...vm.invocation.marshalling import outputs_of
 from ...waits.wait_mode import WaitMode
 from ..profiling.call import CallRecord, now
 from .donation import Donate
+from .function_binding import FunctionBinding
 from .output_call import OutputCall
 from .outputs import Out
-
-if TYPE_CHECKING:
-    from .session_function import SessionFunction
 
 AnyFence = Fence | HalFence
 
 
-class BoundCall:
+class FunctionCall:
     """One call.
 
     Args:
@@ -60,7 +58,7 @@ class BoundCall:
 
     def __init__(
         self,
-        function: SessionFunction,
+        function: FunctionBinding,
         arguments: tuple[object, ...],
         named: Mapping[str, object],
         out: Out | None = None,

@@ -1,0 +1,129 @@
+"""What the calls of one function of a session share: conversions, and who writes results into the caller's arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from ...hal.fence import Fence
+from ...hal.programs.fence import HalFence
+from ...status import InvalidArgumentError, NotFoundError, shown
+from ...vm.execution.context import Function
+from ...waits.wait_mode import WAIT_MODES
+from .binding import argument_binder, result_unbinder
+from .outputs import Outputs
+from .session_devices import CallTarget
+from .signature import Result, make_signature
+
+
+class FunctionBinding:
+    """A function of a session with its conversions: the base of ``SessionFunction``.
+
+    Attributes:
+        name: ``module.function``.
+        signature: arguments and results.
+        function: the function in the session's context.
+    """
+
+    __slots__ = (
+        "_binders",
+        "_count",
+        "_is_plain",
+        "_outputs",
+        "_single",
+        "_takes_storages",
+        "_target",
+        "_unbinders",
+        "_writer",
+        "function",
+        "name",
+        "signature",
+    )
+
+    def __init__(self, target: CallTarget, function: Function, name: str | None = None) -> None:
+        """``name``: what messages call it."""
+        self._target = target
+        self.function = function
+        self.name = name or function.full_name
+        self.signature = make_signature(self.name, function.convention, function.declaration, function.attributes)
+        devices = target.devices
+        arguments, results = self.signature.arguments, self.signature.results
+        self._binders = tuple(argument_binder(one, self.name, devices.first, devices.known) for one in arguments)
+        self._unbinders = tuple(result_unbinder(one, devices.wrap, devices.wrap_dense) for one in results)
+        self._count = len(self._binders)
+        self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
+        self._takes_storages = len(self.signature.inputs) < len(arguments)
+        self._is_plain = not (self._takes_storages or self.signature.is_async)
+        self._outputs: Outputs | None = None
+        self._writer: FunctionBinding | None = None
+
+    def _bind_all(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[Any, ...]:
+        """The VM's values for a call's arguments."""
+        if named or len(arguments) != self._count:
+            arguments = self.signature.place(arguments, named)
+        return tuple([bind(value) for bind, value in zip(self._binders, arguments, strict=True)])
+
+    def _convert(self, outputs: tuple[Any, ...]) -> Any:
+        """The caller's results for the program's."""
+        if self._single is not None:
+            return self._single(outputs[0])
+        if not self._unbinders:
+            return None
+        return tuple([unbind(value) for unbind, value in zip(self._unbinders, outputs, strict=True)])
+
+    def _check_fences(self, wait: object, signal: object) -> None:
+        """Refuses what is no fence, and fences where the function is synchronous."""
+        for name, fence in (("wait", wait), ("signal", signal)):
+            if fence is None:
+                continue
+            if not isinstance(fence, (Fence, HalFence)):
+                modes = f", one of {', '.join(WAIT_MODES)}," if name == "wait" else ""
+                raise InvalidArgumentError(f"{self.name}: {name} is a fence{modes} or None, got {shown(fence)}")
+            if not self.signature.is_async:
+                raise InvalidArgumentError(f"{self.name} is synchronous: it takes no wait and signal fences")
+
+    @property
+    def outputs(self) -> Outputs:
+        """Where its results go."""
+        if self._outputs is None:
+            self._outputs = self._make_outputs(self.signature.results)
+        return self._outputs
+
+    def _make_outputs(self, results: Sequence[Result]) -> Outputs:
+        """``results`` are those that callers see: numbers among them may be in storages."""
+        signature, devices = self.signature, self._target.devices
+        unbinders: Sequence[Callable[[Any], Any]] = self._unbinders
+        numbers: set[int] = set()
+        if not signature.results:
+            unbinders = [result_unbinder(one, devices.wrap, devices.wrap_dense) for one in signature.storages]
+            numbers = {number for number, one in enumerate(results) if one.letter != "r"}
+        return Outputs(signature, self._binders, unbinders, numbers, self._target)
+
+    def _writer_for(self, out: object) -> FunctionBinding:
+        """The function that takes storages for these results: this one, or ``NAME$async`` beside it."""
+        if self._takes_storages:
+            return self
+        if self._writer is None:
+            self._writer = self._find_writer() or self
+        writer = self._writer
+        # What the caller leaves out has to be allocated before the call.
+        return writer if out is not None or writer.outputs.is_allocatable else self
+
+    def _find_writer(self) -> FunctionBinding | None:
+        function = self.function
+        if self.signature.is_async or not self._unbinders:
+            return None
+        try:
+            found = FunctionBinding(self._target, function.context.lookup(f"{function.full_name}$async"), self.name)
+        except (NotFoundError, InvalidArgumentError):  # there is none, or one that only programs can call
+            return None
+        if not found.signature.writes(self.signature):
+            return None
+        found._outputs = found._make_outputs(self.signature.results)
+        return found
+
+    def _omits_storages(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> bool:
+        """Whether it takes storages, and none is among the arguments."""
+        if not self._takes_storages or len(arguments) > len(self.outputs.inputs):
+            return False
+        return not any(one.storage is not None and one.name in named for one in self.signature.arguments)
