@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,8 +16,10 @@ from pumice.compiler.ir.operation import Block, Operation
 from pumice.compiler.ir.types import ShapedType
 from pumice.compiler.kernels.kernel import Kernel
 from pumice.compiler.kernels.region import KernelRegion
+from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.scalars import storage_bits
 from pumice.compiler.kernels.scalars.target import Target
+from pumice.compiler.kernels.strategy import Strategy
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import Program
 from pumice.compiler.strategies.choice import compile_region
@@ -38,16 +40,22 @@ _CAPABILITIES = {
     Op.UDot: _DOTS,
     Op.ConvertUToPtr: ("PhysicalStorageBufferAddresses",),
 }
-_SUBGROUP_INPUTS = [[Decoration.BuiltIn, each] for each in (BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId)]
+_SUBGROUP_INPUTS = [[Decoration.BuiltIn, name] for name in (BuiltIn.SubgroupId, BuiltIn.SubgroupLocalInvocationId)]
 
 EMULATED = Target()
 NATIVE = Target(int64=True, float16=True)
 
 
 def function_of(text: str) -> Operation:
-    """The only function of a program."""
+    """Returns the only function of a program."""
     (function,) = parse(text)
     return function
+
+
+def region_of(function: Operation | str, target: Target = EMULATED) -> KernelRegion:
+    """Returns the body of a function, or of a program's only function, as the region of a kernel."""
+    operation = function_of(function) if isinstance(function, str) else function
+    return KernelRegion(operation.regions[0].block, "main", target)
 
 
 def function(arguments: str, result: str, body: str) -> str:
@@ -66,11 +74,16 @@ def contraction(left: str, right: str, result: str, numbers: str) -> str:
     """
 
 
-def arguments_of(function: Operation) -> list[Array]:
-    """Returns small random integers for the arguments of a function, in their types."""
+def arguments_of(function: Operation, has_fractions: bool = False) -> list[Array]:
+    """Returns small random integers for the arguments of a function, or normal numbers for those of float types."""
     random = np.random.default_rng(0)
     types = [value.tensor for value in function.regions[0].block.arguments]
-    return [random.integers(-9, 9, type.shape).astype(type.scalar.dtype) for type in types]
+    return [
+        random.standard_normal(type.shape).astype(type.scalar.dtype)
+        if has_fractions and not type.scalar.is_integer
+        else random.integers(-9, 9, type.shape).astype(type.scalar.dtype)
+        for type in types
+    ]
 
 
 def dispatch_regions(text: str, target: Target = EMULATED) -> list[Operation]:
@@ -81,7 +94,7 @@ def dispatch_regions(text: str, target: Target = EMULATED) -> list[Operation]:
 
 
 def to_words(array: Array, type: ShapedType) -> npt.NDArray[np.uint32]:
-    """An array as a kernel's buffer holds it."""
+    """Returns an array as the words of a kernel's buffer."""
     bits = storage_bits(type.scalar)
     data = np.ascontiguousarray(array).reshape(-1)
     raw = data.view(np.uint8) if data.size else np.zeros(0, np.uint8)
@@ -94,7 +107,7 @@ def to_words(array: Array, type: ShapedType) -> npt.NDArray[np.uint32]:
 
 
 def from_words(words: npt.NDArray[np.uint32], type: ShapedType) -> Array:
-    """The array that a kernel's buffer holds."""
+    """Returns the array that the words of a kernel's buffer hold."""
     bits, dtype = storage_bits(type.scalar), type.scalar.dtype
     raw = np.ascontiguousarray(words).view(np.uint8)
     if bits < 8:
@@ -107,49 +120,65 @@ def from_words(words: npt.NDArray[np.uint32], type: ShapedType) -> Array:
 
 
 def run_kernel(device: pumice.Device, kernel: Kernel, block: Block, arguments: Sequence[Array]) -> list[Array]:
-    """What a kernel gives for arrays."""
+    """Runs a kernel and returns its results."""
     ensure_valid(kernel.code, "vulkan1.1")
     types = [value.tensor for value in block.terminator.operands]
     outputs = [pumice.empty(binding.size // 4, np.uint32) for binding in kernel.bindings if binding.is_written]
-    given = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
-    assert [4 * array.size for array in given] == [b.size for b in kernel.bindings[: len(given)]]
+    words = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
+    assert [4 * array.size for array in words] == [b.size for b in kernel.bindings[: len(words)]]
     # The device's own interface knows only the bindings that a shader uses.
-    inputs = [array for array, binding in zip(given, kernel.bindings, strict=False) if binding.is_read]
-    found: list[Array] = []
+    inputs = [array for array, binding in zip(words, kernel.bindings, strict=False) if binding.is_read]
+    results: Iterator[Array] = iter(())
     if 0 not in kernel.workgroup_count:
-        shader = device.load_kernel(kernel.code)
-        given_back = shader(*inputs, *outputs, groups=kernel.workgroup_count)
-        shader.close()
-        found = [np.asarray(words) for words in (given_back if isinstance(given_back, tuple) else (given_back,))]
-    listed = iter(found)
+        with device.load_kernel(kernel.code) as shader:
+            actual = shader(*inputs, *outputs, groups=kernel.workgroup_count)
+        results = map(np.asarray, actual if isinstance(actual, tuple) else (actual,))
     return [
-        from_words(next(listed) if binding.is_written else np.zeros(1, np.uint32), type)
-        for binding, type in zip(kernel.bindings[len(given) :], types, strict=True)
+        from_words(next(results) if binding.is_written else np.zeros(1, np.uint32), type)
+        for binding, type in zip(kernel.bindings[len(words) :], types, strict=True)
     ]
 
 
 def run_region(
-    device: pumice.Device, function: Operation, arguments: Sequence[Array], target: Target = EMULATED
+    device: pumice.Device,
+    function: Operation | str,
+    arguments: Sequence[Array],
+    target: Target = EMULATED,
+    strategy: Strategy | None = None,
 ) -> list[Array]:
-    """What a function gives on a device."""
-    block = function.regions[0].block
-    return run_kernel(device, compile_region(KernelRegion(block, "main", target)), block, arguments)
+    """Compiles a function to one kernel, runs it and returns its results."""
+    region = region_of(function, target)
+    return run_kernel(device, compile_region(region, strategy), region.block, arguments)
+
+
+def called(
+    device: pumice.Device, text: str, *arguments: Array, target: Target | None = None, times: int = 1
+) -> list[Array]:
+    """Calls a program several times; checks that the results have the same bits and returns those of one call."""
+    with pumice.Session(device) as session:
+        session.load(compile_text(text, "program", target or target_of(device.profile)).module)
+        calls = [session.call("module.main", *arguments) for _ in range(times)]
+        results = [[value.numpy() for value in (call if isinstance(call, tuple) else (call,))] for call in calls]
+    assert all(
+        left.tobytes() == right.tobytes() for call in results for left, right in zip(call, results[0], strict=True)
+    )
+    return results[0]
 
 
 def by_definition(function: Operation, arguments: Sequence[Array]) -> list[Array]:
-    """What a function gives by the definitions in NumPy."""
+    """Returns the results of a function by the definitions in NumPy."""
     name = str(function.attributes["sym_name"])
     return evaluate(ProgramWriter({name: function}).function(name), arguments)
 
 
 def shader_declarations(code: bytes) -> tuple[set[str], set[str]]:
-    """The capabilities and the extensions that a shader declares."""
+    """Returns the capabilities and the extensions that a shader declares."""
     module = Module(code)
     return {ENUMERATIONS["Capability"].name(number) for number in module.capabilities}, set(module.extensions)
 
 
 def shader_needs(code: bytes) -> set[str]:
-    """The capabilities that a shader's types, subgroup instructions and modes need."""
+    """Returns the capabilities that a shader's types, subgroup instructions and modes need."""
     binary = read_binary(code)
     needs = {"Shader"}
     for opcode, start, _ in binary:

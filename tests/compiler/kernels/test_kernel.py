@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
+from support.regions import EMULATED, NATIVE, by_definition, function_of, region_of, run_region
 
 import pumice
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.ir.types import ScalarType
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.target import NeedsSplitError, Target
 from pumice.compiler.strategies.choice import compile_region
 from pumice.status import InvalidArgumentError
@@ -147,9 +146,8 @@ def test_bits_are_cast(gpu: pumice.Device, source: str, target: str) -> None:
           return %0 : tensor<{result_dims}x{target}>
         }}
     """
-    function = function_of(text)
     arguments = [values(shape, source)]
-    (actual,), (expected,) = run_region(gpu, function, arguments), by_definition(function, arguments)
+    (actual,), (expected,) = run_region(gpu, text, arguments), by_definition(function_of(text), arguments)
     np.testing.assert_array_equal(actual.view(np.uint8), expected.view(np.uint8))
 
 
@@ -310,9 +308,9 @@ def test_more_workgroups_than_a_dimension_has(gpu: pumice.Device) -> None:
 
 def test_groups_beyond_two_dimensions() -> None:
     """Uses a small limit in place of the real one."""
-    function = function_of("func.func @main(%a: tensor<1000xi32>) -> tensor<1000xi32> { return %a : tensor<1000xi32> }")
+    text = "func.func @main(%a: tensor<1000xi32>) -> tensor<1000xi32> { return %a : tensor<1000xi32> }"
     target = dataclasses.replace(EMULATED, max_groups=3, workgroup_size=32)
-    kernel = compile_region(KernelRegion(function.regions[0].block, "main", target))
+    kernel = compile_region(region_of(text, target))
     assert max(kernel.workgroup_count) <= 4 and math.prod(kernel.workgroup_count) * 32 >= 1000
 
 
@@ -320,14 +318,14 @@ def test_groups_beyond_two_dimensions() -> None:
 def test_groups_in_three_dimensions(gpu: pumice.Device) -> None:
     text = "func.func @main(%a: tensor<1000xi8>) -> tensor<1000xi8> { return %a : tensor<1000xi8> }"
     target = dataclasses.replace(EMULATED, max_groups=3, workgroup_size=16)
-    kernel = compile_region(KernelRegion(function_of(text).regions[0].block, "main", target))
+    kernel = compile_region(region_of(text, target))
     assert kernel.workgroup_count == (3, 3, 2)
     agrees(gpu, text, [values((1000,), "i8")], target)
 
 
 def test_nothing_to_compute_takes_no_workgroup() -> None:
-    function = function_of("func.func @main(%a: tensor<0x4xf32>) -> tensor<0x4xf32> { return %a : tensor<0x4xf32> }")
-    kernel = compile_region(KernelRegion(function.regions[0].block, "main", EMULATED))
+    text = "func.func @main(%a: tensor<0x4xf32>) -> tensor<0x4xf32> { return %a : tensor<0x4xf32> }"
+    kernel = compile_region(region_of(text))
     assert 0 in kernel.workgroup_count
     assert [binding.size for binding in kernel.bindings] == [4, 4]
 
@@ -339,7 +337,7 @@ def test_inputs_that_are_not_needed_are_not_read() -> None:
           return %0 : tensor<4xf32>
         }
     """
-    kernel = compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
+    kernel = compile_region(region_of(text))
     assert [(binding.is_read, binding.is_written) for binding in kernel.bindings] == [
         *((True, False), (False, False), (False, True))
     ]
@@ -351,7 +349,7 @@ def test_long_chains_need_no_recursion() -> None:
     lines += [f"%{i} = stablehlo.add %{i - 1}, %{i - 1} : tensor<4xf32>" for i in range(1, 3000)]
     body = "\n".join(lines)
     text = f"func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {{\n{body}\nreturn %2999 : tensor<4xf32>\n}}"
-    assert len(compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED)).code) < 120_000
+    assert len(compile_region(region_of(text)).code) < 120_000
 
 
 def _padded(depth: int) -> str:
@@ -370,9 +368,9 @@ def _padded(depth: int) -> str:
 
 
 def test_branches_in_branches_are_bounded() -> None:
-    compile_region(KernelRegion(function_of(_padded(49)).regions[0].block, "main", EMULATED))
+    compile_region(region_of(_padded(49)))
     with pytest.raises(NeedsSplitError, match="stablehlo.pad: nested more than 50 levels deep"):
-        compile_region(KernelRegion(function_of(_padded(80)).regions[0].block, "main", EMULATED))
+        compile_region(region_of(_padded(80)))
 
 
 @pytest.mark.slow
@@ -381,7 +379,7 @@ def test_the_size_of_a_kernel_is_bounded() -> None:
     body = "\n".join(["%0 = stablehlo.negate %a : tensor<4xbf16>", *lines])
     text = f"func.func @main(%a: tensor<4xbf16>) -> tensor<4xbf16> {{\n{body}\nreturn %199 : tensor<4xbf16>\n}}"
     with pytest.raises(NeedsSplitError, match="the kernel has more than 262144 words"):
-        compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
+        compile_region(region_of(text))
 
 
 def test_targets_are_those_of_features() -> None:
@@ -389,9 +387,9 @@ def test_targets_are_those_of_features() -> None:
 
 
 def test_doubles_are_refused_by_name_where_the_device_has_none() -> None:
-    function = function_of("func.func @main(%a: tensor<4xf64>) -> tensor<4xf64> { return %a : tensor<4xf64> }")
+    text = "func.func @main(%a: tensor<4xf64>) -> tensor<4xf64> { return %a : tensor<4xf64> }"
     with pytest.raises(CompileError, match="tensor<4xf64> needs a device with shaderFloat64"):
-        compile_region(KernelRegion(function.regions[0].block, "main", Target(float64=False)))
+        compile_region(region_of(text, Target(float64=False)))
 
 
 def test_operations_without_code_are_refused() -> None:
@@ -402,14 +400,14 @@ def test_operations_without_code_are_refused() -> None:
         }
     """
     with pytest.raises(InvalidArgumentError, match="stablehlo.cholesky: no code is generated for it"):
-        compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
+        compile_region(region_of(text))
 
 
 @pytest.mark.parametrize("type", ["tensor<?xf32>", "!stablehlo.token", "tensor<4xi33>"])
 def test_only_tensors_of_known_shape_are_compiled(type: str) -> None:
-    function = function_of(f"func.func @main(%a: {type}) -> {type} {{ return %a : {type} }}")
+    text = f"func.func @main(%a: {type}) -> {type} {{ return %a : {type} }}"
     with pytest.raises(CompileError, match="expected tensors of known shape|are not supported"):
-        compile_region(KernelRegion(function.regions[0].block, "main", EMULATED))
+        compile_region(region_of(text))
 
 
 def _sum(length: int) -> str:
@@ -438,7 +436,7 @@ def test_long_sums_keep_their_digits(gpu: pumice.Device, type: str) -> None:
     text = _sum(20_000).replace("f32", type).replace("dense<0.0>", f"dense<{zero}>")
     random = np.random.default_rng(0).uniform(0, 1, (3, 20_000))
     arguments = [random.astype(ScalarType(type).dtype)]
-    (actual,) = run_region(gpu, function_of(text), arguments)
+    (actual,) = run_region(gpu, text, arguments)
     exact = np.sum(arguments[0].astype(np.complex128), 1)
     assert np.max(np.abs(actual.astype(np.complex128) - exact) / np.abs(exact)) < {"bf16": 2**-8, "f16": 2**-11}.get(
         type, 2e-6
@@ -446,11 +444,11 @@ def test_long_sums_keep_their_digits(gpu: pumice.Device, type: str) -> None:
 
 
 def test_loops_that_are_too_long_are_refused() -> None:
-    block = function_of(_sum(1_000_003)).regions[0].block
+    region = region_of(_sum(1_000_003))
     with pytest.raises(
         NeedsSplitError, match="^INVALID_ARGUMENT: stablehlo.reduce: an invocation would run 124992 it"
     ) as caught:
-        compile_region(KernelRegion(block, "main", EMULATED))
+        compile_region(region)
     assert caught.value.operation.name == "stablehlo.reduce"
 
 
@@ -469,7 +467,7 @@ def test_what_no_index_and_no_binding_reaches_is_refused(type: str, message: str
       return %0 : tensor<{type}>
     }}"""
     with pytest.raises(CompileError, match=message):
-        compile_region(KernelRegion(function_of(text).regions[0].block, "main", EMULATED))
+        compile_region(region_of(text))
 
 
 @pytest.mark.vulkan

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from support.regions import function_of
+from support.regions import region_of
 
 from pumice.compiler.ir.source import CompileError
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.strategies.choice import STRATEGIES, candidates_of, compile_region, strategy_of
@@ -88,10 +87,10 @@ def test_rows_of_much_code_are_refused() -> None:
           return %2 : tensor<64x8192xf32>
         }
     """
-    block = function_of(text).regions[0].block
-    assert Rows(1, 1, 4, 1).takes(KernelRegion(block, "main", Target()))
+    region = region_of(text, Target())
+    assert Rows(1, 1, 4, 1).takes(region)
     with pytest.raises(CompileError, match="expected a strategy of at most 262,144 words of code"):
-        compile_region(KernelRegion(block, "main", Target()), Rows(1, 1, 4, 1))
+        compile_region(region, Rows(1, 1, 4, 1))
 
 
 def test_strategies_have_names_of_their_own() -> None:
@@ -100,7 +99,5 @@ def test_strategies_have_names_of_their_own() -> None:
 
 
 def test_small_regions_are_left_to_the_element_generator() -> None:
-    block = function_of(MATMUL.replace("64x64", "16x16")).regions[0].block
-    assert candidates_of(KernelRegion(block, "main", Target())) == [Elements()]
-    chosen = candidates_of(KernelRegion(function_of(MATMUL).regions[0].block, "main", Target()))[0]
-    assert isinstance(chosen, ContractionTile)
+    assert candidates_of(region_of(MATMUL.replace("64x64", "16x16"), Target())) == [Elements()]
+    assert isinstance(candidates_of(region_of(MATMUL, Target()))[0], ContractionTile)

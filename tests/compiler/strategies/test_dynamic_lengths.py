@@ -11,13 +11,21 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.dynamic import specialised
-from support.regions import EMULATED, by_definition, contraction, from_words, function_of, to_words
+from support.regions import (
+    EMULATED,
+    arguments_of,
+    by_definition,
+    contraction,
+    from_words,
+    function_of,
+    region_of,
+    to_words,
+)
 
 import pumice
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.sizes import evaluated
 from pumice.compiler.kernels.kernel import Kernel, Workload, buffer_size
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.strategy import Strategy
 from pumice.compiler.strategies.choice import compile_region, ranked
 from pumice.compiler.strategies.contraction.contraction_tile import ContractionTile
@@ -114,17 +122,6 @@ ROWS = {
 CALLS = [{"d0": 1, "d1": 1, "d2": 1}, {"d0": 67, "d1": 300, "d2": 2}, {"d0": 13, "d1": 0, "d2": 3}]
 
 
-def arguments_of(function: Operation) -> list[Array]:
-    random = np.random.default_rng(0)
-    types = [value.tensor for value in function.regions[0].block.arguments]
-    return [
-        random.integers(-9, 9, type.shape).astype(type.scalar.dtype)
-        if type.scalar.is_integer
-        else random.standard_normal(type.shape).astype(type.scalar.dtype)
-        for type in types
-    ]
-
-
 def run_for(
     device: pumice.Device, kernel: Kernel, function: Operation, arguments: list[Array], values: Mapping[str, int]
 ) -> list[Array]:
@@ -151,10 +148,10 @@ def run_for(
 
 def check(gpu: pumice.Device, text: str, strategy: Strategy, values: Mapping[str, int]) -> None:
     function = function_of(text)
-    kernel = compile_region(KernelRegion(function.regions[0].block, "main", LAVAPIPE), strategy)
+    kernel = compile_region(region_of(function, LAVAPIPE), strategy)
     ensure_valid(kernel.code, "vulkan1.1")
     called = specialised(function, values)
-    arguments = arguments_of(called)
+    arguments = arguments_of(called, has_fractions=True)
     for actual, wanted in zip(
         run_for(gpu, kernel, called, arguments, values), by_definition(called, arguments), strict=True
     ):
@@ -168,7 +165,7 @@ def check(gpu: pumice.Device, text: str, strategy: Strategy, values: Mapping[str
 @pytest.mark.parametrize("strategy", TILES, ids=str)
 @pytest.mark.parametrize("name", CONTRACTIONS)
 def test_tiles_take_lengths_of_every_call(gpu: pumice.Device, name: str, strategy: Strategy) -> None:
-    region = KernelRegion(function_of(CONTRACTIONS[name]).regions[0].block, "main", LAVAPIPE)
+    region = region_of(CONTRACTIONS[name], LAVAPIPE)
     assert strategy.takes(region)
     for values in CALLS:
         check(gpu, CONTRACTIONS[name], strategy, values)
@@ -178,7 +175,7 @@ def test_tiles_take_lengths_of_every_call(gpu: pumice.Device, name: str, strateg
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_take_lengths_of_every_call(gpu: pumice.Device, name: str) -> None:
     text, strategy = ROWS[name]
-    assert strategy.takes(KernelRegion(function_of(text).regions[0].block, "main", LAVAPIPE))
+    assert strategy.takes(region_of(text, LAVAPIPE))
     for values in CALLS:
         check(gpu, text, strategy, values)
 
@@ -186,12 +183,12 @@ def test_rows_take_lengths_of_every_call(gpu: pumice.Device, name: str) -> None:
 def test_rows_without_elements_need_an_identity() -> None:
     """Checks a body without an identity element: an invocation without elements could not start."""
     text = reduction("(d0)x(d1)xf8E5M2", "(d0)xf8E5M2", "maximum", "[1]", "0.0")
-    region = KernelRegion(function_of(text).regions[0].block, "main", LAVAPIPE)
+    region = region_of(text, LAVAPIPE)
     assert not Rows(8, 1, 1, 0).takes(region)
     assert [type(value) for _, value in ranked(region)] == [Elements]
 
 
 def test_tiles_are_chosen_without_knowing_the_lengths() -> None:
     text = contraction("(d0)x512xf32", "512x512xf32", "(d0)x512xf32", PLAIN)
-    (_, chosen), *_ = ranked(KernelRegion(function_of(text).regions[0].block, "main", LAVAPIPE))
+    (_, chosen), *_ = ranked(region_of(text, LAVAPIPE))
     assert isinstance(chosen, ContractionTile)

@@ -7,9 +7,8 @@ from dataclasses import replace
 
 import pytest
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import EMULATED, function_of
+from support.regions import EMULATED, region_of
 
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import FAMILY_NAMES, target_of
 from pumice.compiler.strategies.choice import candidates_of, compile_region, strategy_from, tuned_strategy
 from pumice.compiler.strategies.movement.elements import Elements
@@ -38,10 +37,6 @@ def add(shape: str) -> str:
     """
 
 
-def region(text: str) -> KernelRegion:
-    return KernelRegion(function_of(text).regions[0].block, "main", EMULATED)
-
-
 @pytest.mark.parametrize(
     ("left", "other", "alike"),
     [
@@ -59,12 +54,12 @@ def region(text: str) -> KernelRegion:
     ],
 )
 def test_what_is_alike(left: str, other: str, alike: bool) -> None:
-    assert (class_of(region(left)) == class_of(region(other))) is alike
-    assert "\n" not in class_of(region(left))
+    assert (class_of(region_of(left)) == class_of(region_of(other))) is alike
+    assert "\n" not in class_of(region_of(left))
 
 
 def test_every_candidate_is_read_from_its_text() -> None:
-    candidates = candidates_of(region(matmul(128, 128, 128)))
+    candidates = candidates_of(region_of(matmul(128, 128, 128)))
     assert len(candidates) > 1
     assert [strategy_from(value.text()) for value in candidates] == candidates
 
@@ -75,7 +70,7 @@ def test_what_is_shipped_is_taken() -> None:
         for pattern, strategy in entries:
             assert strategy_from(strategy.text()) == strategy and "[" not in pattern
     cpu = target_of(recorded_profile("lavapipe_mesa_22_3_6"))
-    rows_of_eight = replace(region(matmul(8, 512, 128)), target=cpu)
+    rows_of_eight = replace(region_of(matmul(8, 512, 128)), target=cpu)
     assert tuned_strategy(rows_of_eight) == SHIPPED["cpu"][0][1]
     actual = Elements()
     tuned = replace(cpu, tuned=((class_of(rows_of_eight), actual.text()),))
@@ -87,5 +82,5 @@ def test_what_is_shipped_is_taken() -> None:
 @pytest.mark.parametrize("type", ["f32", "f16"])
 def test_contractions_compile_for_every_recorded_device(name: str, type: str) -> None:
     target = target_of(recorded_profile(name))
-    compiled = compile_region(replace(region(matmul(128, 128, 128, type)), target=target))
+    compiled = compile_region(replace(region_of(matmul(128, 128, 128, type)), target=target))
     assert math.prod(compiled.workgroup_size) <= target.max_workgroup_invocations

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.profiles import PROFILE_NAMES, recorded_profile
+from support.regions import region_of
 
 import pumice
 from pumice.compiler.dialects.syntax.text import parse
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import FAMILY_NAMES, target_of
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.strategies.choice import compile_region
@@ -60,7 +60,7 @@ def test_halves_are_converted_by_devices_that_promise_to_do_so_exactly() -> None
     for lacking, expected in (((), declared), *(((mode,), set()) for mode in modes)):
         target = target_of(replace(promised, properties=promised.properties.difference(lacking)))
         assert target.float16 == target.float_controls == bool(expected)
-        code = compile_region(KernelRegion(function.regions[0].block, "main", target)).code
+        code = compile_region(region_of(function, target)).code
         ensure_valid(code, "vulkan1.1")
         binary = read_binary(code)
         actual = {tuple(binary.words[at + 2 : at + 4]) for opcode, at, _ in binary if opcode == Op.ExecutionMode}

@@ -6,10 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.regions import EMULATED, by_definition, function_of, run_kernel, shader_declarations
+from support.regions import EMULATED, by_definition, function_of, region_of, run_kernel, shader_declarations
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import CooperativeMatrix
 from pumice.compiler.kernels.strategy import Strategy
@@ -71,25 +70,23 @@ TILES: list[Strategy] = [
 @pytest.mark.parametrize("name", CASES)
 def test_products_of_bytes_agree_with_the_definitions(gpu: pumice.Device, name: str) -> None:
     function = function_of(CASES[name])
-    block = function.regions[0].block
-    random = np.random.default_rng(0)
-    types = [value.tensor for value in block.arguments]
+    region, random = region_of(function, DEVICE), np.random.default_rng(0)
+    types = [value.tensor for value in region.block.arguments]
     # Includes the largest and the smallest byte.
     arguments = [random.integers(0, 256, type.shape).astype(np.uint8).view(type.scalar.dtype) for type in types]
     (wanted,) = by_definition(function, arguments)
-    taken = [value for value in TILES if value.takes(KernelRegion(block, "main", DEVICE))]
+    taken = [strategy for strategy in TILES if strategy.takes(region)]
     assert len(taken) >= 4
     for strategy in taken:
-        kernel = compile_region(KernelRegion(block, "main", DEVICE), strategy)
+        kernel = compile_region(region, strategy)
         capabilities, extensions = shader_declarations(kernel.code)
         assert "DotProductInput4x8BitPacked" in capabilities and "SPV_KHR_integer_dot_product" in extensions
-        (actual,) = run_kernel(gpu, kernel, block, arguments)
+        (actual,) = run_kernel(gpu, kernel, region.block, arguments)
         np.testing.assert_array_equal(actual, wanted)
 
 
 def test_bytes_that_lie_side_by_side_are_words_as_they_are_loaded() -> None:
-    block = function_of(CASES["whole words"]).regions[0].block
-    binary = read_binary(compile_region(KernelRegion(block, "main", DEVICE), TILES[0]).code)
+    binary = read_binary(compile_region(region_of(CASES["whole words"], DEVICE), TILES[0]).code)
     made_by, factors = dict[int, int](), list[int]()
     for opcode, start, _ in binary:
         if opcode in (Op.Load, Op.CompositeExtract, Op.BitwiseOr, Op.Select):
@@ -101,10 +98,9 @@ def test_bytes_that_lie_side_by_side_are_words_as_they_are_loaded() -> None:
 
 def test_the_fastest_instruction_is_chosen() -> None:
     text = contraction("512x512xi8", "512x512xi8", "512x512xi32", PLAIN)
-    block = function_of(text).regions[0].block
     matrix = CooperativeMatrix(16, 16, 16, "s8", "s8", "s32", "s32")
     matrices = dataclasses.replace(DEVICE, subgroup_size=32, cooperative_matrices=(matrix,))
-    chosen = [type(ranked(KernelRegion(block, "main", target))[0][1]) for target in (matrices, DEVICE)]
+    chosen = [type(ranked(region_of(text, target))[0][1]) for target in (matrices, DEVICE)]
     assert chosen == [CooperativeTile, WorkgroupTile]
 
 

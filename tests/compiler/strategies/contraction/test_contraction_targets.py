@@ -6,9 +6,8 @@ import math
 
 import pytest
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import function_of
+from support.regions import region_of
 
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.strategies.choice import candidates_of, compile_region
@@ -47,10 +46,10 @@ PROGRAMS = {
 @pytest.mark.parametrize("name", PROFILE_NAMES)
 def test_a_kernel_keeps_to_the_limits_of_its_device(name: str, program: str) -> None:
     target = target_of(recorded_profile(name))
-    block = function_of(PROGRAMS[program]).regions[0].block
-    (chosen, *_) = candidates_of(KernelRegion(block, "main", target))
+    region = region_of(PROGRAMS[program], target)
+    (chosen, *_) = candidates_of(region)
     assert not isinstance(chosen, Elements)
-    kernel = compile_region(KernelRegion(block, "main", target), chosen)
+    kernel = compile_region(region, chosen)
     assert math.prod(kernel.workgroup_size) <= target.max_workgroup_invocations
 
 
@@ -64,12 +63,10 @@ def test_a_kernel_keeps_to_the_limits_of_its_device(name: str, program: str) -> 
     ],
 )
 def test_shared_memory_is_used_where_it_pays(name: str, kind: type) -> None:
-    block = function_of(PROGRAMS["matmul"]).regions[0].block
-    (chosen, *_) = candidates_of(KernelRegion(block, "main", target_of(recorded_profile(name))))
+    (chosen, *_) = candidates_of(region_of(PROGRAMS["matmul"], target_of(recorded_profile(name))))
     assert isinstance(chosen, kind)
 
 
 def test_any_device_runs_what_is_made_for_none() -> None:
-    block = function_of(PROGRAMS["matmul"]).regions[0].block
-    (chosen, *_) = candidates_of(KernelRegion(block, "main", Target()))
+    (chosen, *_) = candidates_of(region_of(PROGRAMS["matmul"], Target()))
     assert isinstance(chosen, ContractionTile) and not chosen.shuffled

@@ -8,11 +8,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, by_definition, contraction, function_of, run_kernel
+from support.regions import (
+    EMULATED,
+    arguments_of,
+    by_definition,
+    called,
+    contraction,
+    function_of,
+    region_of,
+    run_region,
+)
 
 import pumice
-from pumice.compiler.ir.operation import Operation
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.strategy import Strategy
 from pumice.compiler.strategies.choice import compile_region
@@ -89,34 +96,21 @@ STRATEGIES: dict[Strategy, set[str]] = {
 
 @pytest.mark.parametrize("strategy", STRATEGIES, ids=str)
 def test_what_a_strategy_takes(strategy: Strategy) -> None:
-    blocks = {name: function_of(text).regions[0].block for name, text in CASES.items()}
-    refused = {name for name, block in blocks.items() if not strategy.takes(KernelRegion(block, "main", LAVAPIPE))}
+    refused = {name for name, text in CASES.items() if not strategy.takes(region_of(text, LAVAPIPE))}
     assert refused == STRATEGIES[strategy]
 
 
 @pytest.mark.parametrize(("depth", "is_taken"), [(16, True), (48, False), (256, False)])
 def test_runs_of_sums_are_whole_parts(depth: int, is_taken: bool) -> None:
-    block = function_of(contraction("35x300xf32", "300x37xf32", "35x37xf32", PLAIN)).regions[0].block
-    target = dataclasses.replace(LAVAPIPE, shared_memory=1 << 20)
-    assert WorkgroupTile(2, 4, 4, 8, depth).takes(KernelRegion(block, "main", target)) == is_taken
+    text = contraction("35x300xf32", "300x37xf32", "35x37xf32", PLAIN)
+    region = region_of(text, dataclasses.replace(LAVAPIPE, shared_memory=1 << 20))
+    assert WorkgroupTile(2, 4, 4, 8, depth).takes(region) == is_taken
 
 
 @pytest.mark.parametrize(("family", "is_taken"), [("cpu", True), ("nvidia", True), ("intel", False), ("arm", False)])
 def test_factors_are_shuffled_only_in_whole_subgroups(family: str, is_taken: bool) -> None:
-    block = function_of(CASES["edges"]).regions[0].block
-    target = dataclasses.replace(LAVAPIPE, family=family)
-    assert ContractionTile(4, 4, 8, 1, 8, 1).takes(KernelRegion(block, "main", target)) == is_taken
-
-
-def arguments_of(function: Operation) -> list[Array]:
-    random = np.random.default_rng(0)
-    types = [value.tensor for value in function.regions[0].block.arguments]
-    return [
-        random.integers(-9, 9, type.shape).astype(type.scalar.dtype)
-        if type.scalar.is_integer
-        else random.standard_normal(type.shape).astype(type.scalar.dtype)
-        for type in types
-    ]
+    region = region_of(CASES["edges"], dataclasses.replace(LAVAPIPE, family=family))
+    assert ContractionTile(4, 4, 8, 1, 8, 1).takes(region) == is_taken
 
 
 @pytest.mark.sample(16)
@@ -128,9 +122,8 @@ def arguments_of(function: Operation) -> list[Array]:
 )
 def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, strategy: Strategy) -> None:
     function = function_of(CASES[name])
-    block = function.regions[0].block
-    arguments = arguments_of(function)
-    (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), strategy), block, arguments)
+    arguments = arguments_of(function, has_fractions=True)
+    (actual,) = run_region(gpu, function, arguments, LAVAPIPE, strategy)
     (wanted,) = by_definition(function, arguments)
     narrow = {"float16": 2**-10, "bfloat16": 2**-7}.get(str(actual.dtype), 1e-5)
     np.testing.assert_allclose(actual.astype(np.float64), wanted.astype(np.float64), rtol=narrow, atol=narrow)
@@ -141,28 +134,19 @@ def test_tiles_agree_with_the_definitions(gpu: pumice.Device, name: str, strateg
 @pytest.mark.parametrize("name", [name for name, text in CASES.items() if "dot_general" in text])
 def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> None:
     function = function_of(CASES[name])
-    block = function.regions[0].block
-    arguments = arguments_of(function)
+    arguments = arguments_of(function, has_fractions=True)
     strategies = [Elements(), *(value for value, refused in STRATEGIES.items() if name not in refused)]
-    actual = [
-        run_kernel(gpu, compile_region(KernelRegion(block, "main", LAVAPIPE), strategy), block, arguments)[0].tobytes()
-        for strategy in strategies
-    ]
+    actual = [run_region(gpu, function, arguments, LAVAPIPE, strategy)[0].tobytes() for strategy in strategies]
     assert len(set(actual)) == 1
 
 
 @pytest.mark.vulkan
 def test_loads_of_256_bits_give_the_same(gpu: pumice.Device) -> None:
     text = contraction("512x256xf32", "256x1xf32", "512x1xf32", PLAIN)
-    block = function_of(text).regions[0].block
-    codes = [compile_region(KernelRegion(block, "main", target)).code for target in (target_of(gpu.profile), EMULATED)]
+    targets = target_of(gpu.profile), EMULATED
+    codes = [compile_region(region_of(text, target)).code for target in targets]
     assert [b"input0_by_8" in code for code in codes] == [True, False]
-    modules = pumice.compile(text, device=gpu.profile), pumice.compile(text)
-    arguments = arguments_of(function_of(text))
-    actual = []
-    for module in modules:
-        with pumice.Session(gpu) as session:
-            session.load(module)
-            actual.append(np.asarray(session.call("module.main", *arguments)))
-    assert actual[0].tobytes() == actual[1].tobytes()
-    np.testing.assert_allclose(actual[0], arguments[0] @ arguments[1] + arguments[2], rtol=1e-4, atol=1e-4)
+    arguments = arguments_of(function_of(text), has_fractions=True)
+    left, right = (called(gpu, text, *arguments, target=target)[0] for target in targets)
+    assert left.tobytes() == right.tobytes()
+    np.testing.assert_allclose(left, arguments[0] @ arguments[1] + arguments[2], rtol=1e-4, atol=1e-4)

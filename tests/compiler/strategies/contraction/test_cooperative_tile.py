@@ -12,10 +12,9 @@ import dataclasses
 import numpy as np
 import pytest
 from support.profiles import recorded_profile
-from support.regions import by_definition, contraction, function_of, run_kernel
+from support.regions import by_definition, contraction, function_of, region_of, run_region
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import CooperativeMatrix, Target
 from pumice.compiler.strategies.choice import candidates_of, compile_region
@@ -45,10 +44,10 @@ CASES = {
 @pytest.mark.parametrize("name", CASES)
 def test_matrices_are_taken_where_the_device_has_them(name: str) -> None:
     text, matrix = CASES[name]
-    block = function_of(text).regions[0].block
-    chosen, *_ = candidates_of(KernelRegion(block, "main", NVIDIA))
+    region = region_of(text, NVIDIA)
+    chosen, *_ = candidates_of(region)
     assert isinstance(chosen, CooperativeTile) and (chosen.m, chosen.n, chosen.k) == matrix[:3]
-    kernel = compile_region(KernelRegion(block, "main", NVIDIA))
+    kernel = compile_region(region)
     assert kernel.workgroup_size[0] % NVIDIA.subgroup_size == 0 and kernel.workgroup_size[1:] == (1, 1)
     assert ensure_valid(_in_older_words(kernel.code), "vulkan1.1")
 
@@ -151,7 +150,6 @@ def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.Monk
     left = "40x20xf16" if "[0] x" in numbers else "20x40xf16"
     right = "24x40xf16" if "x [1]" in numbers else "40x24xf16"
     function = function_of(contraction(left, right, "20x24xf16", numbers))
-    block = function.regions[0].block
     matrix = CooperativeMatrix(8, 8, 8, "f16", "f16", "f32", "f32")
     target = Target(family="nvidia", cooperative_matrices=(matrix,), subgroup_operations=("basic",))
     tile = CooperativeTile(8, 8, 8, 1, 2, 2, 1, 16)
@@ -159,6 +157,6 @@ def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.Monk
     arguments = [
         random.standard_normal(value.tensor.shape).astype(np.float16) for value in function.regions[0].block.arguments
     ]
-    (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), tile), block, arguments)
+    (actual,) = run_region(gpu, function, arguments, target, tile)
     (expected,) = by_definition(function, arguments)
     np.testing.assert_allclose(actual.astype(np.float32), expected.astype(np.float32), rtol=2e-3, atol=2e-3)

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.profiles import recorded_profiles
-from support.regions import EMULATED, by_definition, function, function_of, run_kernel
+from support.regions import EMULATED, by_definition, function, function_of, region_of, run_region
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.kernels.strategy import Strategy
@@ -119,7 +118,7 @@ def arguments_of(text: str) -> list[Array]:
 
 def taken(text: str, target: Target) -> list[Strategy]:
     """Returns the strategies for transposes that take a region."""
-    region = KernelRegion(function_of(text).regions[0].block, "main", target)
+    region = region_of(text, target)
     return [strategy for strategy in STRATEGIES if strategy.takes(region)]
 
 
@@ -127,15 +126,13 @@ def taken(text: str, target: Target) -> list[Strategy]:
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("name", CASES)
 def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
-    function = function_of(CASES[name])
-    block, arguments = function.regions[0].block, arguments_of(CASES[name])
-    (expected,) = by_definition(function, arguments)
+    arguments = arguments_of(CASES[name])
+    (expected,) = by_definition(function_of(CASES[name]), arguments)
     for target in (EMULATED, NATIVE_LONG)[: 1 + ("i64" in name)]:
         strategies = taken(CASES[name], target)
-        assert {type(each) for each in strategies} == {TransposeTile, SharedTranspose}
+        assert {type(strategy) for strategy in strategies} == {TransposeTile, SharedTranspose}
         for strategy in strategies:
-            kernel = compile_region(KernelRegion(block, "main", target), strategy)
-            (actual,) = run_kernel(gpu, kernel, block, arguments)
+            (actual,) = run_region(gpu, CASES[name], arguments, target, strategy)
             assert actual.tobytes() == expected.tobytes(), strategy
 
 
@@ -143,18 +140,16 @@ def test_transposes_are_as_defined(gpu: pumice.Device, name: str) -> None:
 def test_what_a_tile_reads_is_left_alone_by_its_neighbours(gpu: pumice.Device) -> None:
     # The last tiles begin earlier, where others write: the sum's buffer is that of an operand.
     text = CASES["before and after"].replace("maximum", "add")
-    function = function_of(text)
-    block, arguments = function.regions[0].block, arguments_of(text)
-    (expected,) = by_definition(function, arguments)
+    arguments = arguments_of(text)
+    (expected,) = by_definition(function_of(text), arguments)
     for strategy in STRATEGIES:
-        kernel = compile_region(KernelRegion(block, "main", EMULATED, in_place=[2]), strategy)
+        kernel = compile_region(replace(region_of(text), in_place=[2]), strategy)
         words = arguments[2].view(np.uint32).reshape(-1).copy()
-        shader = gpu.load_kernel(kernel.code)
-        shared = gpu.asarray(words)
-        inputs = [gpu.asarray(argument.view(np.uint32).reshape(-1)) for argument in arguments[:2]]
-        shader(*inputs, shared, shared, groups=kernel.workgroup_count)
-        actual = shared.numpy().view(np.float32).reshape(expected.shape)
-        shader.close()
+        with gpu.load_kernel(kernel.code) as shader:
+            shared = gpu.asarray(words)
+            inputs = [gpu.asarray(argument.view(np.uint32).reshape(-1)) for argument in arguments[:2]]
+            shader(*inputs, shared, shared, groups=kernel.workgroup_count)
+            actual = shared.numpy().view(np.float32).reshape(expected.shape)
         np.testing.assert_array_equal(actual, expected)
 
 
@@ -169,12 +164,10 @@ def test_other_moves_are_not_taken() -> None:
 
 
 def test_families_of_gpus_go_through_shared_memory() -> None:
-    blocks = [
-        function_of(transposed((512, 512), (1, 0), item)).regions[0].block for item in ("f32", "f16", "i8", "i64")
-    ]
-    for (name, profile), block in itertools.product(recorded_profiles().items(), blocks):
+    texts = [transposed((512, 512), (1, 0), element) for element in ("f32", "f16", "i8", "i64")]
+    for (name, profile), text in itertools.product(recorded_profiles().items(), texts):
         target = target_of(profile)
-        region = KernelRegion(block, "main", target)
+        region = region_of(text, target)
         (_, best), *_ = ranked(region)
         assert isinstance(best, TransposeTile if target.family in ("cpu", "arm") else SharedTranspose), name
         assert any(isinstance(item, SharedTranspose) for item in candidates_of(region))
@@ -183,7 +176,7 @@ def test_families_of_gpus_go_through_shared_memory() -> None:
 def test_tiles_of_short_sides_are_as_short() -> None:
     target = replace(EMULATED, family="cpu", max_workgroup_invocations=1024)
     for shape in ((1 << 16, 3), (3, 1 << 16), (2, 1 << 16)):
-        region = KernelRegion(function_of(transposed(shape, (1, 0), "f32")).regions[0].block, "main", target)
+        region = region_of(transposed(shape, (1, 0), "f32"), target)
         (_, best), *_ = ranked(region)
         assert isinstance(best, TransposeTile) and best.takes(region)
         assert sorted((best.rows, best.columns))[0] == min(shape) and best.down * best.across >= 64

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.regions import called
 
 import pumice
 from pumice.compiler.kernels.scalars.target import Target
@@ -24,12 +25,6 @@ def transform(shape: str, length: int, kind: str = "FFT", element: str = "f32") 
     }}"""
 
 
-def called(gpu: pumice.Device, text: str, *arguments: Array) -> Array:
-    with pumice.Session(device=gpu) as session:
-        session.load(pumice.compile(text, device=gpu.profile))
-        return session.call("module.main", *arguments).numpy()
-
-
 def numbers(*shape: int) -> Array:
     rng = np.random.default_rng(0)
     return rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
@@ -40,7 +35,7 @@ def numbers(*shape: int) -> Array:
 @pytest.mark.parametrize("kind", ["FFT", "IFFT"])
 def test_every_radix_has_the_error_of_its_type(gpu: pumice.Device, length: int, kind: str) -> None:
     value = numbers(3, length).astype(np.complex64)
-    actual = called(gpu, transform(f"3x{length}", length, kind), value)
+    actual = called(gpu, transform(f"3x{length}", length, kind), value)[0]
     wanted = getattr(np.fft, kind.lower())(value.astype(np.complex128))
     np.testing.assert_allclose(actual, wanted, 0, 4e-7 * np.abs(wanted).max())
 
@@ -48,7 +43,7 @@ def test_every_radix_has_the_error_of_its_type(gpu: pumice.Device, length: int, 
 @pytest.mark.slow
 def test_doubles_are_transformed_as_such(gpu: pumice.Device) -> None:
     value = numbers(2, 8192)
-    actual = called(gpu, transform("2x8192", 8192, element="f64"), value)
+    actual = called(gpu, transform("2x8192", 8192, element="f64"), value)[0]
     wanted = np.fft.fft(value)
     np.testing.assert_allclose(actual, wanted, 0, 1e-15 * np.abs(wanted).max())
 
@@ -65,7 +60,7 @@ def test_what_follows_is_computed_where_elements_go(gpu: pumice.Device) -> None:
     assert regions(text) == 2
     value, other = numbers(5, 48).astype(np.complex64), numbers(48, 5).real.astype(np.float32)
     wanted = np.abs(np.fft.fft(value.astype(np.complex128))).T - other
-    np.testing.assert_allclose(called(gpu, text, value, other), wanted, 1e-5, 1e-5)
+    np.testing.assert_allclose(called(gpu, text, value, other)[0], wanted, 1e-5, 1e-5)
 
 
 def regions(text: str) -> int:
@@ -88,4 +83,4 @@ def test_a_result_of_halves_is_another_kernel(gpu: pumice.Device) -> None:
       return %2 : tensor<4x16xf16>
     }}"""
     value = numbers(4, 16).astype(np.complex64)
-    np.testing.assert_allclose(called(gpu, text, value), np.fft.fft(value).real, 2e-3, 2e-3)
+    np.testing.assert_allclose(called(gpu, text, value)[0], np.fft.fft(value).real, 2e-3, 2e-3)

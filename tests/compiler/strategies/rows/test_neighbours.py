@@ -7,10 +7,17 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, arguments_of, by_definition, function, function_of, run_kernel
+from support.regions import (
+    arguments_of,
+    by_definition,
+    function,
+    function_of,
+    region_of,
+    run_kernel,
+    run_region,
+)
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.strategies.movement.elements import Elements
 from pumice.compiler.strategies.rows.neighbours import Neighbours
@@ -140,17 +147,14 @@ def moves(seed: int) -> str:
 @pytest.mark.vulkan
 @pytest.mark.parametrize("text", [*CASES.values(), *map(moves, range(24))], ids=[*CASES, *map(str, range(24))])
 def test_neighbours_are_what_each_is_alone(gpu: pumice.Device, text: str) -> None:
-    function_of_text = function_of(text)
-    block, arguments = function_of_text.regions[0].block, arguments_of(function_of_text)
-    taken = [
-        candidate
-        for elements in (2, 4, 8, 16)
-        if (candidate := Neighbours(elements, 64)).takes(KernelRegion(block, "main", EMULATED))
-    ]
+    operation, region = function_of(text), region_of(text)
+    arguments = arguments_of(operation)
+    candidates = [Neighbours(elements, 64) for elements in (2, 4, 8, 16)]
+    taken = [candidate for candidate in candidates if candidate.takes(region)]
     assert taken
-    (wanted,) = by_definition(function_of_text, arguments)
+    (wanted,) = by_definition(operation, arguments)
     for strategy in (Elements(), taken[0], taken[-1]):
-        (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", EMULATED), strategy), block, arguments)
+        (actual,) = run_region(gpu, text, arguments, strategy=strategy)
         assert actual.tobytes() == wanted.tobytes(), strategy
 
 
@@ -189,14 +193,13 @@ def interleaved(shape: tuple[int, ...], axis: int, element: str, times: int = 1)
 def test_rows_that_take_turns_are_told_apart_while_compiling(
     gpu: pumice.Device, text: str, strategy: Neighbours
 ) -> None:
-    region_function = function_of(text)
-    block, arguments = region_function.regions[0].block, arguments_of(region_function)
-    region = KernelRegion(block, "main", EMULATED)
+    operation, region = function_of(text), region_of(text)
+    arguments = arguments_of(operation)
     assert strategy.takes(region)
-    assert not strategy.takes(KernelRegion(function_of(sum_of("64x4xi32")).regions[0].block, "main", EMULATED))
-    kernel = compile_region(KernelRegion(block, "main", EMULATED), strategy)
-    (actual,) = run_kernel(gpu, kernel, block, arguments)
-    assert actual.tobytes() == by_definition(region_function, arguments)[0].tobytes()
+    assert not strategy.takes(region_of(sum_of("64x4xi32")))
+    kernel = compile_region(region, strategy)
+    (actual,) = run_kernel(gpu, kernel, region.block, arguments)
+    assert actual.tobytes() == by_definition(operation, arguments)[0].tobytes()
     branches = [opcode for opcode, _, _ in read_binary(kernel.code) if opcode == Op.SelectionMerge]
     assert len(branches) <= 1, "only whether an invocation has elements is asked while it runs"
 
@@ -205,9 +208,8 @@ def test_rows_that_take_turns_are_told_apart_while_compiling(
     ("name", "loads"), {"64x4xf32": 2, "72x5xf16": 2, "rows": 2, "wider": 1, "transposed": 0}.items()
 )
 def test_neighbours_are_loaded_together(name: str, loads: int) -> None:
-    block = function_of(CASES[name]).regions[0].block
     elements = 8 if name in ("72x5xf16", "wider") else 4
-    code = read_binary(compile_region(KernelRegion(block, "main", EMULATED), Neighbours(elements, 64)).code)
+    code = read_binary(compile_region(region_of(CASES[name]), Neighbours(elements, 64)).code)
     vectors = [code.words[at + 1] for opcode, at, _ in code if opcode == Op.TypeVector and code.words[at + 3] == 4]
     load_positions = [at for opcode, at, _ in code if opcode == Op.Load and code.words[at + 1] in vectors]
     assert len(load_positions) == loads

@@ -9,12 +9,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, arguments_of, by_definition, dispatch_regions, function_of, run_kernel
+from support.regions import (
+    EMULATED,
+    arguments_of,
+    by_definition,
+    dispatch_regions,
+    function_of,
+    region_of,
+    run_region,
+)
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
-from pumice.compiler.strategies.choice import candidates_of, compile_region
+from pumice.compiler.strategies.choice import candidates_of
 from pumice.compiler.strategies.movement.elements import Elements
 from pumice.compiler.strategies.rows.rows import Rows
 
@@ -115,21 +122,21 @@ SHARES = [(1, 64), (2, 4), (4, 16), (16, 4), (32, 1), (64, 1)]
 @pytest.mark.parametrize("name", CASES)
 def test_rows_agree_with_the_definitions(gpu: pumice.Device, name: str, has_subgroups: bool) -> None:
     function = function_of(CASES[name])
-    block, arguments = function.regions[0].block, arguments_of(function)
+    arguments = arguments_of(function)
     target = replace(target_of(gpu.profile), int64=False) if has_subgroups else EMULATED
-    region = KernelRegion(block, "main", target)
+    region = region_of(function, target)
     wanted = by_definition(function, arguments)
     (_, chosen), *_ = Rows.candidates(region)
     assert chosen.takes(region)
     listed = [replace(chosen, invocations=count, rows=rows) for count, rows in SHARES]
-    taken = [each for each in listed if each.takes(region)]
+    taken = [strategy for strategy in listed if strategy.takes(region)]
     assert taken
     for strategy in {
         chosen,
         replace(taken[-1], unrolled=1 - chosen.unrolled),
         replace(taken[len(taken) // 2], unrolled=0),
     }:
-        actual = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), strategy), block, arguments)
+        actual = run_region(gpu, function, arguments, target, strategy)
         for left, other in zip(actual, wanted, strict=True):
             near = {2: 2e-3, 4: 1e-6}.get(left.dtype.itemsize, 1e-12) if left.dtype.kind in "fc" else 0
             np.testing.assert_allclose(
@@ -140,15 +147,14 @@ def test_rows_agree_with_the_definitions(gpu: pumice.Device, name: str, has_subg
 @pytest.mark.parametrize("rows", [100, 3])
 def test_a_softmax_is_one_dispatch(rows: int) -> None:
     (region,) = dispatch_regions(softmax(rows, 4096))
-    kernel = KernelRegion(region.regions[0].block, "main", EMULATED)
-    assert isinstance(candidates_of(kernel)[0], Rows)
+    assert isinstance(candidates_of(region_of(region))[0], Rows)
 
 
 @pytest.mark.parametrize("element", ["i8", "f16", "f32"])
 def test_many_rows_are_not_left_to_neighbours(element: str) -> None:
     cpu = replace(EMULATED, family="cpu", int64=True, subgroup_size=8, subgroup_operations=("shuffle",))
-    block = function_of(reduction("maximum", f"65536x4096x{element}", "0")).regions[0].block
-    assert isinstance(candidates_of(KernelRegion(block, "main", cpu))[0], Rows)
+    region = region_of(reduction("maximum", f"65536x4096x{element}", "0"), cpu)
+    assert isinstance(candidates_of(region)[0], Rows)
 
 
 @pytest.mark.parametrize("columns", [65, 99])
@@ -156,5 +162,5 @@ def test_rows_that_fill_no_words_are_dispatches_of_their_own(columns: int) -> No
     # An element of two bytes may share its word with the next row's.
     actual = dispatch_regions(softmax(8, columns, "f16"))
     assert len(actual) > 1
-    last = KernelRegion(actual[-1].regions[0].block, "main", EMULATED)
+    last = region_of(actual[-1])
     assert isinstance(candidates_of(last)[-1], Elements) and not any(isinstance(e, Rows) for e in candidates_of(last))

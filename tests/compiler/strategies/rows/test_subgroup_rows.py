@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 import pytest
 from support.profiles import recorded_profile
-from support.regions import by_definition, function_of
+from support.regions import arguments_of, by_definition, called, function_of, region_of
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
-from pumice.compiler.pipeline import compile_data
 from pumice.compiler.strategies.rows.subgroup_rows import SubgroupRows
 
 CPU = target_of(recorded_profile("lavapipe_mesa_22_3_6"))
@@ -44,30 +40,19 @@ CENTRED = """func.func @main(%a: tensor<6x2x2x64xf32>, %b: tensor<2x64xf32>, %c:
 PROGRAMS = {"sums": SUM.replace("ROWS", "37"), "two reductions, and elements of rows": CENTRED}
 
 
-def region_of(text: str) -> KernelRegion:
-    return KernelRegion(function_of(text).regions[0].block, "main", CPU)
-
-
 @pytest.mark.slow
 @pytest.mark.sample(4)
 @pytest.mark.parametrize("subgroups, run", [(1, 4), (4, 1), (2, 2), (16, 1)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_definitions(
-    gpu: pumice.Device, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, subgroups: int, run: int
+    gpu: pumice.Device, monkeypatch: pytest.MonkeyPatch, name: str, subgroups: int, run: int
 ) -> None:
     chosen, text = SubgroupRows(subgroups, run), PROGRAMS[name]
     monkeypatch.setattr(SubgroupRows, "candidates", classmethod(lambda cls, region: iter([(0.0, chosen)])))
-    assert chosen.takes(region_of(text))
-    rng = np.random.default_rng(3)
-    types = [value.tensor for value in function_of(text).regions[0].block.arguments]
-    arguments = [rng.integers(-9, 9, type.lengths).astype(np.float32) for type in types]
+    assert chosen.takes(region_of(text, CPU))
+    arguments = arguments_of(function_of(text))
     (expected,) = by_definition(function_of(text), arguments)
-    path = tmp_path / "program.vmfb"
-    path.write_bytes(compile_data(text.encode(), "x.mlir", target_of(gpu.profile)).module)
-    with pumice.Session(gpu) as session:
-        main = session.lookup(f"{session.load(path).name}.main")
-        for _ in range(2):
-            np.testing.assert_array_equal(main(*map(gpu.asarray, arguments)).numpy(), expected)
+    np.testing.assert_array_equal(called(gpu, text, *arguments, times=2)[0], expected)
 
 
 @pytest.mark.parametrize(
@@ -80,12 +65,12 @@ def test_results_are_those_of_the_definitions(
     ],
 )
 def test_it_leaves_to_others_what_has_no_vectors(why: str, text: str, parameters: SubgroupRows) -> None:
-    assert not parameters.takes(region_of(text)), why
+    assert not parameters.takes(region_of(text, CPU)), why
 
 
 def test_long_rows_have_more_subgroups() -> None:
     def first(length: int) -> SubgroupRows:
         text = SUM.replace("ROWS", "2048").replace("128", str(length))
-        return next(iter(SubgroupRows.candidates(region_of(text))))[1]
+        return next(iter(SubgroupRows.candidates(region_of(text, CPU))))[1]
 
     assert (first(128), first(1024), first(4096)) == (SubgroupRows(1, 4), SubgroupRows(4, 4), SubgroupRows(16, 4))

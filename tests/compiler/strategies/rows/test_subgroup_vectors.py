@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
 from support.profiles import recorded_profile
-from support.regions import by_definition, function_of, shader_declarations
+from support.regions import arguments_of, by_definition, called, function_of, region_of, shader_declarations
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
-from pumice.compiler.pipeline import compile_data
 from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.strategies.rows import subgroup_vectors
 from pumice.compiler.strategies.rows.subgroup_vectors import SubgroupVectors
@@ -44,43 +41,25 @@ def text_of(name: str) -> str:
     return text.replace("SHAPE", shape)
 
 
-def region_of(text: str) -> KernelRegion:
-    return KernelRegion(function_of(text).regions[0].block, "main", CPU)
-
-
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("vectors, subgroups", [(1, 1), (4, 4), (2, 16)])
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_results_are_those_of_the_definitions(
-    gpu: pumice.Device,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    name: str,
-    vectors: int,
-    subgroups: int,
+    gpu: pumice.Device, monkeypatch: pytest.MonkeyPatch, name: str, vectors: int, subgroups: int
 ) -> None:
-    chosen = SubgroupVectors(vectors, subgroups)
+    chosen, text = SubgroupVectors(vectors, subgroups), text_of(name)
     monkeypatch.setattr(SubgroupVectors, "candidates", classmethod(lambda cls, region: iter([(0.0, chosen)])))
-    text = text_of(name)
-    assert chosen.takes(region_of(text))
-    rng = np.random.default_rng(3)
-    arguments = [
-        rng.integers(-9, 9, value.tensor.lengths).astype(np.int32 if name == "integers" else np.float32)
-        for value in function_of(text).regions[0].block.arguments
-    ]
+    assert chosen.takes(region_of(text, CPU))
+    arguments = arguments_of(function_of(text))
     (expected,) = by_definition(function_of(text), arguments)
-    path = tmp_path / "program.vmfb"
-    path.write_bytes(compile_data(text.encode(), "x.mlir", target_of(gpu.profile)).module)
-    with pumice.Session(gpu) as session:
-        main = session.lookup(f"{session.load(path).name}.main")
-        for _ in range(3):  # each with a result of its own, whose address the kernel must receive
-            actual = main(*map(gpu.asarray, arguments)).numpy()
-            np.testing.assert_allclose(actual, expected, rtol=1e-6)
+    # Each call has a result of its own, whose address the kernel must receive.
+    (actual,) = called(gpu, text, *arguments, times=3)
+    np.testing.assert_allclose(actual, expected, rtol=1e-6)
 
 
 def test_all_loads_are_by_address() -> None:
     text = text_of("vectors and numbers of rows")
-    kernel = compile_region(KernelRegion(region_of(text).block, "main", CPU), SubgroupVectors(2, 4))
+    kernel = compile_region(region_of(text, CPU), SubgroupVectors(2, 4))
     ensure_valid(kernel.code, "vulkan1.2")
     assert kernel.pushes_addresses
     assert "PhysicalStorageBufferAddresses" in shader_declarations(kernel.code)[0]
@@ -106,15 +85,16 @@ def test_all_loads_are_by_address() -> None:
     }.items(),
 )
 def test_it_leaves_to_others_what_has_no_vectors(why: str, text: str) -> None:
-    assert not SubgroupVectors(4, 4).takes(region_of(text)), why
+    assert not SubgroupVectors(4, 4).takes(region_of(text, CPU)), why
 
 
 def test_a_result_in_the_place_of_an_argument_is_written_once() -> None:
-    whole, part = region_of(text_of("whole workgroups")), region_of(text_of("a workgroup that begins earlier"))
+    names = "whole workgroups", "a workgroup that begins earlier"
+    whole, part = (region_of(text_of(name), CPU) for name in names)
     assert SubgroupVectors(4, 4).takes(replace(whole, in_place=(0,)))
     assert not SubgroupVectors(4, 4).takes(replace(part, in_place=(0,)))
 
 
 def test_small_results_are_not_worth_it() -> None:
-    assert not list(SubgroupVectors.candidates(region_of(text_of("whole workgroups"))))
+    assert not list(SubgroupVectors.candidates(region_of(text_of("whole workgroups"), CPU)))
     assert subgroup_vectors.MIN_ELEMENTS > 2048

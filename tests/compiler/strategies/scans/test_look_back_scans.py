@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.regions import called
 
 import pumice
 from pumice.compiler.analysis.scans import LOOK_BACK
@@ -65,15 +66,6 @@ def target_for(gpu: pumice.Device, **facts: Any) -> Target:
     return replace(target_of(gpu.profile), family="nvidia", **facts)
 
 
-def called(gpu: pumice.Device, text: str, target: Target, arguments: Sequence[Array], times: int = 3) -> Array:
-    """Calls a program several times; checks that the results have the same bits and returns one."""
-    with pumice.Session(gpu) as session:
-        session.load(compile_text(text, "program", target).module)
-        actual = [session.call("module.main", *arguments).numpy() for _ in range(times)]
-    assert all(value.tobytes() == actual[0].tobytes() for value in actual)
-    return actual[0]
-
-
 def strategies_of(text: str, target: Target) -> list[object]:
     """Returns the strategy of each kernel of a program."""
     program = compile_text(text, "program", target, "ll_seq").program
@@ -105,7 +97,9 @@ def test_one_pass_agrees_with_numpy(gpu: pumice.Device, name: str, way: str) -> 
         assert isinstance(chosen, LookBackScans)
         value = np.random.default_rng(0).integers(-9, 9, (rows, length)).astype(DTYPES[element])
         first = -np.inf if start == "0xFC00" else float(start)
-        np.testing.assert_array_equal(called(gpu, text, target, [value]), wanted_of(value, join, first, way))
+        np.testing.assert_array_equal(
+            called(gpu, text, value, target=target, times=3)[0], wanted_of(value, join, first, way)
+        )
 
 
 @pytest.mark.vulkan
@@ -115,7 +109,7 @@ def test_what_others_publish_changes_no_bit(
 ) -> None:
     text, target = text_of(2, 32_768, "f32", start="0.0"), target_for(gpu)
     value = np.random.default_rng(0).normal(size=(2, 32_768)).astype(np.float32)
-    wanted = called(gpu, text, target, [value])
+    wanted = called(gpu, text, value, target=target, times=3)[0]
     np.testing.assert_allclose(wanted, np.cumsum(value, 1, np.float64), atol=1e-3)
     publish = look_back_scans._Writer._publish
 
@@ -124,7 +118,7 @@ def test_what_others_publish_changes_no_bit(
             publish(self, number, which, values)
 
     monkeypatch.setattr(look_back_scans._Writer, "_publish", seldom)
-    assert called(gpu, text, target, [value]).tobytes() == wanted.tobytes()
+    assert called(gpu, text, value, target=target, times=3)[0].tobytes() == wanted.tobytes()
 
 
 @pytest.mark.vulkan
@@ -154,7 +148,7 @@ def test_each_round_of_a_loop_counts_from_zero(gpu: pumice.Device) -> None:
     wanted = value
     for _ in range(8):
         wanted = np.cumsum(wanted, 1, np.int32)
-    np.testing.assert_array_equal(called(gpu, text, target_for(gpu), [value]), wanted)
+    np.testing.assert_array_equal(called(gpu, text, value, target=target_for(gpu), times=3)[0], wanted)
 
 
 @pytest.mark.parametrize("facts", [{}, {"family": "nvidia", "kinds": ("vulkan", "reference")}], ids=["any", "both"])

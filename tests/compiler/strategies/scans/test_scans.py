@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import EMULATED, dispatch_regions, function_of, run_kernel
+from support.regions import EMULATED, called, dispatch_regions, region_of, run_region
 
 import pumice
-from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.strategies.choice import candidates_of, compile_region
 from pumice.compiler.strategies.scans.column_scans import ColumnScans
@@ -85,21 +84,20 @@ def test_scans_agree_with_numpy(gpu: pumice.Device, name: str, has_subgroups: bo
     value = values_of(type, operation)
     target = replace(target_of(gpu.profile), int64=False) if has_subgroups else EMULATED
     for way in WAYS[:: 3 - 2 * has_subgroups]:
-        block = function_of(scan(type, axis, operation, start, way)).regions[0].block
+        text = scan(type, axis, operation, start, way)
         wanted = by_numpy(value, axis, operation, float(start), way).astype(value.dtype)
-        chosen, *_ = candidates_of(KernelRegion(block, "main", target))
+        chosen, *_ = candidates_of(region_of(text, target))
         assert isinstance(chosen, (RowScans, ColumnScans))
-        (actual,) = run_kernel(gpu, compile_region(KernelRegion(block, "main", target), chosen), block, [value])
+        (actual,) = run_region(gpu, text, [value], target, chosen)
         np.testing.assert_array_equal(actual, wanted, err_msg=f"{way}: {chosen}")
 
 
 @pytest.mark.vulkan
 def test_invocations_beyond_a_subgroup_share_memory(gpu: pumice.Device) -> None:
     value = values_of("3x2048xf32", "add")
-    block = function_of(scan("3x2048xf32", 1, start="0.0")).regions[0].block
+    text, target = scan("3x2048xf32", 1, start="0.0"), replace(target_of(gpu.profile), int64=False)
     for strategy in (RowScans(64, 2, 4), RowScans(128, 1, 16), RowScans(1, 64, 8)):
-        kernel = compile_region(KernelRegion(block, "main", replace(target_of(gpu.profile), int64=False)), strategy)
-        (actual,) = run_kernel(gpu, kernel, block, [value])
+        (actual,) = run_region(gpu, text, [value], target, strategy)
         np.testing.assert_array_equal(actual, np.cumsum(value, 1), err_msg=str(strategy))
 
 
@@ -118,9 +116,7 @@ LONG = {
 def test_long_scans_agree_with_numpy(gpu: pumice.Device, name: str, way: str) -> None:
     type, axis, start = LONG[name]
     value = values_of(type, "add")
-    with pumice.Session(device=gpu) as session:
-        session.load(pumice.compile(scan(type, axis, "add", start, way), device=gpu.profile))
-        actual = session.call("module.main", value).numpy()
+    (actual,) = called(gpu, scan(type, axis, "add", start, way), value)
     np.testing.assert_array_equal(actual, by_numpy(value, axis, "add", float(start), way).astype(value.dtype))
 
 
@@ -133,15 +129,14 @@ def test_scans_are_one_dispatch_or_three(type: str, count: int) -> None:
 def test_a_kernel_keeps_to_the_limits_of_its_device(name: str) -> None:
     target = target_of(recorded_profile(name))
     for type, axis in (("300x2048xf32", 1), ("2048x300xi32", 0)):
-        block = function_of(scan(type, axis)).regions[0].block
-        (chosen, *_) = candidates_of(KernelRegion(block, "main", target))
+        region = region_of(scan(type, axis), target)
+        (chosen, *_) = candidates_of(region)
         assert isinstance(chosen, (RowScans, ColumnScans))
-        kernel = compile_region(KernelRegion(block, "main", target), chosen)
+        kernel = compile_region(region, chosen)
         assert math.prod(kernel.workgroup_size) <= target.max_workgroup_invocations
 
 
 def test_an_initial_value_that_counts_is_no_scan() -> None:
     # The padding is the initial value as well, which a scan would add once.
     (region,) = dispatch_regions(scan("5x64xf32", 1, start="1.0"), EMULATED)[-1:]
-    kernel = KernelRegion(region.regions[0].block, "main", EMULATED)
-    assert not any(isinstance(value, RowScans) for value in candidates_of(kernel))
+    assert not any(isinstance(value, RowScans) for value in candidates_of(region_of(region)))

@@ -9,6 +9,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.regions import called
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of
@@ -77,13 +78,6 @@ def is_by_digits(text: str, target: Target) -> bool:
     return digit_sorts.GIVEN in program.text()
 
 
-def called(gpu: pumice.Device, text: str, arguments: list[Array], target: Target | None = None) -> list[Array]:
-    with pumice.Session(gpu) as session:
-        session.load(compile_text(text, "program", target or target_of(gpu.profile)).module)
-        actual = session.call("module.main", *arguments)
-        return [value.numpy() for value in (actual if isinstance(actual, tuple) else (actual,))]
-
-
 CASES = {
     "bytes": ("1000", ["i8"], compare("i8")),
     "bytes without sign": ("777", ["ui8", "i32"], compare("ui8")),
@@ -118,7 +112,7 @@ def test_elements_are_where_a_stable_sort_has_them(gpu: pumice.Device, name: str
             key = np.where(np.signbit(key) & (key == 0), -0.5, key)
     order = np.argsort(-key if ("GT" in compared) != ("%y0, %x0" in compared) else key, kind="stable")
     inputs = [argument.reshape([int(length) for length in shape.split("x")]) for argument in arguments]
-    for actual, value in zip(called(gpu, text, inputs), arguments, strict=True):
+    for actual, value in zip(called(gpu, text, *inputs), arguments, strict=True):
         assert actual.reshape(-1).tobytes() == value[order].tobytes()
 
 
@@ -128,7 +122,7 @@ def test_all_floats_have_a_place_in_the_total_order(gpu: pumice.Device) -> None:
     # From -NaN to NaN, in the order of their bits: each of 65,536 halves once.
     halves = np.random.default_rng(0).permutation(1 << 16).astype(np.uint16)
     text = text_of("65536", ["f16"], compare("f16", "LT", "TOTALORDER"))
-    (actual,) = called(gpu, text, [halves.view(np.float16)])
+    (actual,) = called(gpu, text, halves.view(np.float16))
     wanted = np.concatenate([np.arange(0xFFFF, 0x7FFF, -1), np.arange(0x8000)]).astype(np.uint16)
     np.testing.assert_array_equal(actual.view(np.uint16), wanted)
 
@@ -146,7 +140,7 @@ COMPUTED = """
 def test_a_key_may_be_computed(gpu: pumice.Device) -> None:
     text, value = text_of("1000", ["i32"], COMPUTED), np.random.default_rng(0).integers(0, 999, 1000, np.int32)
     assert is_by_digits(text, target_of(gpu.profile))
-    np.testing.assert_array_equal(called(gpu, text, [value])[0], value[np.argsort(value & 7, kind="stable")])
+    np.testing.assert_array_equal(called(gpu, text, value)[0], value[np.argsort(value & 7, kind="stable")])
 
 
 @pytest.mark.vulkan
@@ -246,5 +240,5 @@ def test_the_definition_of_a_pass_is_a_sort() -> None:
     program = compile_text(text, "program", Target(family="cpu"), "regions").program
     assert isinstance(program, Program)
     with pumice.open_device("reference") as reference:
-        (actual,) = called(reference, program.text(), [value], Target(kinds=("reference",)))
+        (actual,) = called(reference, program.text(), value, target=Target(kinds=("reference",)))
     np.testing.assert_array_equal(actual, np.sort(value))

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.regions import called
 
 import pumice
 from pumice.compiler.ir.source import CompileError
@@ -38,13 +39,6 @@ def compared(direction: str, element: str, at: int = 0, name: str = "%p") -> str
     type = f"tensor<{element}>"
     first, second = f"%a{2 * at}", f"%a{2 * at + 1}"
     return f"{name} = stablehlo.compare {direction}, {first}, {second} : ({type}, {type}) -> tensor<i1>"
-
-
-def called(gpu: pumice.Device, text: str, *arguments: Array) -> list[Array]:
-    with pumice.Session(device=gpu) as session:
-        session.load(pumice.compile(text, device=gpu.profile))
-        actual = session.call("module.main", *arguments)
-        return [value.numpy() for value in (actual if isinstance(actual, tuple) else (actual,))]
 
 
 @pytest.mark.slow
