@@ -104,7 +104,7 @@ def test_with_several_devices_the_first_that_takes_a_format_counts(both: bytes, 
     only = pumice.compile(ADD, targets=("vulkan",))
     with pumice.Session(device=order) as session:
         session.load(only)
-        arrays = [session.devices[0].asarray(each) for each in (A, B)]
+        arrays = [session.devices[0].asarray(array) for array in (A, B)]
         product, _ = session.call("module.main", *arrays)
         np.testing.assert_allclose(product.numpy(), A @ B, rtol=1e-6)
 
@@ -152,16 +152,16 @@ with pumice.Session(device="reference") as session:
         session.call("module.main", a, b)
     fence = pumice.Fence([(session.device.hal.create_semaphore(1), 1)])
     session.await_fence(fence, 10)
-    found = [name for name in sys.modules if "vulkan" in name]
-assert all(name == "pumice.compiler.targets.vulkan" for name in found), found
+    names = [name for name in sys.modules if "vulkan" in name]
+assert all(name == "pumice.compiler.targets.vulkan" for name in names), names
 """
     environment = dict(os.environ, PUMICE_VULKAN_LIBRARY=str(tmp_path / "none.so"), PUMICE_CACHE_DIR=str(tmp_path))
     subprocess.run([sys.executable, "-c", script], env=environment, check=True, timeout=120)
 
     def run(device: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-c", "from pumice.tools.cli import main; main(prog_name='pumice')", "run"]
-        given = ["--input=2x3xf32=1", "--input=3x4xf32=1", "--expected_output=2x4xf32=3", "--expected_output=(ignored)"]
-        command += [str(program), "--device", device, "--function=main", *given]
+        flags = ["--input=2x3xf32=1", "--input=3x4xf32=1", "--expected_output=2x4xf32=3", "--expected_output=(ignored)"]
+        command += [str(program), "--device", device, "--function=main", *flags]
         return subprocess.run(command, check=False, env=environment, capture_output=True, text=True, timeout=120)
 
     done = run("reference")

@@ -94,7 +94,7 @@ def _async_done(operation: Operation) -> Sequence[Type]:
 
 def _refused(why: str) -> Rule:
     def rule(operation: Operation) -> Sequence[Type]:
-        raise OperationError(f"another process or a host program to talk to, which a module has not: {why}")
+        raise OperationError(f"no communication with another process or a host program: {why}")
 
     return rule
 

@@ -120,8 +120,7 @@ def _parse_complex(parser: Parser, name: str) -> Parts:
 
 
 def _print_complex(printer: Printer, operation: Operation) -> str:
-    others = printer.dictionary(operation)
-    return " ".join(filter(None, (printer.operands(operation.operands), others, f": {operation.results[0].type}")))
+    return finished(printer, operation, printer.operands(operation.operands), (), "give")
 
 
 _SLICE: Final = ("start_indices", "limit_indices", "strides")
@@ -156,18 +155,17 @@ def _parse_custom_call(parser: Parser, name: str) -> Parts:
 def _print_custom_call(printer: Printer, operation: Operation) -> str:
     target = attribute_text(SymbolRef(str(operation.attributes["call_target_name"])))
     text = f"{target}({printer.operands(operation.operands)})"
-    return finished(printer, operation, text, ("call_target_name",), "function")
+    return finished(printer, operation, text, ("call_target_name",), "fn")
 
 
 def _parse_composite(parser: Parser, name: str) -> Parts:
     attributes: dict[str, Attribute] = {"name": parser.string()}
-    names = parser.operand_names()
-    return typed_parts(parser, names, attributes, "fn")
+    return typed_parts(parser, parser.operand_names(), attributes, "fn")
 
 
 def _print_composite(printer: Printer, operation: Operation) -> str:
     text = " ".join(filter(None, (printer.attribute(operation, "name"), printer.operands(operation.operands))))
-    return finished(printer, operation, text, ("name",), "function")
+    return finished(printer, operation, text, ("name",), "fn")
 
 
 def _parse_tuple(parser: Parser, name: str) -> Parts:

@@ -73,7 +73,7 @@ def _for(parser: Parser, name: str) -> Parts:
     if len(results) != len(names):
         parser.error(f"{len(names)} values are carried, and {len(results)} types are given")
     arguments = [(counter[0], type, counter[1])]
-    arguments += [(argument, type_, offset) for (argument, offset), type_ in zip(names, results, strict=True)]
+    arguments += [(argument, carried, offset) for (argument, offset), carried in zip(names, results, strict=True)]
     operands: list[Value] = parser.operands([*bounds, *starts], [type, type, type, *results])
     region = _ended(parser.region(arguments))
     return Parts(operands, results, parser.attribute_dictionary(), [region])
@@ -86,7 +86,7 @@ def _while(parser: Parser, name: str) -> Parts:
     if len(names) != len(type.inputs):
         parser.error(f"{len(names)} values are carried, and {len(type.inputs)} types are given")
     operands = parser.operands(starts, type.inputs)
-    arguments = [(argument, type_, offset) for (argument, offset), type_ in zip(names, type.inputs, strict=True)]
+    arguments = [(argument, carried, offset) for (argument, offset), carried in zip(names, type.inputs, strict=True)]
     before = parser.region(arguments)
     parser.expect_word("do")
     after = _ended(parser.region())

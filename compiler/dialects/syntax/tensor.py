@@ -9,6 +9,7 @@ import numpy as np
 
 from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from ...ir.parser import Parser, Parts
+from ...ir.syntax import typed_parts
 from ...ir.types import I64, INDEX, ShapedType, TensorType, Type
 from .scf import parse_yield
 
@@ -148,17 +149,11 @@ def _concat(parser: Parser, name: str) -> Parts:
     parser.expect("(")
     attributes: dict[str, Attribute] = {"dim": IntegerAttr(parser.integer(), I64)}
     parser.expect(")")
-    names = parser.operand_names()
-    attributes |= parser.attributes_before_types()
-    type = parser.function_type()
-    return Parts(parser.operands(names, type.inputs), type.results, attributes, [])
+    return typed_parts(parser, parser.operand_names(), attributes, "fn")
 
 
 def _reshape(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name(), *parser.enclosed_names()]
-    attributes = parser.attributes_before_types()
-    type = parser.function_type()
-    return Parts(parser.operands(names, type.inputs), type.results, attributes, [])
+    return typed_parts(parser, [parser.operand_name(), *parser.enclosed_names()], {}, "fn")
 
 
 def _pad(parser: Parser, name: str) -> Parts:
@@ -187,11 +182,7 @@ def _generate(parser: Parser, name: str) -> Parts:
 
 def _arrow(parser: Parser, name: str) -> Parts:
     """Reads operands of ``shape``, with the types of both sides of an arrow."""
-    names = parser.operand_names()
-    attributes = parser.attributes_before_types()
-    types = parser.types()
-    parser.expect("->")
-    return Parts(parser.operands(names, types), [parser.type()], attributes, [])
+    return typed_parts(parser, parser.operand_names(), {}, "arrow")
 
 
 def _const_shape(parser: Parser, name: str) -> Parts:

@@ -26,7 +26,7 @@ _FOREIGN: Final = {**ARITH_SYNTAX, **CHECK_SYNTAX, **SCF_SYNTAX, **TENSOR_SYNTAX
 SYNTAXES: Final[Mapping[str, Syntax | CustomSyntax]] = {**BUILTIN, **HLO, **EXECUTABLES, **SEQUENCER, **SPIRV}
 
 READ: Final[Mapping[str, ReadableSyntax]] = {
-    **{name: ReadSyntax(each) for name, each in _FOREIGN.items()},
+    **{name: ReadSyntax(parse) for name, parse in _FOREIGN.items()},
     "builtin.unrealized_conversion_cast": ReadSyntax(TENSOR_SYNTAX["tensor.cast"]),
     **MHLO,
     **SYNTAXES,

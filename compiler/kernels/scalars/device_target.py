@@ -40,7 +40,7 @@ FAMILIES: Final[Mapping[int, Family]] = {
 _CPU: Final = Family("cpu", 4)
 _DEFAULT: Final = Family("default", 8)
 
-FAMILY_NAMES: Final = tuple(each.name for each in (_CPU, *FAMILIES.values(), _DEFAULT))
+FAMILY_NAMES: Final = tuple(family.name for family in (_CPU, *FAMILIES.values(), _DEFAULT))
 
 
 class Limits(Protocol):

@@ -63,8 +63,8 @@ class ScatterInOrder(Strategy):
             fixed = dict(zip(others, split(builder, invocation, [axes.shape[axis] for axis in others]), strict=True))
 
             def step(number: Id, nothing: Sequence[Scalar]) -> Sequence[Scalar]:
-                places = {**fixed, **dict(zip(tried, split(builder, number, lengths), strict=True))}
-                index = frame.index(axes.shape, [places[axis] for axis in range(len(axes.shape))])
+                parts = {**fixed, **dict(zip(tried, split(builder, number, lengths), strict=True))}
+                index = frame.index(axes.shape, [parts[axis] for axis in range(len(axes.shape))])
                 target, inside = target_of(frame, hero, index)
 
                 def update() -> None:

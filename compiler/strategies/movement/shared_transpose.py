@@ -114,17 +114,17 @@ class SharedTranspose(Strategy):
             (operand,) = hero.operands
             type, loaded = scalar_of(operand), []
             for row, column in read:
-                places = [
-                    transposition.place(tile.parts, first_row + (row + offset), first_column + column)
+                positions = [
+                    transposition.position(tile.parts, first_row + (row + offset), first_column + column)
                     for offset in range(self.width)
                 ]
-                indices = [transposition.operand_index(builder, hero, position) for position in places]
+                indices = [transposition.operand_index(builder, hero, position) for position in positions]
                 frame.load_ahead(operand, indices)
                 loaded += [scalars.to_words(type, frame.at(operand, index)) for index in indices]
             for number, words in enumerate(loaded):
                 (row, column), lane = read[number // self.width], number % self.width
                 for plane, word in enumerate(words):
-                    memory.store(self._place(row + lane, column, plane), [word])
+                    memory.store(self._word_index(row + lane, column, plane), [word])
         builder.barrier()
         for column, row in self._units(tile.local, self.columns):
             at_row = first_row + row
@@ -132,14 +132,14 @@ class SharedTranspose(Strategy):
             def store(row: Id = row, column: Id = column, at_row: Id = at_row) -> None:
                 columns = [column + offset for offset in range(self.width)]
                 indices = [
-                    transposition.index(builder, result, transposition.place(tile.parts, at_row, first_column + at))
+                    transposition.index(builder, result, transposition.position(tile.parts, at_row, first_column + at))
                     for at in columns
                 ]
                 for (hero, path), memory in zip(transposition.heroes, memories, strict=True):
                     type = scalar_of(hero.result)
                     for index, at_column in zip(indices, columns, strict=True):
                         planes = range(max(storage_bits(type) // 32, 1))
-                        words = [memory.load(self._place(row, at_column, plane))[0] for plane in planes]
+                        words = [memory.load(self._word_index(row, at_column, plane))[0] for plane in planes]
                         frame.keep(
                             hero.result, transposition.hero_index(index, path), [scalars.from_words(type, words)]
                         )
@@ -148,8 +148,8 @@ class SharedTranspose(Strategy):
 
             tile.when_wanted(builder, at_row, first_column + column, store)
 
-    def _place(self, row: Id, column: Id, plane: int) -> Id:
-        """Returns the word of shared memory of an element; words of longer elements lie apart."""
+    def _word_index(self, row: Id, column: Id, plane: int) -> Id:
+        """Returns the index in shared memory of a word of an element; the words of longer elements lie apart."""
         pitch = self.rows + 1
         return column * pitch + (row + plane * self.columns * pitch)
 

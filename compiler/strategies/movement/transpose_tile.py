@@ -99,18 +99,18 @@ class TransposeTile(Strategy):
         builder, frame, (result,) = shader.builder, shader.frame, shader.region.results
         rows = [tile.starts[0] + offset for offset in range(self.rows)]
         columns = [tile.starts[1] + offset for offset in range(self.columns)]
-        places = [transposition.place(tile.parts, row, column) for row in rows for column in columns]
-        targets = [transposition.index(builder, result, position) for position in places]
+        positions = [transposition.position(tile.parts, row, column) for row in rows for column in columns]
+        targets = [transposition.index(builder, result, position) for position in positions]
         widest = access_bits(shader.region.target) // 32
         for hero, path in transposition.heroes:
             (operand,) = hero.operands
-            sources = [transposition.operand_index(builder, hero, position) for position in places]
+            sources = [transposition.operand_index(builder, hero, position) for position in positions]
             frame.load_ahead(operand, sources, widest)
             for source, target in zip(sources, targets, strict=True):
                 frame.keep(hero.result, transposition.hero_index(target, path), [frame.at(operand, source)])
         # Runs of columns belong to this tile as a whole, or to another.
         run = math.gcd(self.columns, transposition.columns)
-        for number in range(0, len(places), run):
+        for number in range(0, len(positions), run):
             there = targets[number : number + run]
 
             def store(there: Sequence[Index] = there) -> None:

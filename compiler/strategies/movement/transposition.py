@@ -59,8 +59,8 @@ class Transposition:
         """The number of columns."""
         return self.lengths[-1]
 
-    def place(self, parts: Sequence[Id], row: Id, column: Id) -> tuple[Id, ...]:
-        """Returns a position in each group."""
+    def position(self, parts: Sequence[Id], row: Id, column: Id) -> tuple[Id, ...]:
+        """Returns the position, in each group of dimensions, of a row and a column."""
         position = list(parts)
         position[self.row], position[-1] = row, column
         return tuple(position)
@@ -121,17 +121,17 @@ class Transposition:
         groups = group_count(count, shader.region.target)
         number = shader.group(groups)
         local = builder.built_in("LocalInvocationId")[0]
-        places = (local // group.columns, local % group.columns) if workgroup == math.prod(group) else ()
+        tile_numbers = (local // group.columns, local % group.columns) if workgroup == math.prod(group) else ()
 
         def run() -> None:
             parts = split(builder, number, counts)
             wanted, starts = [], []
             for side, part in enumerate((parts[self.row], parts[-1])):
-                want = part * units[side] + (places[side] * tile[side] if places else 0)
+                start = part * units[side] + (tile_numbers[side] * tile[side] if tile_numbers else 0)
                 # A tile at the end begins early enough to end with the result, and skips elements that others write.
                 last = lengths[side] - tile[side]
-                wanted.append(want)
-                starts.append((want < last).select(want, last) if lengths[side] % units[side] else want)
+                wanted.append(start)
+                starts.append((start < last).select(start, last) if lengths[side] % units[side] else start)
             is_edge = [length % unit > 0 for length, unit in zip(lengths, units, strict=True)]
             write(TransposedTile(parts, starts, wanted, is_edge, local))
 
@@ -163,9 +163,9 @@ class TransposedTile:
     def when_wanted(self, builder: KernelBuilder, row: Id, column: Id, run: Callable[[], None]) -> None:
         """Runs code that writes elements of a row from a column on, unless another tile writes them."""
         condition = builder.boolean(True)
-        for number, want, is_edge in zip((row, column), self.wanted, self.is_edge, strict=True):
+        for number, start, is_edge in zip((row, column), self.wanted, self.is_edge, strict=True):
             if is_edge:
-                condition = condition & (number >= want)
+                condition = condition & (number >= start)
         builder.when(condition, run)
 
 

@@ -19,7 +19,7 @@ from ...kernels.region import KernelRegion, Shader, access_bits, group_count
 from ...kernels.scalars.scalars import Scalar, storage_bits
 from ...kernels.strategy import Strategy, elements_cost
 from .row_scans import MAX_WORDS
-from .scan_tiles import join_towards_end, narrowest, place_of, scan_in, store_results
+from .scan_tiles import element_index, join_towards_end, narrowest, scan_in, store_results
 
 COLUMNS: Final = {"cpu": 32}
 """The target number of columns of an invocation, by the family of devices, if an access has fewer."""
@@ -98,7 +98,7 @@ class ColumnScans(Strategy):
                 indices, after = [], list[Scalar]()
                 for lane, column in enumerate(neighbours(unit, self.columns)):
                     inner = split(builder, column, scan.inner)
-                    index = place_of(shader, scan.shape, [*outer, position, *inner])
+                    index = element_index(shader, scan.shape, [*outer, position, *inner])
                     own = before[lane * results : (lane + 1) * results]
                     joined = join(own, [frame.at(operand, index) for operand in operation.operands[:results]])
                     total = own if scan.is_exclusive else joined

@@ -108,7 +108,7 @@ class RowScans(Strategy):
             if tiles > 1 and self.invocations > tile.subgroup:
                 # Values shared for the previous tile may still be read.
                 builder.barrier()
-            position = number * self.invocations + tile.place
+            position = number * self.invocations + tile.lane
             is_inside = is_there
             if units % self.invocations:
                 is_inside = is_there & (position < units)

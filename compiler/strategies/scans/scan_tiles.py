@@ -43,7 +43,7 @@ class ScanTile:
         self.builder = self.shader.builder
         self.subgroup = subgroup_of(region.target)
         self.local = self.builder.built_in("LocalInvocationId")[0]
-        self.place = self.local % invocations
+        self.lane = self.local % invocations
         self.join = join_towards_end(self.shader, self.operation, self.scan)
         self._size = invocations * rows
         self._memory: SharedMemory | None = None
@@ -56,7 +56,7 @@ class ScanTile:
         indices = []
         for column in neighbours(unit, self.run):
             inner = [column, *[self.builder.word(0)] * len(scan.inner)]
-            indices.append(place_of(self.shader, scan.shape, [*parts, *inner]))
+            indices.append(element_index(self.shader, scan.shape, [*parts, *inner]))
         totals: list[Values] = []
         for index in indices[::-1] if scan.is_reverse else indices:
             value = [frame.at(operand, index) for operand in self.operation.operands[:count]]
@@ -75,7 +75,7 @@ class ScanTile:
     def before(self, tile: Values, ahead: Values) -> Values:
         """Returns the prefix before a run, from the prefix before its tile and the total of the runs ahead of it."""
         first = self.join(tile, ahead)
-        return chosen(self.place.equals(0), tile, first) if self.invocations > 1 else tile
+        return chosen(self.lane.equals(0), tile, first) if self.invocations > 1 else tile
 
     def across(self, own: Values) -> tuple[Values, Values]:
         """Returns the total of the invocations before this one, none for the first, and the total of the tile."""
@@ -91,16 +91,16 @@ class ScanTile:
             is_upper = (local & distance).differs(0)
             before = chosen(is_upper, self.join(other, before), before)
             distance *= 2
-        previous = self.place.equals(0).select(local, local - 1)
+        previous = self.lane.equals(0).select(local, local - 1)
         ahead, total = self.of_others(before, [previous, local | (count - 1)], count <= self.subgroup)
         return ahead, total
 
-    def of_others(self, values: Values, places: Sequence[Id], is_near: bool) -> list[Values]:
+    def of_others(self, values: Values, indices: Sequence[Id], is_near: bool) -> list[Values]:
         """Returns the values of other invocations."""
         builder, scalars = self.builder, self.shader.scalars
         words = words_of(scalars, values)
         if is_near:
-            lanes = [index & (self.subgroup - 1) for index in places]
+            lanes = [index & (self.subgroup - 1) for index in indices]
             exchanged = [[builder.shuffled(word, lane) for word in words] for lane in lanes]
             return [of_words(scalars, values, theirs) for theirs in exchanged]
         size = self._size
@@ -116,7 +116,7 @@ class ScanTile:
             positions = range(first, first + len(words))
             return [memory.load(lane * len(words) + position)[0] for position in positions]
 
-        return [of_words(scalars, values, shared(index)) for index in places]
+        return [of_words(scalars, values, shared(index)) for index in indices]
 
 
 def scan_in(region: KernelRegion) -> tuple[Operation, Scan] | None:
@@ -156,7 +156,7 @@ def store_results(shader: Shader, indices: Sequence[Index]) -> None:
         shader.store(number, [(index, shader.frame.at(value, index)) for index in there])
 
 
-def place_of(shader: Shader, shape: Sequence[Dim], parts: Sequence[Id]) -> Index:
+def element_index(shader: Shader, shape: Sequence[Dim], parts: Sequence[Id]) -> Index:
     """Returns an index with linear index and parts, equal to one that came through another shape."""
     return Index(shader.builder, shape, parts, Index(shader.builder, shape, parts).linear)
 
@@ -169,4 +169,5 @@ def narrowest(region: KernelRegion) -> int:
 
 
 def stores_words(region: KernelRegion, run: int) -> bool:
+    """Returns whether a run fills whole words of each result."""
     return all(run * storage_bits(scalar_of(value)) % 32 == 0 for value in region.results)

@@ -114,7 +114,7 @@ def moves(seed: int) -> str:
         before, name = list(shape), f"%{number}"
         match random.integers(5):
             case 0:
-                order = [int(each) for each in random.permutation(len(shape))]
+                order = [int(axis) for axis in random.permutation(len(shape))]
                 shape = [shape[axis] for axis in order]
                 text = f"stablehlo.transpose {value}, dims = {order} : ({type(before)}) -> {type(shape)}"
             case 1:
@@ -130,7 +130,7 @@ def moves(seed: int) -> str:
                 text = f"stablehlo.reverse {value}, dims = {axes} : {type(shape)}"
             case _:
                 low, high = ([int(random.integers(0, 5)) for _ in shape] for _ in range(2))
-                shape = [sum(each) for each in zip(shape, low, high, strict=True)]
+                shape = [sum(lengths) for lengths in zip(shape, low, high, strict=True)]
                 zero = f"%z{number}"
                 lines.append(f"{zero} = stablehlo.constant dense<0.5> : tensor<f32>")
                 text = (
