@@ -2,102 +2,134 @@
 
 from __future__ import annotations
 
+from ...vm.translation.expressions import (
+    ONE,
+    ZERO,
+    Binary,
+    Display,
+    Expression,
+    Keyword,
+    Literal,
+    Name,
+    call,
+    listed,
+    method,
+)
 from ..program.ir import NULL, Constant, Instruction, Operand
-from .expressions import Text
-from .operands import OperandTexts
+from .expressions import Hexadecimal
+from .operands import OperandWriter
+from .queue_calls import DEVICE
 
 
-class CommandCalls(OperandTexts):
+class CommandCalls(OperandWriter):
     """``hal.executable.*`` and ``hal.command_buffer.*``."""
 
-    def executable(self, one: Instruction) -> Text:
-        kind, data, constants = one.operands[-3:]
-        given = 'b""' if constants == NULL else f"bytes({self.data(constants)})"
-        return Text(f"self.device.program_executable({self.text(kind)}, {self.data(data)}, constants={given})")
+    def executable(self, instruction: Instruction) -> Expression:
+        kind, data, constants = instruction.operands[-3:]
+        content = Literal(b"") if constants == NULL else call("bytes", self.data(constants))
+        return method(DEVICE, "program_executable", self.text(kind), self.data(data), Keyword("constants", content))
 
-    def lookup(self, one: Instruction) -> Text:
-        return Text(f"{self.arg(one.operands[0])}.lookup({self.text(one.operands[1])})")
+    def lookup(self, instruction: Instruction) -> Expression:
+        executable, name = instruction.operands
+        return method(self.arg(executable), "lookup", self.text(name))
 
-    def query(self, one: Instruction) -> Text:
-        return Text(f"self.device.query({self.text(one.operands[1])}, {self.text(one.operands[2])})")
+    def query(self, instruction: Instruction) -> Expression:
+        return method(DEVICE, "query", *map(self.text, instruction.operands[1:3]))
 
-    def commands(self, one: Instruction) -> Text:
-        modes, capacity = one.operands[1], one.operands[4]
-        parts = []
+    def commands(self, instruction: Instruction) -> Expression:
+        modes, capacity = instruction.operands[1], instruction.operands[4]
+        options = []
         if capacity != Constant("i", 0):
-            parts.append(f"binding_capacity={self.arg(capacity)}")
+            options.append(Keyword("binding_capacity", self.arg(capacity)))
         if not isinstance(modes, Constant):
-            parts.append(f"one_shot=bool({self.arg(modes)} & 1)")
+            options.append(Keyword("one_shot", call("bool", Binary("&", self.arg(modes), ONE))))
         elif int(modes.number) & 1:
-            parts.append("one_shot=True")
-        return Text(f"self._record({', '.join(parts)})")
+            options.append(Keyword("one_shot", Name("True")))
+        return method(Name("self"), "_record", *options)
 
-    def label(self, one: Instruction) -> Text:
-        return Text(f"{self.arg(one.operands[0])}.begin_label({self.text(one.operands[1])})")
+    def label(self, instruction: Instruction) -> Expression:
+        return method(self.arg(instruction.operands[0]), "begin_label", self.text(instruction.operands[1]))
 
-    def _range(self, commands: str, at: Operand, buffer: Operand, offset: Operand, size: Operand, written: bool) -> str:
-        read = "" if written else ", written=False"
-        return f"{commands}.reference({self.arg(at)}, {self.arg(buffer)}, {self.arg(offset)}, {self.arg(size)}{read})"
+    def _range(self, commands: Expression, *operands: Operand, is_written: bool = True) -> Expression:
+        """Returns a range by a slot, a buffer, an offset and a size."""
+        access = [] if is_written else [Keyword("written", Name("False"))]
+        return method(commands, "reference", *map(self.arg, operands), *access)
 
-    def fill(self, one: Instruction) -> Text:
-        commands = self.arg(one.operands[0])
-        target, offset, size, at, pattern, width = one.operands[1:7]
-        place = self._range(commands, at, target, offset, size, True)
-        return Text(f"{commands}.fill({place}, {self.pattern(pattern, width)})")
+    def fill(self, instruction: Instruction) -> Expression:
+        commands = self.arg(instruction.operands[0])
+        target, offset, size, slot, pattern, width = instruction.operands[1:7]
+        return method(commands, "fill", self._range(commands, slot, target, offset, size), self.pattern(pattern, width))
 
-    def update(self, one: Instruction) -> Text:
-        commands = self.arg(one.operands[0])
-        source, start, target, offset, size, at = one.operands[1:7]
-        place = self._range(commands, at, target, offset, size, True)
-        data = f'HalFile({self.data(source)}).range({self.arg(start)}, {self.arg(size)}, "update_buffer")'
-        return Text(f"{commands}.update({place}, {data}.tobytes())")
+    def update(self, instruction: Instruction) -> Expression:
+        commands = self.arg(instruction.operands[0])
+        source, start, target, offset, size, slot = instruction.operands[1:7]
+        written = self._range(commands, slot, target, offset, size)
+        file = call("HalFile", self.data(source))
+        data = method(file, "range", self.arg(start), self.arg(size), Literal("update_buffer"))
+        return method(commands, "update", written, method(data, "tobytes"))
 
-    def copy(self, one: Instruction) -> Text:
-        commands = self.arg(one.operands[0])
-        source_slot, target_slot, source, source_offset, target, target_offset, size = one.operands[1:8]
-        here = self._range(commands, source_slot, source, source_offset, size, False)
-        there = self._range(commands, target_slot, target, target_offset, size, True)
+    def copy(self, instruction: Instruction) -> Expression:
+        commands = self.arg(instruction.operands[0])
+        source_slot, target_slot, source, source_offset, target, target_offset, size = instruction.operands[1:8]
+        ranges = (
+            self._range(commands, source_slot, source, source_offset, size, is_written=False),
+            self._range(commands, target_slot, target, target_offset, size),
+        )
         length = self.arg(size)
-        return Text(f"{commands}.copy({here}, {there}{'' if length == '-1' else f', {length}'})")
+        return method(commands, "copy", *ranges, *([] if length == Literal(-1) else [length]))
 
-    def _bindings(self, operand: Operand) -> str:
-        texts = []
+    def _bindings(self, operand: Operand) -> Expression:
+        bindings: list[Expression] = []
         for row in self.rows(operand):
             assert isinstance(row, tuple)
-            _, at, buffer, offset, size = row
-            if buffer == NULL:
-                parts = [self.arg(at)]
-                if offset != Constant("I", 0):
-                    parts.append(f"offset={self.arg(offset)}")
-                if size != Constant("I", -1):
-                    parts.append(f"size={self.arg(size)}")
-                texts.append(f"slot({', '.join(parts)})")
-            else:
-                texts.append(f"(0, {', '.join(self.arg(each) for each in row[1:])})")
-        return f"[{', '.join(texts)}]"
+            _, slot, buffer, offset, size = row
+            if buffer != NULL:
+                bindings.append(Display((ZERO, *map(self.arg, row[1:]))))
+                continue
+            options = []
+            if offset != Constant("I", 0):
+                options.append(Keyword("offset", self.arg(offset)))
+            if size != Constant("I", -1):
+                options.append(Keyword("size", self.arg(size)))
+            bindings.append(call("slot", self.arg(slot), *options))
+        return listed(bindings)
 
-    def _words(self, operand: Operand) -> str:
-        return f"[{', '.join(self.arg(row) for row in self.rows(operand))}]"
+    def _arguments(self, flags: Operand, constants: Operand, bindings: Operand) -> list[Expression]:
+        return [
+            Keyword("flags", self.arg(flags)),
+            Keyword("constants", listed(self.items(constants))),
+            Keyword("bindings", self._bindings(bindings)),
+        ]
 
-    def dispatch(self, one: Instruction) -> Text:
-        commands, executable, function, x, y, z, flags, constants, bindings = one.operands
-        groups = ", ".join(self._group(each) for each in (x, y, z))
-        return Text(
-            f"{self.arg(commands)}.dispatch_function({self.arg(executable)}, {self.arg(function)}, "
-            f"groups=({groups}), flags={self.arg(flags)}, constants={self._words(constants)}, "
-            f"bindings={self._bindings(bindings)})"
+    def dispatch(self, instruction: Instruction) -> Expression:
+        commands, executable, function, x, y, z, *rest = instruction.operands
+        groups = Keyword("groups", Display(tuple(map(self._count, (x, y, z)))))
+        return method(
+            self.arg(commands),
+            "dispatch_function",
+            self.arg(executable),
+            self.arg(function),
+            groups,
+            *self._arguments(*rest),
         )
 
-    def _group(self, operand: Operand) -> str:
+    def _count(self, operand: Operand) -> Expression:
+        """Returns a number of workgroups, which is unsigned."""
         assert not isinstance(operand, tuple)
-        text = self._text_of(operand)
-        return text.number() if text.bounds is not None and text.bounds[0] >= 0 else f"{text.operand()} & 0xFFFFFFFF"
+        term = self._term_of(operand)
+        if term.bounds is not None and term.bounds[0] >= 0:
+            return term.number()
+        return Binary("&", term.number(), Hexadecimal(0xFFFFFFFF))
 
-    def dispatch_indirect(self, one: Instruction) -> Text:
-        commands, executable, function, at, workgroups, offset, flags, constants, bindings = one.operands
-        counts = self._range(self.arg(commands), at, workgroups, offset, Constant("I", 12), False)
-        return Text(
-            f"{self.arg(commands)}.dispatch_function_indirect({self.arg(executable)}, {self.arg(function)}, "
-            f"counts={counts}, flags={self.arg(flags)}, constants={self._words(constants)}, "
-            f"bindings={self._bindings(bindings)})"
+    def dispatch_indirect(self, instruction: Instruction) -> Expression:
+        commands, executable, function, slot, workgroups, offset, *rest = instruction.operands
+        recorder = self.arg(commands)
+        counts = self._range(recorder, slot, workgroups, offset, Constant("I", 12), is_written=False)
+        return method(
+            recorder,
+            "dispatch_function_indirect",
+            self.arg(executable),
+            self.arg(function),
+            Keyword("counts", counts),
+            *self._arguments(*rest),
         )

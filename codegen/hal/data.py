@@ -6,6 +6,8 @@ import base64
 from collections.abc import Sequence
 from typing import Final
 
+from ...vm.translation.expressions import Expression, Item, Literal, Name
+
 _WIDTH: Final = 116
 _ALIGNMENT: Final = 64
 
@@ -23,10 +25,10 @@ class DataTable:
         self.file = file
         self._used: set[int] = set()
 
-    def text(self, ordinal: int) -> str:
-        """An expression for the bytes of a constant, a ``memoryview``."""
+    def item(self, ordinal: int) -> Expression:
+        """Returns the bytes of a constant, a ``memoryview``."""
         self._used.add(ordinal)
-        return f"_DATA[{ordinal}]"
+        return Item(Name("_DATA"), Literal(ordinal))
 
     def lines(self) -> list[str]:
         """The definition of ``_DATA``; none if nothing is used."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 
+from ...vm.translation.expressions import Name
 from ..program.ir import Constant, Program, Value
 from .data import DataTable
 from .names import Attributes, flags_name
@@ -22,10 +23,10 @@ class Module:
         self.attributes = Attributes(program)
         self.flags: dict[str, tuple[int, type[enum.IntFlag]]] = {}
 
-    def flag(self, value: Value, kind: type[enum.IntFlag]) -> str | None:
+    def flag(self, value: Value, kind: type[enum.IntFlag]) -> Name | None:
         """The constant of flags that are known."""
         if not isinstance(value, Constant):
             return None
         name = flags_name(int(value.number), kind)
         self.flags[name] = (int(value.number), kind)
-        return name
+        return Name(name)

@@ -9,6 +9,7 @@ from typing import Final
 
 from ...status import UnimplementedError
 from ...vm.bytecode.module_def import ModuleDef
+from ...vm.translation.expressions import Literal, Name, call, listed
 from ..program.ir import Function, Program
 from ..program.naming import identifier, method_of
 from ..program.reader import program_of
@@ -156,7 +157,7 @@ class _ModuleWriter:
         for home in sorted(homes):
             names_here = ", ".join(sorted(homes[home], key=_import_order))
             plain = f"from pumice.{home} import {names_here}"
-            lines += [plain] if len(plain) <= 120 else broken("", f"from pumice.{home} import ({names_here})")
+            lines += [plain] if len(plain) <= 120 else [f"from pumice.{home} import (", f"    {names_here},", ")"]
         return lines
 
     # -- the class -----------------------------------------------------------------------------------
@@ -230,16 +231,20 @@ class _ModuleWriter:
         if function.declaration is not None and function.declaration.is_async:
             body = self._fences(function, body)
         if called is not None:
-            arguments = ", ".join(one.name for one in function.arguments)
-            storages = "out" if len(function.results) == 1 else "*out"
-            comma = ", " if arguments else ""
-            given = "[out]" if len(function.results) == 1 else "out"
-            check = f"check_apart({given}, [{arguments}], {reuses_of(called)})"
+            is_single = len(function.results) == 1
+            arguments = [variable.name for variable in function.arguments]
+            passed = ", ".join([*arguments, "out" if is_single else "*out", "signal=done"])
+            check = call(
+                "check_apart",
+                listed([Name("out")]) if is_single else Name("out"),
+                listed(map(Name, arguments)),
+                listed(listed(map(Literal, positions)) for positions in reuses_of(called)),
+            )
             body = [
                 "if out is not None:",
-                *broken("    ", check),
+                *broken("    ", "", check),
                 "    done = HalFence(self.device)",
-                f"    self.{method_name(called)}({arguments}{comma}{storages}, signal=done)",
+                f"    self.{method_name(called)}({passed})",
                 "    done.wait_until()",
                 "    return out",
                 *body,

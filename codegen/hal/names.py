@@ -8,8 +8,10 @@ from typing import Final
 
 from ...formats.element_type import ElementType
 from ...hal.memory import MemoryTypeFlags
+from ...vm.translation.expressions import Attribute, Expression, Literal, Name, call
 from ..program.ir import Instruction, Program, Rodata, Variable
 from ..program.naming import Names, identifier
+from .expressions import Hexadecimal
 
 # Of a reference type: the class in annotations, and the module that has it.
 CLASSES: Final = {
@@ -173,11 +175,12 @@ def flags_name(value: int, kind: type[enum.IntFlag]) -> str:
     return "_".join([prefix, *(part.partition(".")[2] for part in text.split(" | "))])
 
 
-def element_name(code: int) -> str:
-    """An element type as source."""
+def element_type(code: int) -> Expression:
+    """Returns an element type, by its name where it has one."""
     try:
-        kind = ElementType(code)
+        name = ElementType(code).name
     except Exception:
-        return str(code)
-    name = kind.name
-    return f"ElementType.{name}" if name in ElementType.__members__ else f"ElementType({code:#x})"
+        return Literal(code)
+    if name in ElementType.__members__:
+        return Attribute(Name("ElementType"), name)
+    return call("ElementType", Hexadecimal(code))

@@ -1,16 +1,17 @@
-"""Operands of calls as the texts of arguments."""
+"""Operands of calls as arguments."""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from ...status import InvalidArgumentError, UnimplementedError
+from ...vm.translation.expressions import Expression, Keyword, Literal, call, method
 from ..program.ir import NULL, Constant, Function, Instruction, Operand, Rodata, Value
-from .expressions import Text
+from .expressions import Term
 from .module import Module
-from .names import element_name
+from .names import element_type
 
 _NOT_WRITTEN: Final = {
     "hal.channel": "collectives between devices are not implemented",
@@ -19,13 +20,13 @@ _NOT_WRITTEN: Final = {
 }
 
 
-class OperandTexts:
-    """Operands of one function's calls; ``text_of`` gives the text of a value."""
+class OperandWriter:
+    """Operands of one function's calls; ``term_of`` gives the expression of a value."""
 
-    def __init__(self, module: Module, function: Function, text_of: Callable[[Value], Text]) -> None:
+    def __init__(self, module: Module, function: Function, term_of: Callable[[Value], Term]) -> None:
         self.module = module
         self.function = function
-        self._text_of = text_of
+        self._term_of = term_of
 
     def refused(self, one: Instruction) -> UnimplementedError:
         """The error for an import or an operation that HAL code has nothing for."""
@@ -41,78 +42,63 @@ class OperandTexts:
             "module with pumice.Session, or `pumice run`"
         )
 
-    def arg(self, operand: Operand) -> str:
-        """An operand as an argument."""
+    def arg(self, operand: Operand) -> Expression:
+        """Returns an operand as an argument."""
         if isinstance(operand, tuple):
             raise InvalidArgumentError(f"function {self.function.name}: a call has a list where a value is expected")
-        return self._text_of(operand).number()
+        return self._term_of(operand).number()
 
     def rows(self, operand: Operand) -> Sequence[Value | tuple[Value, ...]]:
-        """The rows of a repeated operand."""
+        """Returns the rows of a repeated operand."""
         if not isinstance(operand, tuple):
             raise InvalidArgumentError(f"function {self.function.name}: a call has a value where a list is expected")
         return operand
 
-    def shape(self, operand: Operand) -> str:
-        """A tuple of lengths."""
-        texts = [self.arg(row) for row in self.rows(operand)]
-        return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
+    def items(self, operand: Operand) -> tuple[Expression, ...]:
+        """Returns the values of a repeated operand."""
+        return tuple(self.arg(row) for row in self.rows(operand))
 
-    def data(self, operand: Operand) -> str:
-        """The bytes of a host buffer."""
+    def data(self, operand: Operand) -> Expression:
+        """Returns the bytes of a host buffer."""
         if isinstance(operand, Rodata):
-            return self.module.data.text(operand.ordinal)
+            return self.module.data.item(operand.ordinal)
         return self.arg(operand)
 
-    def text(self, operand: Operand) -> str:
-        """The text in a host buffer, as a literal."""
+    def text(self, operand: Operand) -> Expression:
+        """Returns the text in a host buffer."""
         if isinstance(operand, Rodata):
-            return quoted(self.module.program.text(operand))
-        return f'bytes({self.arg(operand)}).decode("utf-8", "replace")'
+            return Literal(self.module.program.text(operand))
+        return method(call("bytes", self.arg(operand)), "decode", Literal("utf-8"), Literal("replace"))
 
-    def fences(self, one: Instruction, at: int = 2) -> str:
-        """The keyword arguments for a wait and a signal fence."""
-        parts = []
-        for name, operand in zip(("wait", "signal"), one.operands[at : at + 2], strict=True):
+    def fences(self, instruction: Instruction) -> Iterator[Expression]:
+        """Yields the keyword arguments for a wait and a signal fence."""
+        for name, operand in zip(("wait", "signal"), instruction.operands[2:4], strict=True):
             if operand != NULL:
-                parts.append(f", {name}={self.arg(operand)}")
-        return "".join(parts)
+                yield Keyword(name, self.arg(operand))
 
-    def flags(self, operand: Operand, kind: type[enum.IntFlag]) -> str:
-        """Flags, by a constant's name where they are known."""
+    def flags(self, operand: Operand, kind: type[enum.IntFlag]) -> Expression:
+        """Returns flags, by a constant's name where they are known."""
         assert not isinstance(operand, tuple)
         return self.module.flag(operand, kind) or self.arg(operand)
 
-    def element(self, operand: Operand) -> str:
-        """An element type."""
+    def element(self, operand: Operand) -> Expression:
+        """Returns an element type."""
         if isinstance(operand, Constant):
-            return element_name(int(operand.number))
+            return element_type(int(operand.number))
         return self.arg(operand)
 
-    def encoding(self, operand: Operand) -> str:
-        """The keyword argument for an encoding; none for the dense one."""
-        if isinstance(operand, Constant) and operand.number == 1:
-            return ""
-        return f", encoding={self.arg(operand)}"
+    def encoding(self, operand: Operand) -> Iterator[Expression]:
+        """Yields the keyword argument for an encoding that is not the dense one."""
+        if not (isinstance(operand, Constant) and operand.number == 1):
+            yield Keyword("encoding", self.arg(operand))
 
-    def pattern(self, pattern: Operand, width: Operand) -> str:
+    def pattern(self, pattern: Operand, width: Operand) -> Expression:
+        """Returns the bytes of a pattern."""
         if isinstance(pattern, Constant) and isinstance(width, Constant) and width.number in (1, 2, 4):
             number, size = int(pattern.number), int(width.number)
-            return repr((number & ((1 << 8 * size) - 1)).to_bytes(size, "little")).replace("'", '"')
-        return f"pattern_of({self.arg(pattern)}, {self.arg(width)})"
+            return Literal((number & ((1 << 8 * size) - 1)).to_bytes(size, "little"))
+        return call("pattern_of", self.arg(pattern), self.arg(width))
 
-    def plain(self, name: str) -> Callable[[Instruction], Text]:
-        """A call of a function with the same operands."""
-        return lambda one: Text(f"{name}({', '.join(self.arg(each) for each in one.operands)})")
-
-    def method(self, name: str) -> Callable[[Instruction], Text]:
-        """A call of a method of the first operand, without arguments."""
-        return lambda one: Text(f"{self.arg(one.operands[0])}.{name}()")
-
-
-def quoted(text: str) -> str:
-    """A string literal in double quotes."""
-    literal = repr(text)
-    if literal[0] == "'" and '"' not in literal:
-        return f'"{literal[1:-1]}"'
-    return literal
+    def plain(self, name: str, operands: Sequence[Operand]) -> Expression:
+        """Returns a call of a function with these operands."""
+        return call(name, *map(self.arg, operands))

@@ -7,18 +7,34 @@ from contextlib import contextmanager
 from typing import Final
 
 from ...base.terminal import printable
-from ...vm.translation.operations import EXPRESSIONS
+from ...vm.translation.expressions import (
+    NONE,
+    ONE,
+    ZERO,
+    Attribute,
+    Binary,
+    Comparison,
+    Conditional,
+    Display,
+    Expression,
+    Item,
+    Literal,
+    Logical,
+    Name,
+    call,
+)
+from ...vm.translation.operations import OPERATIONS
 from ...vm.translation.ranges import FULL
 from ..program.folding import is_pure
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Rodata, Value, Variable
-from .calls import CallTexts
-from .expressions import Text, constant, expression
+from .calls import CallWriter
+from .expressions import Term, constant, expression
 from .lines import WIDTH, broken
 from .module import Module
 from .names import annotation
+from .queue_calls import ALLOCATOR, DEVICE
 
 _LONG: Final = 70  # a longer value is a statement of its own
-_ZEROS: Final = {"i": "0", "I": "0", "f": "0.0", "F": "0.0"}
 _LETTERS: Final = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
 # Calls that may move to where their result is used: they have no effect, and nothing changes their result.
 _MOVABLE: Final = frozenset(
@@ -42,72 +58,81 @@ class StatementWriter:
         self.module = module
         self.function = function
         self.counters = counters
-        self.calls = CallTexts(module, function, self.text_of)
+        self.calls = CallWriter(module, function, self.term_of)
         self.lines: list[str] = []
+        self.statements = 0  # lines that are no comments
         self.indent = 0
         # Values that wait for their use, with all variables that they read.
-        self._pending: dict[Variable, tuple[Instruction, Text, frozenset[Variable]]] = {}
-        self._read: set[Variable] = set()  # by the text that is being made
-        self._same: dict[Variable, Text] = {}  # values that are the same wherever they are read
+        self._pending: dict[Variable, tuple[Instruction, Term, frozenset[Variable]]] = {}
+        self._read: set[Variable] = set()  # by the expression that is being made
+        self._written: set[Variable] = set()
+        self._same: dict[Variable, Term] = {}  # values that are the same wherever they are read
         self._location: str | None = None
         self._bounds: dict[Variable, tuple[int, int] | None] = {}
 
     # -- lines ---------------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
-        """Adds a statement, broken where it is too long."""
-        self.lines += broken("    " * self.indent, text)
+        """Adds a line."""
+        self.lines.append("    " * self.indent + text)
+        self.statements += 1
 
-    def raised(self, status: str, message: str) -> None:
-        """Adds a ``raise`` of a failure with a status and the literal of a message, broken where it is long."""
+    def statement(self, start: str, tree: Expression) -> None:
+        """Adds a statement that ends with an expression, broken where it is too long."""
+        self.lines += broken("    " * self.indent, start, tree)
+        self.statements += 1
+
+    def raised(self, status: Expression, message: str) -> None:
+        """Adds a ``raise`` of a failure, its message broken where it is long."""
+        failure = call("failure", status, Literal(message))
         indent = "    " * self.indent
-        call = "raise failure"
-        if len(indent) + len(call) + len(status) + len(message) < WIDTH - 4:
-            self.line(f"{call}({status}, {message})")
+        if len(indent) + len(failure.python()) < WIDTH - 6:
+            self.statement("raise ", failure)
             return
-        parts = []
-        quote, rest = message[0], message[1:-1]
         width = WIDTH - len(indent) - 7
+        rest = message
+        parts = []
         while rest:
-            end = len(rest)
-            if end > width:
-                end = rest.rfind(" ", 0, width) + 1 or width
-                end -= rest[:end].endswith("\\")
-            parts.append(f"{indent}    {quote}{rest[:end]}{quote}")
+            end = width
+            while len(Literal(rest[:end]).python()) > width + 2:
+                end -= 1
+            if end < len(rest):
+                end = rest.rfind(" ", 0, end) + 1 or end
+            parts.append(f"    {Literal(rest[:end]).python()}")
             rest = rest[end:]
-        parts[-1] += ","
-        self.lines += [f"{indent}{call}(", f"{indent}    {status},", *parts, f"{indent})"]
+        for line in ("raise failure(", f"    {status.python()},", *parts[:-1], f"{parts[-1]},", ")"):
+            self.line(line)
 
     @contextmanager
     def suite(self, header: str) -> Iterator[None]:
         """Adds a header and indents what is written inside; an empty suite becomes ``pass``."""
         self.line(header)
-        count = len(self.lines)
+        count = self.statements
         self.indent += 1
         yield
-        if not any(not line.lstrip().startswith("#") for line in self.lines[count:]):
+        if self.statements == count:
             self.line("pass")
         self.indent -= 1
 
     def locate(self, location: str | None) -> None:
         """Adds a comment with a place in the source program, if it is another one than before."""
         if location is not None and location != self._location:
-            self.line(f"# {printable(location)}"[:WIDTH])
+            self.lines.append("    " * self.indent + f"# {printable(location)}"[:WIDTH])
         if location is not None:
             self._location = location
 
     # -- values --------------------------------------------------------------------------------------
 
-    def text_of(self, value: Value) -> Text:
-        """A value as an operand; takes what waits for its use."""
+    def term_of(self, value: Value) -> Term:
+        """Returns a value as an operand; takes what waits for its use."""
         if isinstance(value, Constant):
             return constant(value)
         if isinstance(value, Rodata):
-            return Text(self.module.data.text(value.ordinal))
+            return Term(self.module.data.item(value.ordinal))
         if value.type == "hal.device":
-            return Text("self.device")
+            return Term(DEVICE)
         if value.type == "hal.allocator":
-            return Text("self.context.allocator")
+            return Term(ALLOCATOR)
         if value in self._same:
             return self._same[value]
         waiting = self._pending.pop(value, None)
@@ -118,7 +143,7 @@ class StatementWriter:
         bounds = self._bounds.get(value)
         if value in self.counters:
             bounds = (0, FULL[value.kind][1])
-        return Text(value.name, bounds=bounds or FULL.get(value.kind))
+        return Term(Name(value.name), bounds or FULL.get(value.kind))
 
     def flush(self, keep: Sequence[Value] = ()) -> None:
         """Stores all values that wait for their use."""
@@ -127,27 +152,21 @@ class StatementWriter:
                 self._store(variable)
 
     def _store(self, variable: Variable) -> None:
-        one, text, _ = self._pending.pop(variable)
-        self.locate(one.location)
-        self._assign(variable, text)
+        instruction, term, _ = self._pending.pop(variable)
+        self.locate(instruction.location)
+        self._assign(variable, term)
 
-    def _assign(self, variable: Variable, text: Text) -> None:
+    def _assign(self, variable: Variable, term: Term) -> None:
         if variable.definitions == 1:
-            self._bounds[variable] = text.bounds
-        if text.text == f"{variable.name} + 1":
+            self._bounds[variable] = term.bounds
+        note = ""
+        if variable.definitions > 1 and term.tree == NONE and variable not in self._written:
+            note = f": {annotation('r', variable.type, optional=True)}"
+        if term.tree == Binary("+", Name(variable.name), ONE):
             self.line(f"{variable.name} += 1")
-        elif variable.definitions > 1 and text.text == "None":
-            note = annotation("r", variable.type, optional=True)
-            self.line(f"{variable.name}: {note} = None" if self._first(variable) else f"{variable.name} = None")
         else:
-            self.line(f"{variable.name} = {text.number()}")
-
-    def _first(self, variable: Variable) -> bool:
-        """Whether a variable has not been written before, in the order of the text."""
-        names = (f"{variable.name} = ", f"{variable.name}: ")
-        return variable not in self.function.arguments and not any(
-            line.lstrip().startswith(names) for line in self.lines
-        )
+            self.statement(f"{variable.name}{note} = ", term.number())
+        self._written.add(variable)
 
     # -- blocks --------------------------------------------------------------------------------------
 
@@ -156,23 +175,24 @@ class StatementWriter:
         instructions = block.instructions[:-1]
         for at, one in enumerate(instructions):
             self._read = set()
-            text = self._text(one, block, at)
-            if text is None:
+            term = self._term(one, block, at)
+            if term is None:
                 continue
             if self._is_same(one):
-                self._same[one.results[0]] = text
+                self._same[one.results[0]] = term
                 continue
-            if self._may_wait(one, block, at) and (len(text.text) <= _LONG or one.operation == "call"):
-                self._pending[one.results[0]] = (one, text, frozenset(self._read))
+            if self._may_wait(one, block, at) and (one.operation == "call" or len(term.tree.python()) <= _LONG):
+                self._pending[one.results[0]] = (one, term, frozenset(self._read))
                 continue
             self._before(one)
             self.locate(one.location)
             if not one.results or not any(variable.uses for variable in one.results):
-                self.line(text.text)
+                self.statement("", term.tree)
             elif len(one.results) == 1:
-                self._assign(one.results[0], text)
+                self._assign(one.results[0], term)
             else:
-                self.line(f"{', '.join(variable.name for variable in one.results)} = {text.text}")
+                self._written.update(one.results)
+                self.statement(f"{', '.join(variable.name for variable in one.results)} = ", term.tree)
 
     def _before(self, one: Instruction) -> None:
         """Stores values that read what an instruction defines, and globals that it may store or a callee does."""
@@ -211,77 +231,71 @@ class StatementWriter:
 
     def copy(self, edge: Edge) -> None:
         """Writes the copies of an edge."""
-        pairs = [(target, self.text_of(source)) for target, source in edge.copies if target.type != "hal.device"]
+        pairs = [(target, self.term_of(source)) for target, source in edge.copies if target.type != "hal.device"]
         targets = {target for target, _ in pairs}
         sources = {source for _, source in edge.copies if isinstance(source, Variable)}
         if len(pairs) > 1 and targets & sources:
             left = ", ".join(target.name for target, _ in pairs)
-            self.line(f"{left} = {', '.join(text.number() for _, text in pairs)}")
+            self.line(f"{left} = {', '.join(term.number().python() for _, term in pairs)}")
+            self._written |= targets
             return
-        for target, text in pairs:
-            self._assign(target, text)
+        for target, term in pairs:
+            self._assign(target, term)
 
     # -- instructions --------------------------------------------------------------------------------
 
-    def _text(self, one: Instruction, block: Block, at: int) -> Text | None:
-        """What an instruction computes or does; ``None`` if it does nothing here."""
+    def _term(self, one: Instruction, block: Block, at: int) -> Term | None:
+        """Returns what an instruction computes or does; ``None`` if it does nothing here."""
         operation = one.operation
+        bounds = FULL.get(one.results[0].kind) if one.results else None
         if operation == "call":
-            text = self.calls.call(one)
-            if one.callee == "hal.device.query.i64":
-                return self._query(one, text)
-            return text
+            tree = self.calls.call(one)
+            return self._query(one, tree) if one.callee == "hal.device.query.i64" else Term(tree)
         if operation == "release":
             self._release(one, block, at)
             return None
-        if operation == "assign":
-            return self.text_of(self._value(one, 0))
         if operation.startswith("global."):
             return self._global(one)
         if operation.startswith(("list.", "buffer.")):
-            return self._host(one)
-        if operation == "select.ref" or operation.startswith("select."):
-            test, yes, no = (self.text_of(self._value(one, position)) for position in range(3))
-            kind = one.results[0].kind
-            return Text(f"{yes.number()} if {test.test()} else {no.number()}", False, bounds=FULL.get(kind))
+            return Term(self._host(one), bounds)
+        operands = [self.term_of(self._value(one, position)) for position in range(len(one.operands))]
+        if operation == "assign":
+            return operands[0]
+        if operation.startswith("select."):
+            test, yes, no = operands
+            return Term(Conditional(test.tree, yes.number(), no.number()), bounds)
         if operation == "cast.any.ref":
-            text, kind = self.text_of(self._value(one, 0)), annotation("r", one.type).partition("[")[0]
-            return Text(f"cast({text.number()}, {kind})") if kind in ("list", "memoryview") else text
+            kind = annotation("r", one.type).partition("[")[0]
+            is_host = kind in ("list", "memoryview")
+            return Term(call("cast", operands[0].number(), Name(kind))) if is_host else operands[0]
         if operation.startswith("switch."):
-            index, default, *values = (self.text_of(self._value(one, at)) for at in range(len(one.operands)))
-            items = ", ".join(text.number() for text in values)
-            tuple_ = f"({items}{',' if len(values) == 1 else ''})"
-            return Text(
-                f"{tuple_}[{index.number()}] if 0 <= {index.number()} < {len(values)} else {default.number()}",
-                False,
-                bounds=FULL.get(one.results[0].kind),
-            )
-        operands = [self.text_of(self._value(one, position)) for position in range(len(one.operands))]
-        template = EXPRESSIONS[operation]
-        if template.atomic:
-            operands = [self._atom(text) for text in operands]
+            index, default, *values = (operand.number() for operand in operands)
+            is_inside = Comparison("in", index, call("range", Literal(len(values))))
+            return Term(Conditional(is_inside, Item(Display(tuple(values)), index), default), bounds)
+        if OPERATIONS[operation].atomic:
+            operands = [self._atom(operand) for operand in operands]
         return expression(one, operands, self.counters)
 
-    def _atom(self, text: Text) -> Text:
-        """A text that may occur twice."""
-        if text.atom and len(text.text) < 30 and "(" not in text.text:
-            return text
+    def _atom(self, term: Term) -> Term:
+        """Returns a value that may occur twice."""
+        if isinstance(term.tree, Name | Literal | Attribute):
+            return term
         name = f"t{len(self.lines)}"
-        self.line(f"{name} = {text.number()}")
-        return Text(name, bounds=text.bounds)
+        self.statement(f"{name} = ", term.number())
+        return Term(Name(name), term.bounds)
 
     def _value(self, one: Instruction, at: int) -> Value:
         value = one.operands[at]
         assert not isinstance(value, tuple)
         return value
 
-    def _query(self, one: Instruction, text: Text) -> Text:
-        """The answer of a device: two results, or the second alone where it always answers."""
+    def _query(self, one: Instruction, asked: Expression) -> Term:
+        """Returns the answer of a device: two results, or the second alone where it always answers."""
         known, answer = one.results
-        if not known.uses:
-            one.results = (answer,)
-            return Text(f"{text.text} or 0", False, bounds=FULL["I"], truth=text.text)
-        return Text(f"answer_of({text.text})")
+        if known.uses:
+            return Term(call("answer_of", asked))
+        one.results = (answer,)
+        return Term(Logical("or", asked, ZERO), FULL["I"], truth=asked)
 
     def _release(self, one: Instruction, block: Block, at: int) -> None:
         """Lets go of a buffer behind its last use."""
@@ -296,7 +310,7 @@ class StatementWriter:
             self.locate(one.location)
             self.line(f"del {buffer.name}")
 
-    def _global(self, one: Instruction) -> Text | None:
+    def _global(self, one: Instruction) -> Term | None:
         parts = one.operation.split(".")
         kind = parts[-1]
         if "indirect" in parts:
@@ -308,42 +322,42 @@ class StatementWriter:
         else:
             name = self.module.attributes.number({"i32": "i", "i64": "I", "f32": "f", "f64": "F"}[kind], one.ordinal)
         if parts[1] == "load":
-            return Text(f"self.{name}", bounds=FULL.get(one.results[0].kind))
-        value = self.text_of(self._value(one, 0))
+            return Term(Attribute(Name("self"), name), FULL.get(one.results[0].kind))
+        value = self.term_of(self._value(one, 0))
         self._before(one)
         self.locate(one.location)
-        self.line(f"self.{name} = {value.number()}")
+        self.statement(f"self.{name} = ", value.number())
         return None
 
     # -- buffers and lists on the host ---------------------------------------------------------------
 
-    def _host(self, one: Instruction) -> Text:
-        texts = [self.text_of(self._value(one, position)).number() for position in range(len(one.operands))]
+    def _host(self, one: Instruction) -> Expression:
+        """Returns what an operation on a buffer or a list computes or does."""
+        operands = [self.term_of(self._value(one, position)).number() for position in range(len(one.operands))]
         noun, verb, *kind = one.operation.split(".")
-        joined = ", ".join(texts)
-        bounds = FULL.get(one.results[0].kind) if one.results else None
         if noun == "list":
-            if verb in ("alloc", "reserve", "size"):
-                return Text("[]" if verb == "alloc" else f"len({texts[0]})", bounds=bounds)
+            if verb == "alloc":
+                return Display(is_list=True)
+            if verb in ("reserve", "size"):
+                return call("len", operands[0])
             if verb == "resize":
-                return Text(f"resize({joined}, {self._zero(one)})")
-            return Text(f"{'get' if verb == 'get' else 'put'}({joined})", bounds=bounds)
-        letter = ""
-        if kind:
-            letter = _LETTERS[kind[0]]
-            letter = letter.upper() if kind[-1] == "u" else letter
-        if verb == "length":
-            return Text(f"{texts[0]}.nbytes", bounds=bounds)
-        if verb in ("load", "store", "fill"):
-            return Text(f'{verb}("{letter}", {joined})', bounds=bounds)
-        if verb in ("alloc", "clone"):  # memory of the host has the alignment that anything needs
-            return Text(f"{'new_bytes' if verb == 'alloc' else 'clone_bytes'}({', '.join(texts[:-1])})")
-        if verb in ("copy", "compare"):
-            return Text(f"{verb}_bytes({joined})", bounds=bounds)
+                return call("resize", *operands, self._zero(one))
+            return call("get" if verb == "get" else "put", *operands)
+        match verb:
+            case "length":
+                return Attribute(operands[0], "nbytes")
+            case "load" | "store" | "fill":
+                letter = _LETTERS[kind[0]]
+                return call(verb, Literal(letter.upper() if kind[-1] == "u" else letter), *operands)
+            case "alloc" | "clone":  # memory of the host has the alignment that anything needs
+                return call("new_bytes" if verb == "alloc" else "clone_bytes", *operands[:-1])
+            case "copy" | "compare":
+                return call(f"{verb}_bytes", *operands)
         raise self.calls.refused(one)
 
-    def _zero(self, one: Instruction) -> str:
+    def _zero(self, one: Instruction) -> Expression:
+        """Returns the element that a list grows by."""
         items = one.operands[0]
         kind = (items.type or "") if isinstance(items, Variable) else ""
         inner = kind.partition("<")[2].rstrip(">")
-        return "0.0" if inner.startswith("f") else "0" if inner.startswith("i") else "None"
+        return Literal(0.0) if inner.startswith("f") else ZERO if inner.startswith("i") else NONE

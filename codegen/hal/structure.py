@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...vm.translation.control_flow import Graph, UnstructuredError
+from ...vm.translation.expressions import Name
 from ...vm.translation.tree import Place, TreeWriter
 from ..program.counters import find_counters
 from ..program.ir import Block, Edge, Function, Value, Variable
-from .expressions import Text
+from .expressions import Term
 from .module import Module
-from .operands import quoted
 from .statements import StatementWriter
 
 
@@ -67,26 +67,28 @@ class _StructureWriter(StatementWriter, TreeWriter):
             case "return":
                 self._return(block)
             case "fail":
-                status, text = self.text_of(self._value(terminator, 0)), quoted(terminator.text)
+                status = self.term_of(self._value(terminator, 0)).number()
                 self.flush()
                 self.locate(terminator.location)
-                self.raised(status.number(), text)
+                self.raised(status, terminator.text)
             case _:
                 self.flush([source for _, source in block.edges[0].copies])
                 return self._leave(block.edges[0], place)
         return None
 
-    def _test(self, block: Block) -> Text:
-        test = self.text_of(self._value(block.terminator, 0))
+    def _test(self, block: Block) -> Term:
+        test = self.term_of(self._value(block.terminator, 0))
         self.flush()
         return test
 
     def _return(self, block: Block) -> None:
         values = block.terminator.operands
-        texts = [self.text_of(value).number() for value in values if not isinstance(value, tuple)]
+        trees = [self.term_of(value).number() for value in values if not isinstance(value, tuple)]
         self.flush()
-        if texts:
-            self.line(f"return {', '.join(texts)}")
+        if len(trees) == 1:
+            self.statement("return ", trees[0])
+        elif trees:
+            self.line(f"return {', '.join(tree.python() for tree in trees)}")
         elif self.indent or self._placement is None:
             self.line("return")
 
@@ -100,12 +102,12 @@ class _StructureWriter(StatementWriter, TreeWriter):
     def _arm(self, edge: Edge, place: Place) -> None:
         """Writes the copies of a branch and its target, as a suite."""
         saved = self._location
-        count = len(self.lines)
+        count = self.statements
         self.indent += 1
         following = self._leave(edge, place)
         if following is not None:
             self.write_inline(following, place)
-        if not any(not line.lstrip().startswith("#") for line in self.lines[count:]):
+        if self.statements == count:
             self.line("pass")
         self.indent -= 1
         self._location = saved
@@ -120,13 +122,13 @@ class _StructureWriter(StatementWriter, TreeWriter):
             and not self._is_numbered(edge.target, place.labels)
         )
 
-    def _branch(self, test: Text, yes: Edge, no: Edge, place: Place) -> int | None:
-        text = test.test()
+    def _branch(self, test: Term, yes: Edge, no: Edge, place: Place) -> int | None:
+        condition = test.tree
         yes_falls, no_falls = self._falls(yes.target, place), self._falls(no.target, place)
         if (yes_falls and not no_falls) or (self._does_nothing(yes, place) and not self._does_nothing(no, place)):
-            text, yes, no = test.negated(), no, yes
+            condition, yes, no = test.opposite(), no, yes
             yes_falls, no_falls = no_falls, yes_falls
-        self.line(f"if {text}:")
+        self.line(f"if {condition.python()}:")
         self._arm(yes, place)
         if not yes_falls:
             return self._leave(no, place)
@@ -135,10 +137,8 @@ class _StructureWriter(StatementWriter, TreeWriter):
             self._arm(no, place)
         return None
 
-    def _while(self, header: int, test: Text, edges: Sequence[Edge], place: Place, outside: Place) -> bool:
+    def _while(self, header: int, test: Term, edges: Sequence[Edge], place: Place, outside: Place) -> bool:
         """Turns the ``while True:`` on the last line into one with a condition, if the header is only a test."""
-        if not self.lines or self.lines[-1].strip() != "while True:":
-            return False
         loops = self.graph.loops
         inside = [header in loops[edge.target] for edge in edges]
         if inside[0] == inside[1]:
@@ -146,7 +146,8 @@ class _StructureWriter(StatementWriter, TreeWriter):
         stay, leave = (edges[0], edges[1]) if inside[0] else (edges[1], edges[0])
         self.indent -= 1
         self.lines.pop()
-        self.line(f"while {test.test() if inside[0] else test.negated()}:")
+        condition = test.tree if inside[0] else test.opposite()
+        self.line(f"while {condition.python()}:")
         start = len(self.lines)
         self._arm(stay, place)
         last = self.lines[-1]
@@ -162,13 +163,13 @@ class _StructureWriter(StatementWriter, TreeWriter):
         self.indent += 1
         return True
 
-    def _table(self, test: Text, edges: Sequence[Edge], place: Place) -> int | None:
+    def _table(self, test: Term, edges: Sequence[Edge], place: Place) -> int | None:
         default, *cases = edges
         if not cases:
             return self._leave(default, place)
-        name = test.text if test.atom and test.text.isidentifier() else "case"
+        name = test.tree.name if isinstance(test.tree, Name) else "case"
         if name == "case":
-            self.line(f"case = {test.number()}")
+            self.statement("case = ", test.number())
         for position, edge in enumerate(cases):
             self.line(f"{'elif' if position else 'if'} {name} == {position}:")
             self._arm(edge, place)

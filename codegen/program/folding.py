@@ -6,7 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from ...vm.translation.operations import EXPRESSIONS
+from ...vm.translation.expressions import Literal
+from ...vm.translation.operations import OPERATIONS
 from ...vm.types import float_numerics, numerics
 from .ir import Constant, Instruction, Program, Rodata, Value
 
@@ -22,9 +23,9 @@ def is_pure(instruction: Instruction) -> bool:
     operation = instruction.operation
     if operation == "call":
         return instruction.callee in _PURE_CALLS
-    expression = EXPRESSIONS.get(operation)
-    if expression is not None:
-        return expression.pure or (operation[:4] in ("div.", "rem.") and _divides(instruction))
+    known = OPERATIONS.get(operation)
+    if known is not None:
+        return known.pure or (operation[:4] in ("div.", "rem.") and _divides(instruction))
     return operation in ("assign", "select.ref") or operation.startswith(("global.load.", "switch."))
 
 
@@ -60,7 +61,7 @@ def folded(instruction: Instruction) -> Value | None:
         return None
     if instruction.operation in ("cmp.nz.ref", "cmp.eq.ref", "cmp.ne.ref"):
         return _compared(instruction)
-    expression = EXPRESSIONS.get(instruction.operation)
+    expression = OPERATIONS.get(instruction.operation)
     if expression is None or len(instruction.results) != 1:
         return None
     operands = instruction.operands
@@ -72,8 +73,9 @@ def folded(instruction: Instruction) -> Value | None:
     if not operands or len(numbers) != len(operands):
         return None
     try:
-        # The templates are the translator's, over numbers written out.
-        found = eval(expression.text.format(*[_literal(one.number) for one in numbers]), {}, dict(_NAMES))
+        # The expressions are the translator's.
+        text = expression.build(*[Literal(one.number) for one in numbers]).python()
+        found = eval(text, {}, dict(_NAMES))
     except Exception:  # fails at run time too
         return None
     kind = instruction.results[0].kind
@@ -82,10 +84,6 @@ def folded(instruction: Instruction) -> Value | None:
         return Constant(kind, _WRAP[bits](int(found)))
     value = numerics.round_f32(found) if kind == "f" else float(found)
     return Constant(kind, value) if math.isfinite(value) else None
-
-
-def _literal(number: int | float) -> str:
-    return f"({number!r})"
 
 
 def _compared(instruction: Instruction) -> Constant | None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from pumice.vm.assembly.disassembler import assembly_form
 from pumice.vm.bytecode.isa import FieldKind, Isa, Operation
-from pumice.vm.translation.operations import EXPRESSIONS
+from pumice.vm.translation.operations import OPERATIONS
 
 __all__ = ["Shape", "random_program", "without_yields"]
 
@@ -96,7 +96,7 @@ _INEXACT = [
 ]
 _SIMPLE: tuple[Operation, ...] = tuple(
     _ISA.operations[name]
-    for name in EXPRESSIONS
+    for name in OPERATIONS
     if not any(f"{name}.".startswith(f"{one}.") for one in (*_INEXACT, "div", "fma.f32", "fma.f64"))
     and ".ref" not in name
     and name in _ISA.operations

@@ -19,6 +19,7 @@ from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MA
 from ..bytecode.verifier import VerifiedFunction
 from ..types.numerics import bitcast_f64_i64
 from .basic_block import Block, Edge, Operands, Variable, registers_of, variable_of
+from .expressions import ZERO, Expression, Literal, Name, Unary, call
 from .module_analysis import ModuleAnalysis
 from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
 
@@ -123,6 +124,9 @@ class FunctionAnalysis:
                 mask |= 1 << number
         return mask
 
+    def _refs_mask(self, numbers: Iterable[int]) -> int:
+        return self.mask(("r", number) for number in numbers)
+
     def ref_bit(self, number: int) -> int:
         """The bit of a reference register."""
         return 1 << (self.ref_shift + number)
@@ -164,7 +168,7 @@ class FunctionAnalysis:
     def _compute_liveness(self) -> None:
         self._read_masks = [self.mask(operands.reads) for operands in self.operands]
         self._write_masks = [
-            self.mask(operands.writes) | self.mask(("r", number) for number in operands.moves)
+            self.mask(operands.writes) | (self._refs_mask(operands.moves) if operands.moves else 0)
             for operands in self.operands
         ]
         block_reads: list[int] = []
@@ -284,7 +288,7 @@ class FunctionAnalysis:
 
     # -- constants -----------------------------------------------------------------------------------
 
-    def _single_constants(self) -> dict[Variable, str]:
+    def _single_constants(self) -> dict[Variable, Expression]:
         """Constants of the entry block whose slots are written nowhere else."""
         masks = [*self._write_masks, self.mask(self.arguments)]
         for block in self.blocks:
@@ -295,12 +299,12 @@ class FunctionAnalysis:
             again |= once & mask
             once |= mask
         entry = self.blocks[0]
-        found: dict[Variable, str] = {}
+        found: dict[Variable, Expression] = {}
         for index in range(entry.start, entry.end):
             mnemonic = self.instructions[index].operation.mnemonic
             is_constant = mnemonic.startswith("const.") and "ref" not in mnemonic
             if is_constant and not self._write_masks[index] & (again | entry.live_in):
-                found[self.operands[index].writes[0]] = constant_text(self.instructions[index])
+                found[self.operands[index].writes[0]] = constant_of(self.instructions[index])
         return found
 
 
@@ -316,16 +320,14 @@ def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, 
     return tuple(fields)
 
 
-def constant_text(instruction: Instruction) -> str:
-    """The Python literal of a constant operation."""
+def constant_of(instruction: Instruction) -> Expression:
+    """The value of a constant operation."""
     mnemonic = instruction.operation.mnemonic
     if mnemonic.endswith(".zero"):
-        return "0.0" if ".f" in mnemonic else "0"
-    value = instruction.values[0]
-    if isinstance(value, float):
-        if math.isnan(value):
-            return f"bitcast_i64_f64({bitcast_f64_i64(value)})"
-        if math.isinf(value):
-            return "inf" if value > 0 else "(-inf)"
-    text = repr(value)
-    return f"({text})" if text.startswith("-") else text
+        return Literal(0.0) if ".f" in mnemonic else ZERO
+    value = cast("int | float", instruction.values[0])
+    if math.isnan(value):
+        return call("bitcast_i64_f64", Literal(bitcast_f64_i64(value)))
+    if math.isinf(value):
+        return Name("inf") if value > 0 else Unary("-", Name("inf"))
+    return Literal(value)

@@ -7,18 +7,30 @@ Node 0 of the graph is where the variant starts; node n + 1 is block n. The targ
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
 from .control_flow import Graph
 from .entries import COLD_FUNCTION, Warmth, names_at
+from .expressions import (
+    NONE,
+    ZERO,
+    Attribute,
+    Comparison,
+    Display,
+    Expression,
+    Literal,
+    Logical,
+    Name,
+    call,
+    negated,
+)
 from .flow import Flow
-from .operation_writer import packed
 from .parallel_copy import CopyWriter
 from .tree import Place, TreeWriter
-from .values import Fact, Text
+from .values import PendingValue
 
 _MAX_ARMS: Final = 6  # of a table that is tested one by one; longer ones are searched
 
@@ -101,15 +113,16 @@ class NodeWriter(CopyWriter, TreeWriter):
         if not self.raw:
             self.state = self.analysis.types_before(block, index)
         if self.analysis.instructions[index].operation.mnemonic.startswith("call"):
-            self.results("a", writes)
+            self.results(Name("a"), writes)
         self.note_writes(writes)
 
-    def _arm(self, edge: Edge, place: Place, fact: Fact | None = None, *, holds: bool = True) -> None:
+    def _arm(self, edge: Edge, place: Place, test: Expression | None = None, *, holds: bool = True) -> None:
         """Writes the copies of a branch and its target, as a suite."""
         saved = (self.state, self.pending, self._readers, self.local_constants, self.uses, dict(self.bounds), self.pc)
         count = len(self.lines)
         self.indent += 1
-        self.learn(fact, holds=holds)
+        if test is not None:
+            self.learn(test, holds=holds)
         following = self._leave(edge, place)
         if following is not None:
             self.write_inline(following, place)
@@ -135,13 +148,14 @@ class NodeWriter(CopyWriter, TreeWriter):
         entry = self.analysis.blocks[edge.target].start + 1
         names = names_at(self.analysis, entry)
         self.read_names.update(names)
+        registers = Display(tuple(map(Name, names)))
         if is_first:
-            self.ask_tier(entry, str(self._turns[edge]), packed(names))
+            self.ask_tier(entry, Literal(self._turns[edge]), registers)
             return
         self.counts = True
         self.line(f"n += {self._turns[edge]}")
-        with self.suite(f"if n > {self.bound('limit')}:"):
-            self.ask_tier(entry, "n", packed(names))
+        with self.suite(f"if n > {self.bound('limit').name}:"):
+            self.ask_tier(entry, Name("n"), registers)
             self.line("n = 0")
 
     # -- terminators ---------------------------------------------------------------------------------
@@ -171,8 +185,8 @@ class NodeWriter(CopyWriter, TreeWriter):
         if mnemonic == "br_table":
             return self._table(self._settled(block, reads[0]), edges, place)
         if mnemonic == "return":
-            texts = self.listed(index, terminator)
-            self.line(f"return {', '.join(texts) if texts else None}")
+            texts = [value.python() for value in self.listed(index, terminator)]
+            self.line(f"return {', '.join(texts) or None}")
             return None
         if mnemonic == "fail":
             return self._fail(block, terminator, place)
@@ -194,35 +208,30 @@ class NodeWriter(CopyWriter, TreeWriter):
         self.settle(block, keep & self.pending.keys())
         return self._leave(edges[0], place)
 
-    def _settled(self, block: Block, variable: Variable) -> Text:
-        """The condition at a block's end; stores pending values that are live behind it."""
-        text = self.condition(variable)
-        if not text.condition and text.fact is None and not text.depth and text.reads and not self.raw:
-            text.fact = ("ne", text.text, 0, "i")
+    def _settled(self, block: Block, variable: Variable) -> Expression:
+        """Returns the condition at a block's end; stores pending values that are live behind it."""
+        test = self.condition(variable).tree
         self.settle(block)
-        return text
+        return test
 
-    def _branch(self, test: Text, yes: Edge, no: Edge, place: Place) -> int | None:
-        text, fact, holds = test.text, test.fact, True
+    def _branch(self, test: Expression, yes: Edge, no: Edge, place: Place) -> int | None:
         yes_falls, no_falls = self._falls(yes.target + 1, place), self._falls(no.target + 1, place)
         if yes_falls and not no_falls:
-            text, yes, no, holds = _negated(test), no, yes, False
+            test, yes, no = negated(test), no, yes
             yes_falls, no_falls = no_falls, yes_falls
-        if fact is not None and not isinstance(fact[1], int) and yes.target == no.target:
-            fact = None
-        self.line(f"if {text}:")
-        self._arm(yes, place, fact, holds=holds)
+        self.line(f"if {test.python()}:")
+        self._arm(yes, place, test)
         if not yes_falls:
-            self.learn(fact, holds=not holds)
+            self.learn(test, holds=False)
             return self._leave(no, place)
         self.line("else:")
-        self._arm(no, place, fact, holds=not holds)
+        self._arm(no, place, test, holds=False)
         return None
 
     def _while(
         self,
         header: int,
-        test: Text,
+        test: Expression,
         edges: Sequence[Edge],
         place: Place,
         outside: Place,
@@ -233,21 +242,22 @@ class NodeWriter(CopyWriter, TreeWriter):
         if inside[0] == inside[1]:
             return False
         stay, leave = (edges[0], edges[1]) if inside[0] else (edges[1], edges[0])
-        text = test.text if inside[0] else _negated(test)
+        if not inside[0]:
+            test = negated(test)
         self.indent -= 1
         self.lines.pop()
         self.pcs.pop()
-        self.line(f"while {text}:")
-        self._arm(stay, place, test.fact, holds=inside[0])
+        self.line(f"while {test.python()}:")
+        self._arm(stay, place, test)
         count = len(self.lines)
         self.line("else:")
-        self._arm(leave, outside, test.fact, holds=inside[1])
+        self._arm(leave, outside, test, holds=False)
         if self.lines[count + 1].lstrip() == "pass":
             del self.lines[count:], self.pcs[count:]
         self.indent += 1
         return True
 
-    def _table(self, test: Text, edges: Sequence[Edge], place: Place) -> int | None:
+    def _table(self, test: Expression, edges: Sequence[Edge], place: Place) -> int | None:
         default, *cases = edges
         if not cases:
             return self._leave(default, place)
@@ -259,7 +269,7 @@ class NodeWriter(CopyWriter, TreeWriter):
                 spans[-1] = (spans[-1][0], position + 1, edge)
             else:
                 spans.append((position, position + 1, edge))
-        self.line(f"k = {test.as_number().text}")
+        self.line(f"k = {PendingValue(test).as_number().tree.python()}")
         if len(spans) <= _MAX_ARMS:
             for position, (first, end, edge) in enumerate(spans):
                 text = f"k == {first}" if end == first + 1 else f"{first} <= k < {end}"
@@ -286,38 +296,26 @@ class NodeWriter(CopyWriter, TreeWriter):
                 self.indent -= 1
 
     def _fail(self, block: Block, terminator: Instruction, place: Place) -> int | None:
-        message = terminator.values[1]
-        text = self.read(self.analysis.operands[block.end - 1].reads[0])
+        message = Literal(cast(str, terminator.values[1]))
+        status = self.operand(self.analysis.operands[block.end - 1].reads[0])
+        failure = f"raise {call('failure', status, message).python()}"
         if block.index in self.flow.failing:
-            self.line(f"raise failure({text.text}, {message!r})")
+            self.line(failure)
             return None
         self.settle(block)
-        with self.suite(f"if {text.text}:"):
-            self.line(f"raise failure({text.text}, {message!r})")
+        with self.suite(f"if {status.python()}:"):
+            self.line(failure)
         if not block.edges:
-            self.line(f"raise failure(0, {message!r})")
+            self.line(f"raise {call('failure', ZERO, message).python()}")
             return None
         return self._leave(block.edges[0], place)
 
     def _break(self, block: Block, condition: Variable | None) -> None:
         self.settle(block)
-        hooks = self.bound("hooks")
-        names, texts = self.live_values(block.live_out)
-        pairs = ", ".join(f"{name!r}: {text}" for name, text in zip(names, texts, strict=True))
-        guard = "" if condition is None else f" and {self.value(condition)}"
-        with self.suite(f"if {hooks}.break_ is not None{guard}:"):
-            self.line(f"{hooks}.break_({self.analysis.function.name!r}, {self.pc}, {{{pairs}}})")
-
-
-def _negated(test: Text) -> str:
-    """The text of the opposite condition."""
-    text = test.text
-    if text.startswith("not ("):
-        depth = 0
-        for position, character in enumerate(text):
-            depth += (character == "(") - (character == ")")
-            if not depth and character == ")":
-                if position == len(text) - 1:
-                    return text[5:-1]
-                break
-    return f"not {text}" if test.atom else f"not ({text})"
+        hook = Attribute(self.bound("hooks"), "break_")
+        pairs = [f"{name!r}: {value.python()}" for name, value in zip(*self.live_values(block.live_out), strict=True)]
+        test: Expression = Comparison("is not", hook, NONE)
+        if condition is not None:
+            test = Logical("and", test, self.operand(condition))
+        with self.suite(f"if {test.python()}:"):
+            self.line(f"{hook.python()}({self.analysis.function.name!r}, {self.pc}, {{{', '.join(pairs)}}})")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import cast
 
 from ..bytecode.calling_convention import CallingConvention, Repeated
@@ -9,7 +10,8 @@ from ..bytecode.decoder import Instruction
 from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, FieldKind
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Variable, registers_of
-from .operation_writer import OperationWriter, packed
+from .expressions import NONE, Call, Display, Expression, Name
+from .operation_writer import OperationWriter
 
 
 class CallWriter(OperationWriter):
@@ -20,32 +22,27 @@ class CallWriter(OperationWriter):
         # For each entry that this source suspends to, the names whose values are in the frame's registers.
         self.spilled: dict[int, tuple[str, ...]] = {}
 
-    def _arguments(self, index: int, instruction: Instruction, convention: CallingConvention) -> list[str]:
-        """The arguments of a call, each as Python text."""
-        texts = iter(self.listed(index, instruction))
+    def _arguments(self, index: int, instruction: Instruction, convention: CallingConvention) -> Iterator[Expression]:
+        """Yields the arguments of a call; a repeated one is a tuple of rows."""
+        values = iter(self.listed(index, instruction))
         sizes = registers_of(instruction, FieldKind.SEGMENT_SIZES)
-        parts: list[str] = []
         for position, element in enumerate(convention.arguments):
             if isinstance(element, Repeated):
-                rows = []
-                for _ in range(sizes[position]):
-                    row = [next(texts) for _ in element.elements]
-                    rows.append(row[0] if len(row) == 1 else f"({', '.join(row)})")
-                parts.append(packed(rows))
+                rows = [tuple(next(values) for _ in element.elements) for _ in range(sizes[position])]
+                yield Display(tuple(row[0] if len(row) == 1 else Display(row) for row in rows))
             else:
-                parts.append(next(texts))
-        return parts
+                yield next(values)
 
-    def listed(self, index: int, instruction: Instruction) -> list[str]:
-        """The values of a list of operands; a reference that is moved is null for later operands."""
+    def listed(self, index: int, instruction: Instruction) -> list[Expression]:
+        """Returns the values of a list of operands; a reference that is moved is null for later operands."""
         registers = registers_of(instruction, FieldKind.OPERANDS)
         gone: set[int] = set()
-        values: list[str] = []
+        values: list[Expression] = []
         for variable, register in zip(self.analysis.operands[index].reads, registers, strict=True):
             if variable[0] == "r" and variable[1] in gone:
-                values.append("None")
+                values.append(NONE)
                 continue
-            values.append(self.value(variable))
+            values.append(self.operand(variable))
             if variable[0] == "r" and register & MOVE_BIT:
                 gone.add(variable[1])
         return values
@@ -56,69 +53,65 @@ class CallWriter(OperationWriter):
         self.pc = instruction.pc
         ordinal = cast(int, instruction.values[0])
         operands = self.analysis.operands[index]
-        arguments = self._arguments(index, instruction, self.analysis.callee(instruction))
+        arguments = tuple(self._arguments(index, instruction, self.analysis.callee(instruction)))
         writes = operands.writes
         self.flush()
         if self.analysis.suspends(instruction):
-            self.line(f"frame.callee = {self.bound(f'fn{ordinal}')}")
-            self.line(f"frame.arguments = {packed(arguments)}")
+            self.line(f"frame.callee = {self.bound(f'fn{ordinal}').python()}")
+            self.line(f"frame.arguments = {Display(arguments).python()}")
             self.suspend(block, index, "CALL")
             return
         # References moved into a call are dropped before its results arrive.
         moves = [number for number in operands.moves if ("r", number) not in writes]
         if not ordinal & IMPORT_BIT:
-            self.results(f"{self.bound(f'lf{ordinal}')}(None, {packed(arguments)})", writes)
-            self.null(moves)
-            self.note_writes(writes)
-            return
-        ordinal &= ~IMPORT_BIT
-        call = f"{self.bound(f'im{ordinal}')}({', '.join(arguments)})"
-        if ordinal in self.analysis.non_suspending:
-            self.results(call, writes)
-        elif not writes:
-            self.line(f"t = {call}")
-            with self.suite("if t is not None:"):
-                self.suspend(block, index, "t")
-        elif len(writes) == 1 and not (self.raw and writes[0][0] != "r"):
-            name = f"{writes[0][0]}{writes[0][1]}"
-            self.before_write(name)
-            self.line(f"{name} = {call}")
-            with self.suite(f"if type({name}) is Wait:"):
-                self.suspend(block, index, name)
+            self.results(Call(self.bound(f"lf{ordinal}"), (NONE, Display(arguments))), writes)
         else:
-            self.line(f"t = {call}")
-            with self.suite("if type(t) is Wait:"):
-                self.suspend(block, index, "t")
-            self.results("t", writes)
+            self._import(block, index, Call(self.bound(f"im{ordinal & ~IMPORT_BIT}"), arguments))
         self.null(moves)
         self.note_writes(writes)
 
-    def results(self, text: str, writes: tuple[Variable, ...]) -> None:
+    def _import(self, block: Block, index: int, call: Call) -> None:
+        """Writes a call of an import, which suspends where that returns a ``Wait``."""
+        instruction = self.analysis.instructions[index]
+        writes = self.analysis.operands[index].writes
+        if cast(int, instruction.values[0]) & ~IMPORT_BIT in self.analysis.non_suspending:
+            self.results(call, writes)
+            return
+        is_direct = len(writes) == 1 and not (self.raw and writes[0][0] != "r")
+        name = f"{writes[0][0]}{writes[0][1]}" if is_direct else "t"
+        if is_direct:
+            self.before_write(name)
+        self.line(f"{name} = {call.python()}")
+        with self.suite(f"if type({name}) is Wait:" if writes else f"if {name} is not None:"):
+            self.suspend(block, index, name)
+        if not is_direct:
+            self.results(Name("t"), writes)
+
+    def results(self, source: Expression, writes: tuple[Variable, ...]) -> None:
         """Assigns a call's results to variables."""
         if not writes:
-            if text not in ("t", "a"):
-                self.line(text)
+            if not isinstance(source, Name):
+                self.line(source.python())
             return
-        spare: list[str] = []
+        spare = [source.name] if isinstance(source, Name) else []
         if self.raw:
-            spare = [f"t{position}" for position in range(len(writes))]
-            self.line(f"{', '.join(spare)} = {text}")
-            for name, variable in zip(spare, writes, strict=True):
-                self.assign(variable, name)
+            names = [f"t{position}" for position in range(len(writes))]
+            spare = names + spare
+            self.line(f"{', '.join(names)} = {source.python()}")
+            for name, variable in zip(names, writes, strict=True):
+                self.assign(variable, Name(name))
         else:
             names = [f"{kind}{number}" for kind, number in writes]
             for name in names:
                 self.before_write(name)
-            for at, name in enumerate(names):
-                if name in names[at + 1 :]:  # a later result replaces it
-                    names[at] = f"t{at}"
-                    spare.append(names[at])
-            self.line(f"{', '.join(names)} = {text}")
-        if any(kind == "r" for kind, _ in writes):
+            for position, name in enumerate(names):
+                if name in names[position + 1 :]:  # a later result replaces it
+                    names[position] = f"t{position}"
+                    spare.insert(position, names[position])
+            self.line(f"{', '.join(names)} = {source.python()}")
+        if spare and any(kind == "r" for kind, _ in writes):
             # No reference stays in a local that is no register.
-            held = [name for name in (*spare, text) if name in ("t", "a") or name in spare]
-            if held:
-                self.line(f"{' = '.join(held)} = None")
+            self.line(f"{' = '.join(spare)} = None")
 
     # -- suspending ----------------------------------------------------------------------------------
 
@@ -127,11 +120,11 @@ class CallWriter(OperationWriter):
         entry = index + 1
         if live is None:
             live = self._live_behind(block, index)
-        names, texts = self.live_values(live)
+        names, values = self.live_values(live)
         self.spilled[entry] = tuple(names)
         self.line(f"frame.pc = {self.pc}")
         self.line(f"frame.entry = {entry}")
-        self.line(f"frame.registers = {packed(texts)}")
+        self.line(f"frame.registers = {Display(tuple(values)).python()}")
         self.line(f"return {answer}")
 
     def _live_behind(self, block: Block, index: int) -> int:
@@ -143,10 +136,10 @@ class CallWriter(OperationWriter):
         gone = self.analysis.mask(operands.writes) | self.analysis.mask([("r", number) for number in operands.moves])
         return self.analysis.live_after(block)[index - block.start] & ~gone
 
-    def live_values(self, live: int) -> tuple[list[str], list[str]]:
-        """The names of live registers, and the texts of their values."""
+    def live_values(self, live: int) -> tuple[list[str], list[Expression]]:
+        """Returns the names of live registers, and their values."""
         names: list[str] = []
-        texts: list[str] = []
+        values: list[Expression] = []
         shift = self.analysis.ref_shift
         while live:
             bit = live & -live
@@ -165,7 +158,7 @@ class CallWriter(OperationWriter):
                 name = f"{kind}{register}"
             names.append(name)
             constant = self.local_constants.get(name)
-            texts.append(name if constant is None else constant)
+            values.append(constant or Name(name))
             if constant is None:
                 self.read_names.add(name)
-        return names, texts
+        return names, values

@@ -7,6 +7,7 @@ from typing import Final
 
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge
+from .expressions import ZERO
 
 _MAX_SMALL: Final = 6  # instructions
 _MAX_COPIED: Final = 8000  # instructions
@@ -54,7 +55,7 @@ def _fails(analysis: FunctionAnalysis, block: Block) -> bool:
         return False
     register = analysis.operands[block.end - 1].reads[0][1]
     if ("i", register) in analysis.constants:
-        return analysis.constants["i", register] != "0"
+        return analysis.constants["i", register] != ZERO
     found: object = 0
     for index in range(block.start, block.end):
         for kind, number in analysis.operands[index].writes:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import re
-
 from .basic_block import Edge
 from .call_writer import CallWriter
-from .values import Text
+from .expressions import NONE, Name, renamed
+from .values import PendingValue
 
 
 class CopyWriter(CallWriter):
@@ -17,10 +16,10 @@ class CopyWriter(CallWriter):
         if not edge.operands:
             return
         live = self.analysis.blocks[edge.target].live_in
-        moves: dict[str, Text] = {}
+        moves: dict[str, PendingValue] = {}
         for number, origin in edge.refs.items():
             if origin is None or not live & self.analysis.ref_bit(number):
-                moves[f"r{number}"] = Text("None")
+                moves[f"r{number}"] = PendingValue(NONE)
             else:
                 moves[f"r{number}"] = self.read(("r", origin))
         for slot, source in edge.values.items():
@@ -28,24 +27,24 @@ class CopyWriter(CallWriter):
                 continue
             if self.raw:
                 self.read_names.add(f"s{source}")
-                moves[f"s{slot}"] = Text(f"s{source}", frozenset((f"s{source}",)))
+                moves[f"s{slot}"] = PendingValue(Name(f"s{source}"), frozenset((f"s{source}",)))
                 continue
             kind = self.state[source]
             if kind not in "JG":
                 name = f"{kind}{source}"
-                text = self.pending.get(name)
-                if text is not None:
+                value = self.pending.get(name)
+                if value is not None:
                     self._forget(name)
                 else:
-                    text = self.read((kind, source))
-                moves[f"{kind}{slot}"] = text
+                    value = self.read((kind, source))
+                moves[f"{kind}{slot}"] = value
         self._parallel(moves)
 
-    def _parallel(self, moves: dict[str, Text]) -> None:
-        """A parallel copy: one assignment after another; cycles are broken with a temporary."""
+    def _parallel(self, moves: dict[str, PendingValue]) -> None:
+        """Writes a parallel copy: one assignment after another; cycles are broken with a temporary."""
         readers: dict[str, int] = {}  # how many others still read a name
-        for target, text in moves.items():
-            for name in text.reads:
+        for target, value in moves.items():
+            for name in value.reads:
                 if name in moves and name != target:
                     readers[name] = readers.get(name, 0) + 1
         ready = [name for name in moves if not readers.get(name)]
@@ -54,17 +53,17 @@ class CopyWriter(CallWriter):
                 # Each of these is read by another one.
                 name = next(iter(moves))
                 self.line(f"t = {name}")
-                for text in moves.values():
-                    if name in text.reads:
-                        text.text = re.sub(rf"\b{name}\b", "t", text.text)
-                        text.reads = (text.reads - {name}) | {"t"}
+                for value in moves.values():
+                    if name in value.reads:
+                        value.tree = renamed(value.tree, name, "t")
+                        value.reads = (value.reads - {name}) | {"t"}
                 ready.append(name)
                 continue
             name = ready.pop()
-            text = moves.pop(name)
-            self.put(name, text)
-            for one in text.reads:
-                if one in moves and one != name:
-                    readers[one] -= 1
-                    if not readers[one]:
-                        ready.append(one)
+            value = moves.pop(name)
+            self.put(name, value)
+            for read in value.reads:
+                if read in moves and read != name:
+                    readers[read] -= 1
+                    if not readers[read]:
+                        ready.append(read)

@@ -9,6 +9,7 @@ Bounds are of the exact result, before it is wrapped into its type: ``add.i32`` 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final, TypeAlias
 
 Range: TypeAlias = tuple[int, int]
@@ -26,18 +27,25 @@ def fits(bounds: Range, bits: int) -> bool:
 
 def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
     """The bounds of an integer operation's exact result, if they are narrower than its type's."""
+    rule, bits = _rule_of(mnemonic)
+    if rule is None:
+        return None
+    if mnemonic.startswith("select."):
+        operands = operands[-2:]
+    return rule(bits, *[bound for operand in operands for bound in operand])
+
+
+@cache
+def _rule_of(mnemonic: str) -> tuple[Callable[..., Range | None] | None, int]:
+    """The rule of an operation, and its bits."""
     if mnemonic.startswith(("cmp.", "import.")):
-        return _BIT
+        return lambda bits, *bounds: _BIT, 0
     name, _, rest = mnemonic.partition(".")
     if name in ("ext", "trunc"):
-        found = _CONVERSIONS.get(mnemonic)
-        return found(operands[0]) if found is not None else None
-    rule = _RULES.get(f"{name}.{rest[4:]}" if rest[4:] else name)
-    if rule is None or rest[:1] != "i":
-        return None
-    if name == "select":
-        operands = operands[-2:]
-    return rule(int(rest[1:3]), *[bound for one in operands for bound in one])
+        return _CONVERSIONS.get(mnemonic), 0
+    is_integer = rest[:1] == "i"
+    rule = _RULES.get(f"{name}.{rest[4:]}" if rest[4:] else name) if is_integer else None
+    return rule, int(rest[1:3]) if rule is not None else 0
 
 
 def _mul(bits: int, a: int, b: int, c: int, d: int) -> Range:
@@ -126,32 +134,32 @@ _RULES: Final[dict[str, Callable[..., Range | None]]] = {
 }
 
 
-def _within(low: int, high: int) -> Callable[[Range], Range]:
+def _within(low: int, high: int) -> Callable[..., Range]:
     """The rule of a conversion that keeps values between these bounds."""
-    return lambda operand: operand if low <= operand[0] and operand[1] <= high else (low, high)
+    return lambda bits, a, b: (a, b) if low <= a and b <= high else (low, high)
 
 
-_CONVERSIONS: Final[dict[str, Callable[[Range], Range]]] = {
+_CONVERSIONS: Final[dict[str, Callable[..., Range]]] = {
     "trunc.i32.i8": _within(0, 255),
     "trunc.i32.i16": _within(0, 65535),
     "ext.i8.i32.s": _within(-128, 127),
     "ext.i8.i32.u": _within(0, 255),
     "ext.i16.i32.s": _within(-32768, 32767),
     "ext.i16.i32.u": _within(0, 65535),
-    "ext.i32.i64.s": lambda operand: operand,
+    "ext.i32.i64.s": lambda bits, a, b: (a, b),
     "ext.i32.i64.u": _within(0, (1 << 32) - 1),
-    "trunc.i64.i32": lambda operand: operand,
+    "trunc.i64.i32": lambda bits, a, b: (a, b),
 }
 
 
-def refined(comparison: str, left: Range, right: Range) -> tuple[Range, Range]:
-    """Narrows the bounds of two integers by a comparison that is known to hold: ``lt``, ``ge``, ``eq`` or ``ne``."""
+def refined(operator: str, left: Range, right: Range) -> tuple[Range, Range]:
+    """Narrows the bounds of two integers by a comparison that is known to hold: ``<``, ``>=``, ``==`` or ``!=``."""
     (a, b), (c, d) = left, right
-    if comparison == "lt":
+    if operator == "<":
         b, c = min(b, d - 1), max(c, a + 1)
-    elif comparison == "ge":
+    elif operator == ">=":
         a, d = max(a, c), min(d, b)
-    elif comparison == "eq":
+    elif operator == "==":
         a, c = max(a, c), max(a, c)
         b, d = min(b, d), min(b, d)
     elif c == d:  # not equal to a constant

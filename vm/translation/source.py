@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from ...base.lazy_dataclass import dataclass
+from .expressions import Call, Expression, Literal, Name
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,14 +44,15 @@ class SourceWriter:
             self.line("pass")
         self.indent -= 1
 
-    def bound(self, name: str) -> str:
+    def bound(self, name: str) -> Name:
         """Notes a name that each context binds, and returns it."""
         self._names[name] = None
-        return name
+        return Name(name)
 
-    def ask_tier(self, entry: int, count: str, registers: str) -> None:
+    def ask_tier(self, entry: int, count: Expression, registers: Expression) -> None:
         """Leaves the call to machine code from an entry on, if there is some by now."""
-        self.line(f"t = {self.bound('tier')}(frame, {entry}, {count}, {registers})")
+        asked = Call(self.bound("tier"), (Name("frame"), Literal(entry), count, registers))
+        self.line(f"t = {asked.python()}")
         with self.suite("if t is not COLD:"):
             self.line("return t")
 

@@ -24,6 +24,7 @@ from typing import Final
 from .analysis import FunctionAnalysis
 from .control_flow import UnstructuredError
 from .entries import COLD_FUNCTION, Warmth, names_at
+from .expressions import Literal, Name
 from .flow import Flow
 from .source import Source
 from .structure import StructureWriter
@@ -93,7 +94,7 @@ class Translator:
             block = analysis.block_of(index)
             live = analysis.live_after(block)[index - block.start]
         if not writer.entry and self._warmth.start:
-            head.ask_tier(0, str(self._warmth.start), "a")
+            head.ask_tier(0, Literal(self._warmth.start), Name("a"))
         if names:
             head.line(f"{', '.join(names)}{',' if len(names) == 1 else ''} = {source}")
         if writer.entry:
@@ -105,7 +106,7 @@ class Translator:
             for kind, number in analysis.arguments:
                 if kind != "r":
                     given |= {f"s{number}", f"s{number + 1}"} if kind in "IF" else {f"s{number}"}
-                    head.write_raw((kind, number), f"{kind}{number}")
+                    head.write_raw((kind, number), Name(f"{kind}{number}"))
         zeroed: dict[str, list[str]] = {}
         for name in sorted(writer.read_names - given):
             number = int(name[1:])

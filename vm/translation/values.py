@@ -1,11 +1,11 @@
-"""Registers as Python locals: how values are read, deferred, merged into the text of their use, wrapped and stored.
+"""Registers as Python locals: how values are read, deferred, merged into the expression of their use, and stored.
 
 A *name* is a variable's Python local: ``i3`` slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f…`` and ``F…`` floats,
 ``r0`` a reference; in functions that mix register types ``s3`` the unsigned bits of slot 3.
 
-A value that is used once is not stored: it is *pending*, and its text goes into that of its use. A pending text reads
-only names that do not change before its use: a write to a name first stores the pending texts that read it. So the
-order of pending texts does not matter.
+A value that is used once is not stored: it is *pending*, and its expression becomes part of its use. A pending value
+reads only names that do not change before its use: a write to a name first stores the pending values that read it. So
+the order of pending values does not matter.
 
 Integers are wrapped behind a comparison that small values pass quickly, and only where their bounds do not show that
 they are in range. Wrapping is deferred along chains of operations that agree modulo 2**n.
@@ -13,67 +13,62 @@ they are in range. Wrapping is deferred along chains of operations that agree mo
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable
-from typing import Final, TypeAlias
+from typing import Final
 
 from ...base.lazy_dataclass import dataclass
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Variable
+from .expressions import (
+    CONDITIONS,
+    ONE,
+    ZERO,
+    Binary,
+    Comparison,
+    Conditional,
+    Expression,
+    Literal,
+    Logical,
+    Name,
+    Not,
+    call,
+    wrapped,
+)
 from .ranges import FULL, Range, fits, refined
 from .source import SourceWriter
 
 _MANY: Final = 1 << 20
 # CPython compares ints of one digit (30 bits) fastest; larger ones take the exact form.
 _NEAR: Final = 0x3FFFFFFF
-_WRAPPED: Final = {
-    32: "({0} + 2147483648 & 4294967295) - 2147483648",
-    64: "({0} + 9223372036854775808 & 18446744073709551615) - 9223372036854775808",
-}
-
-# A comparison, its operands as names or ints, and their register type.
-Fact: TypeAlias = tuple[str, str | int, str | int, str]
-OPPOSITE: Final = {"lt": "ge", "ge": "lt", "eq": "ne", "ne": "eq"}
+_OPPOSITES: Final = {"<": ">=", ">=": "<", "==": "!=", "!=": "=="}
+_NOTHING: Final[frozenset[str]] = frozenset()
+_LOW_32: Final = (1 << 32) - 1
 
 
 @dataclass(slots=True, eq=False)
-class Text:
-    """The text of a value: a Python expression."""
+class PendingValue:
+    """A value that has not been stored: its expression, and what is known of it."""
 
-    text: str
-    reads: frozenset[str] = frozenset()  # names
+    tree: Expression
+    reads: frozenset[str] = _NOTHING  # names
     depth: int = 0  # of nested operations
     bounds: Range | None = None  # of the integer, before it is wrapped; ``None`` for other types
-    atom: bool = False  # whether it needs no parentheses as an operand
     wrap: int = 0  # 32 or 64 if it has to be wrapped into that many bits, 0 otherwise
     far: bool = False  # whether it will mostly be out of range, so that testing first does not pay
-    condition: bool = False  # whether it is a Python truth value, which becomes 1 or 0 where a number is wanted
-    fact: Fact | None = None  # about integers, that a condition states, if it is simple
 
-    def as_operand(self) -> Text:
-        """Puts it in parentheses unless it is an atom; returns itself."""
-        if not self.atom:
-            self.text = f"({self.text})"
-            self.atom = True
-            self.depth += 1
-        return self
-
-    def as_number(self) -> Text:
+    def as_number(self) -> PendingValue:
         """Makes a truth value a number; returns itself."""
-        if self.condition:
-            self.text = f"1 if {self.text} else 0"
-            self.atom = self.condition = False
-            self.fact, self.bounds = None, (0, 1)
+        if isinstance(self.tree, CONDITIONS):
+            self.tree, self.bounds = Conditional(self.tree, ONE, ZERO), (0, 1)
         return self
 
-    def wrapped(self) -> Text:
-        """Wraps it within its own text; returns itself."""
-        if self.wrap:
-            self.text = _WRAPPED[self.wrap].format(self.as_operand().text)
-            self.bounds = FULL["i" if self.wrap == 32 else "I"]
-            self.depth += 1
-            self.wrap = 0
-            self.atom = self.far = False
-        return self
+    def wrap_inline(self) -> None:
+        """Wraps it within its expression."""
+        self.tree = wrapped(self.tree, self.wrap)
+        self.bounds = FULL["i" if self.wrap == 32 else "I"]
+        self.depth += 1
+        self.wrap, self.far = 0, False
 
 
 class ValueWriter(SourceWriter):
@@ -85,9 +80,12 @@ class ValueWriter(SourceWriter):
         self.raw = analysis.register_types is None  # whether the function mixes register types: slots kept as bits
         self.constants = analysis.constants
         self.read_names: set[str] = set()  # all that the source reads
-        self.pending: dict[str, Text] = {}  # values that are not stored yet, by name
-        self._readers: dict[str, set[str]] = {}  # by name the pending values that read it; some may be stored by now
-        self.local_constants: dict[str, str] = {}
+        self._variables: dict[str, tuple[Name, frozenset[str]]] = {}  # by name, its expression and what that reads
+        self.pending: dict[str, PendingValue] = {}  # values that are not stored yet, by name
+        self._readers: defaultdict[str, set[str]] = defaultdict(
+            set
+        )  # by name the pending values that read it; some may be stored by now
+        self.local_constants: dict[str, Expression] = {}
         self.bounds: dict[str, Range] = {}
         self._writes = 0
         self._written: dict[str, int] = {}  # by name the number of its last write, in the order of the source
@@ -96,89 +94,89 @@ class ValueWriter(SourceWriter):
 
     # -- reading -------------------------------------------------------------------------------------
 
-    def read(self, variable: Variable, *, atomic: bool = False, tolerant: int = 0, condition: bool = False) -> Text:
-        """A variable's value as an operand.
+    def read(
+        self, variable: Variable, *, atomic: bool = False, tolerant: int = 0, condition: bool = False
+    ) -> PendingValue:
+        """Returns a variable's value as an operand.
 
         Args:
-            atomic: whether it must be a name or a literal, as its text will occur twice.
+            atomic: whether it must be a name or a literal, as it will occur twice.
             tolerant: bits of an operation that agrees modulo 2**bits, and so takes values that are not wrapped yet.
             condition: whether a truth value may be returned.
         """
         kind, number = variable
         if self.raw and kind != "r":
             return self._read_raw(variable)
-        constant = self.constants.get(variable)
         name = f"{kind}{number}"
-        if constant is None:
-            constant = self.local_constants.get(name)
+        constant = self.constants.get(variable) or self.local_constants.get(name)
         if constant is not None:
-            literal = int(constant.strip("()")) if kind in FULL else 0
-            return Text(constant, bounds=(literal, literal) if kind in FULL else None, atom=True)
-        text = self.pending.get(name)
-        if text is not None:
-            if atomic or (text.wrap and not text.far and not self._tolerated(text, tolerant)):
+            return PendingValue(constant, _NOTHING, 0, _constant_bounds(constant))
+        value = self.pending.get(name)
+        if value is not None:
+            must_wrap = value.wrap and not self._tolerated(value, tolerant)
+            if atomic or (must_wrap and not value.far):
                 self.store(name)
             else:
                 self._forget(name)
-                if text.wrap and not self._tolerated(text, tolerant):
-                    text.wrapped()
-                if text.condition and not condition:
-                    text.as_number()
-                return text.as_operand()
+                if must_wrap:
+                    value.wrap_inline()
+                return value if condition else value.as_number()
         self.read_names.add(name)
-        return Text(name, frozenset((name,)), bounds=self.bounds.get(name, FULL.get(kind)), atom=True)
+        variables = self._variables
+        if name not in variables:
+            variables[name] = Name(name), frozenset((name,))
+        return PendingValue(*variables[name], 0, self.bounds.get(name, FULL.get(kind)))
 
-    def _tolerated(self, text: Text, tolerant: int) -> bool:
+    def _tolerated(self, value: PendingValue, tolerant: int) -> bool:
         # Numbers must not grow without bound along a chain of multiplications.
-        return text.wrap == tolerant and text.bounds is not None and fits(text.bounds, 2 * tolerant)
+        return value.wrap == tolerant and value.bounds is not None and fits(value.bounds, 2 * tolerant)
 
-    def value(self, variable: Variable) -> str:
-        """A variable's value as an operand's text."""
-        return self.read(variable).text
+    def operand(self, variable: Variable) -> Expression:
+        """Returns the expression of a variable's value."""
+        return self.read(variable).tree
 
-    def condition(self, variable: Variable) -> Text:
-        """A variable's value as the condition of an ``if``; elsewhere it needs parentheses."""
+    def condition(self, variable: Variable) -> PendingValue:
+        """Returns a variable's value as the condition of an ``if``."""
         name = f"{variable[0]}{variable[1]}"
-        text = self.pending.get(name)
-        if text is not None and not text.wrap:
+        value = self.pending.get(name)
+        if value is not None and not value.wrap:
             self._forget(name)
-            return text
+            return value
         return self.read(variable)
 
-    def _read_raw(self, variable: Variable) -> Text:
+    def _read_raw(self, variable: Variable) -> PendingValue:
         kind, number = variable
-        low, high = f"s{number}", f"s{number + 1}"
-        self.read_names.add(low)
-        if kind in "IF":
-            self.read_names.add(high)
-        text = {
-            "i": f"wrap32({low})",
-            "f": f"bitcast_i32_f32(wrap32({low}))",
-            "I": f"wrap64({low} | {high} << 32)",
-            "F": f"bitcast_i64_f64(wrap64({low} | {high} << 32))",
-        }[kind]
-        return Text(text, frozenset((low, high)), 1, FULL.get(kind), atom=True)
+        reads = [f"s{number}", f"s{number + 1}"] if kind in "IF" else [f"s{number}"]
+        self.read_names.update(reads)
+        low = Name(reads[0])
+        if kind in "if":
+            tree = call("wrap32", low)
+        else:
+            tree = call("wrap64", Binary("|", low, Binary("<<", Name(reads[1]), Literal(32))))
+        if kind in "fF":
+            tree = call("bitcast_i32_f32" if kind == "f" else "bitcast_i64_f64", tree)
+        return PendingValue(tree, frozenset(reads), 1, FULL.get(kind))
 
     # -- pending values ------------------------------------------------------------------------------
 
-    def defer(self, name: str, text: Text) -> None:
+    def defer(self, name: str, value: PendingValue) -> None:
         """Defers a value until it is used."""
         self.before_write(name)
-        self.pending[name] = text
-        for one in text.reads:
-            self._readers.setdefault(one, set()).add(name)
+        self.pending[name] = value
+        for read in value.reads:
+            self._readers[read].add(name)
 
     def _forget(self, name: str) -> None:
-        text = self.pending.pop(name, None)
-        if text is not None:
-            for one in text.reads:
-                self._readers[one].discard(name)
+        value = self.pending.pop(name, None)
+        if value is not None:
+            for read in value.reads:
+                self._readers[read].discard(name)
 
     def store(self, name: str) -> None:
         """Stores a pending value."""
-        text = self.pending[name]
+        value = self.pending[name]
         self._forget(name)
-        self.put(name, text)
+        self.put(name, value)
 
     def flush(self) -> None:
         """Stores every pending value."""
@@ -202,59 +200,56 @@ class ValueWriter(SourceWriter):
 
     # -- writing -------------------------------------------------------------------------------------
 
-    def put(self, name: str, text: Text) -> None:
+    def put(self, name: str, value: PendingValue) -> None:
         """Writes an assignment with the wrapping that it needs."""
-        wrap, bounds = text.wrap, text.bounds
+        wrap, bounds = value.wrap, value.bounds
         self._note_write(name)
         if not wrap:
-            self.line(f"{name} = {text.as_number().text}")
+            self.line(f"{name} = {value.as_number().tree.python()}")
             if bounds is not None and bounds != FULL[name[0]]:
                 self.bounds[name] = bounds
             else:
                 self.bounds.pop(name, None)
             return
         self.bounds.pop(name, None)
-        if text.far:
+        if value.far:
             half = 1 << (wrap - 1)
-            self.line(f"{name} = {text.as_operand().text} & {2 * half - 1}")
+            self.line(f"{name} = {Binary('&', value.tree, Literal(2 * half - 1)).python()}")
             with self.suite(f"if {name} >= {half}:"):
                 self.line(f"{name} -= {2 * half}")
             return
         assert bounds is not None
-        self.line(f"{name} = {text.text}")
+        self.line(f"{name} = {value.tree.python()}")
         low, high = FULL[name[0]]
-        tests = [f"{name} > {_NEAR}"] if bounds[1] > high else []
-        if bounds[0] < low:
-            tests.append(f"{name} < -{_NEAR}")
-        test = " or ".join(tests)
+        variable = Name(name)
+        test = _outside(variable, -_NEAR if bounds[0] < low else None, _NEAR if bounds[1] > high else None)
         if wrap == 64 and fits(bounds, 66):
             # Even large sums are rarely out of range: test that before the costly form.
-            test = f"({test})" if len(tests) > 1 else test
-            test += f" and not -9223372036854775808 <= {name} <= 9223372036854775807"
-        with self.suite(f"if {test}:"):
-            self.line(f"{name} = {_WRAPPED[wrap].format(name)}")
+            test = Logical("and", test, _outside(variable, low, high))
+        with self.suite(f"if {test.python()}:"):
+            self.line(f"{name} = {wrapped(variable, wrap).python()}")
 
-    def assign(self, variable: Variable, text: str) -> None:
+    def assign(self, variable: Variable, tree: Expression) -> None:
         """Stores a value that is in its type's range in a variable."""
         kind, number = variable
         if self.raw and kind != "r":
-            self.write_raw(variable, text)
+            self.write_raw(variable, tree)
             return
         name = f"{kind}{number}"
         self.before_write(name)
-        self.line(f"{name} = {text}")
+        self.line(f"{name} = {tree.python()}")
 
-    def write_raw(self, variable: Variable, text: str) -> None:
+    def write_raw(self, variable: Variable, tree: Expression) -> None:
         """Stores a value's bits in its slots; an integer need not be in range."""
         kind, number = variable
-        if kind == "i":
-            self.line(f"s{number} = ({text}) & 4294967295")
-        elif kind == "f":
-            self.line(f"s{number} = bitcast_f32_i32({text}) & 4294967295")
+        if kind in "fF":
+            tree = call("bitcast_f32_i32" if kind == "f" else "bitcast_f64_i64", tree)
+        if kind in "if":
+            self.line(f"s{number} = {Binary('&', tree, Literal(_LOW_32)).python()}")
         else:
-            self.line(f"t = {text if kind == 'I' else f'bitcast_f64_i64({text})'}")
-            self.line(f"s{number} = t & 4294967295")
-            self.line(f"s{number + 1} = t >> 32 & 4294967295")
+            self.line(f"t = {tree.python()}")
+            self.line(f"s{number} = t & {_LOW_32}")
+            self.line(f"s{number + 1} = t >> 32 & {_LOW_32}")
 
     def null(self, references: Iterable[int]) -> None:
         """Sets reference registers to null."""
@@ -273,24 +268,35 @@ class ValueWriter(SourceWriter):
     def recall(self, known: tuple[dict[str, Range], int]) -> None:
         """Restores bounds known at an earlier place, for names that were not written since."""
         bounds, writes = known
-        self.bounds = {name: one for name, one in bounds.items() if self._written.get(name, 0) <= writes}
+        self.bounds = {name: bound for name, bound in bounds.items() if self._written.get(name, 0) <= writes}
 
-    def learn(self, fact: Fact | None, *, holds: bool) -> None:
-        """Narrows bounds by a condition that holds, or does not."""
-        if fact is None:
+    def learn(self, test: Expression, *, holds: bool) -> None:
+        """Narrows the bounds of names by a condition that holds, or does not."""
+        while isinstance(test, Not):
+            test, holds = test.operand, not holds
+        if isinstance(test, Name):
+            test = Comparison("!=", test, ZERO)
+        if not isinstance(test, Comparison) or test.operator not in _OPPOSITES:
             return
-        comparison, left, right, kind = fact
-        sides = [(one, one) if isinstance(one, int) else self.bounds.get(one, FULL[kind]) for one in (left, right)]
-        found = refined(comparison if holds else OPPOSITE[comparison], sides[0], sides[1])
-        for one, bounds in zip((left, right), found, strict=True):
-            if isinstance(one, str) and bounds != FULL[kind]:
-                self.bounds[one] = bounds
+        sides = [self._bounds_of(side) for side in (test.left, test.right)]
+        if sides[0] is None or sides[1] is None:
+            return
+        operator = test.operator if holds else _OPPOSITES[test.operator]
+        for side, bounds in zip((test.left, test.right), refined(operator, sides[0], sides[1]), strict=True):
+            if isinstance(side, Name) and bounds != FULL[side.name[0]]:
+                self.bounds[side.name] = bounds
+
+    def _bounds_of(self, tree: Expression) -> Range | None:
+        """Returns the bounds of an integer that is a name or a constant."""
+        if isinstance(tree, Name):
+            return self.bounds.get(tree.name, FULL.get(tree.name[0]))
+        return _constant_bounds(tree)
 
     # -- blocks --------------------------------------------------------------------------------------
 
     def begin(self, block: Block, start: int, end: int) -> None:
         """Begins a block, of which the instructions from ``start`` up to ``end`` are written."""
-        self.pending, self._readers, self.local_constants = {}, {}, {}
+        self.pending, self._readers, self.local_constants = {}, defaultdict(set), {}
         if not self.raw:
             self.state = self.analysis.types_before(block, start)
             self._count_uses(block, start, end)
@@ -338,11 +344,22 @@ class ValueWriter(SourceWriter):
         for name in list(self.pending):
             if name not in kept:
                 self.store(name)
-        for name, text in list(self.local_constants.items()):
+        for name, constant in list(self.local_constants.items()):
             kind, number = name[0], int(name[1:])
             if block.live_out >> number & 1 and self.state.get(number) == kind:
-                self.line(f"{name} = {text}")
+                self.line(f"{name} = {constant.python()}")
                 self._note_write(name)
-                if kind in FULL:
-                    literal = int(text.strip("()"))
-                    self.bounds[name] = (literal, literal)
+                bounds = _constant_bounds(constant)
+                if bounds is not None:
+                    self.bounds[name] = bounds
+
+
+def _outside(variable: Name, low: int | None, high: int | None) -> Expression:
+    """Builds the test whether a variable is outside of bounds, of which one may be missing."""
+    below, above = Comparison("<", variable, Literal(low)), Comparison(">", variable, Literal(high))
+    return above if low is None else below if high is None else Logical("or", above, below)
+
+
+def _constant_bounds(tree: Expression) -> Range | None:
+    value = tree.value if isinstance(tree, Literal) else None
+    return (value, value) if isinstance(value, int) else None

@@ -15,7 +15,7 @@ from pumice.vm.bytecode import isa_tables
 from pumice.vm.bytecode.archive import ModuleArchive
 from pumice.vm.bytecode.isa import FieldKind, Isa, Move
 from pumice.vm.bytecode.reader import read_module
-from pumice.vm.translation.operations import EFFECTS, EXPRESSIONS
+from pumice.vm.translation.operations import EFFECTS, OPERATIONS
 
 ISAS = [Isa.for_version(major << 16 | minor) for major, minor in isa_tables.VERSIONS]
 
@@ -80,7 +80,7 @@ def test_every_name_in_the_tables_is_one_of_an_operation() -> None:
 
 
 def test_semantics_are_of_operations_there_are() -> None:
-    assert set(EXPRESSIONS) | set(EFFECTS) <= set(ISAS[-1].operations)
+    assert set(OPERATIONS) | set(EFFECTS) <= set(ISAS[-1].operations)
 
 
 def test_the_reference_page_is_what_the_table_gives() -> None:

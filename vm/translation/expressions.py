@@ -1,0 +1,260 @@
+"""Expressions of generated code as trees, and their text in Python.
+
+The nodes serve all languages that code is generated in; ``codegen/c/expressions.py`` prints them in C. A tree is
+printed once, in its statement. Its ``python(level)`` puts it in parentheses if it binds less tightly than ``level``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple, TypeAlias, cast
+
+# How tightly operators of Python bind, from the loosest: section 6.17 of the language reference.
+_CONDITIONAL, _OR, _AND, _NOT, _COMPARISON, _UNARY, _PRIMARY = 1, 2, 3, 4, 5, 12, 13
+_BINARY: Final = {"|": 6, "^": 7, "&": 8, "<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11, "//": 11, "%": 11}
+
+
+class Name(NamedTuple):
+    """A variable or a function."""
+
+    name: str
+
+    def python(self, level: int = 0) -> str:
+        return self[0]
+
+
+class Literal(NamedTuple):
+    """A constant: a number, a string, bytes or ``None``."""
+
+    value: int | float | str | bytes | None
+
+    def python(self, level: int = 0) -> str:
+        text = repr(self[0])
+        if text[-1] == "'" and '"' not in text:
+            return text.replace("'", '"')
+        return f"({text})" if level >= _UNARY and text[0] == "-" else text
+
+
+class Unary(NamedTuple):
+    """An arithmetic operator in front of its operand: ``-`` or ``~``."""
+
+    operator: str
+    operand: Expression
+
+    def python(self, level: int = 0) -> str:
+        text = f"{self.operator}{self.operand.python(_UNARY)}"
+        return f"({text})" if level > _UNARY else text
+
+
+class Binary(NamedTuple):
+    """An arithmetic or bitwise operator between its operands."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def python(self, level: int = 0) -> str:
+        operator, left, right = self
+        own = _BINARY[operator]
+        text = f"{left.python(own)} {operator} {right.python(own + 1)}"
+        return f"({text})" if own < level else text
+
+
+class Comparison(NamedTuple):
+    """A comparison, as Python spells it: ``==``, ``is not``, ``<``."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def python(self, level: int = 0) -> str:
+        operator, left, right = self
+        text = f"{left.python(_COMPARISON + 1)} {operator} {right.python(_COMPARISON + 1)}"
+        return f"({text})" if level > _COMPARISON else text
+
+
+class Logical(NamedTuple):
+    """``and`` or ``or`` of two conditions."""
+
+    operator: str
+    left: Expression
+    right: Expression
+
+    def python(self, level: int = 0) -> str:
+        own = _AND if self.operator == "and" else _OR
+        # Without parentheses only the same operator is read easily.
+        inner = own if isinstance(self.left, Logical) and self.left.operator == self.operator else _NOT
+        text = f"{self.left.python(inner)} {self.operator} {self.right.python(_NOT)}"
+        return f"({text})" if own < level else text
+
+
+class Not(NamedTuple):
+    """The opposite of a condition."""
+
+    operand: Expression
+
+    def python(self, level: int = 0) -> str:
+        text = f"not {self.operand.python(_NOT)}"
+        return f"({text})" if level > _NOT else text
+
+
+class Conditional(NamedTuple):
+    """One of two values, by a condition."""
+
+    test: Expression
+    yes: Expression
+    no: Expression
+
+    def python(self, level: int = 0) -> str:
+        own = _CONDITIONAL
+        text = f"{self.yes.python(own + 1)} if {self.test.python(own + 1)} else {self.no.python(own)}"
+        return f"({text})" if own < level else text
+
+
+class Call(NamedTuple):
+    """A call."""
+
+    function: Expression
+    arguments: tuple[Expression, ...] = ()
+
+    def python(self, level: int = 0) -> str:
+        function, arguments = self
+        return f"{function.python(_PRIMARY)}({', '.join([item.python() for item in arguments])})"
+
+
+class Keyword(NamedTuple):
+    """An argument that is passed by name."""
+
+    name: str
+    value: Expression
+
+    def python(self, level: int = 0) -> str:
+        return f"{self.name}={self.value.python()}"
+
+
+class Attribute(NamedTuple):
+    """An attribute of a value."""
+
+    value: Expression
+    name: str
+
+    def python(self, level: int = 0) -> str:
+        return f"{self.value.python(_PRIMARY)}.{self.name}"
+
+
+class Item(NamedTuple):
+    """An element of a value."""
+
+    value: Expression
+    key: Expression
+
+    def python(self, level: int = 0) -> str:
+        return f"{self.value.python(_PRIMARY)}[{self.key.python()}]"
+
+
+class Display(NamedTuple):
+    """A tuple or a list of these items."""
+
+    items: tuple[Expression, ...] = ()
+    is_list: bool = False
+
+    def python(self, level: int = 0) -> str:
+        texts = ", ".join([item.python() for item in self.items])
+        if self.is_list:
+            return f"[{texts}]"
+        return f"({texts},)" if len(self.items) == 1 else f"({texts})"
+
+
+class Cast(NamedTuple):
+    """A conversion to a type; there is none in Python."""
+
+    type: str
+    operand: Expression
+
+    def python(self, level: int = 0) -> str:
+        raise AssertionError("Python has no casts")
+
+
+Expression: TypeAlias = (
+    Name
+    | Literal
+    | Unary
+    | Binary
+    | Comparison
+    | Logical
+    | Not
+    | Conditional
+    | Call
+    | Keyword
+    | Attribute
+    | Item
+    | Display
+    | Cast
+)
+CONDITIONS: Final = (Comparison, Logical, Not)
+"""The nodes whose value is a truth value, which becomes 1 or 0 where a number is wanted."""
+
+NONE: Final = Literal(None)
+ZERO: Final = Literal(0)
+ONE: Final = Literal(1)
+
+
+def call(function: str, *arguments: Expression) -> Call:
+    """A call of a function by its name."""
+    return Call(Name(function), arguments)
+
+
+def method(target: Expression, name: str, *arguments: Expression) -> Call:
+    """A call of a method."""
+    return Call(Attribute(target, name), arguments)
+
+
+def listed(items: Iterable[Expression]) -> Display:
+    """A list of items."""
+    return Display(tuple(items), is_list=True)
+
+
+def is_atom(tree: Expression) -> bool:
+    """Whether an expression is a name or a literal, which may occur twice at no cost."""
+    return isinstance(tree, Name | Literal)
+
+
+def negated(test: Expression) -> Expression:
+    """The opposite of a condition."""
+    return test.operand if isinstance(test, Not) else Not(test)
+
+
+def wrapped(tree: Expression, bits: int) -> Expression:
+    """An integer wrapped into a signed one of so many bits."""
+    half = 1 << (bits - 1)
+    return Binary("-", Binary("&", Binary("+", tree, Literal(half)), Literal(2 * half - 1)), Literal(half))
+
+
+def renamed(tree: Expression, old: str, new: str) -> Expression:
+    """A copy of an expression with another name of a variable."""
+
+    def copied(part: Any) -> Any:
+        if isinstance(part, Name):
+            return Name(new) if part.name == old else part
+        if isinstance(part, _NODES):
+            return type(part)(*map(copied, part))
+        return tuple(map(copied, part)) if isinstance(part, tuple) else part
+
+    return cast("Expression", copied(tree))
+
+
+def names_in(tree: Expression) -> Iterator[str]:
+    """The names in an expression, in the order of the text."""
+    pending: list[object] = [tree]
+    while pending:
+        part = pending.pop()
+        if isinstance(part, Name):
+            yield part.name
+        elif isinstance(part, tuple):
+            pending += reversed(part)
+
+
+_NODES: Final = (
+    *(Name, Literal, Unary, Binary, Comparison, Logical, Not, Conditional, Call, Keyword, Attribute, Item, Display),
+    Cast,
+)
