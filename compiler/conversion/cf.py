@@ -95,8 +95,7 @@ def structured(
             regions.append(inner.region([], one))
         return inner.append("case", [state[0]], carried_types, {}, regions).results
 
-    regions = [builder.region(carried_types, goes_on), builder.region(carried_types, step)]
-    return list(builder.append("while", carried, carried_types, {}, regions).results[1 + len(slots) :])
+    return list(builder.repeat(carried, goes_on, step)[1 + len(slots) :])
 
 
 def _branch(

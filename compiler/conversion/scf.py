@@ -40,7 +40,6 @@ def _for(site: Site) -> Values:
     if len(body.arguments) != 1 + len(starts) or len({value.type for value in (low, high, step)}) != 1:
         raise OperationError(f"bounds and a step of one type, and a body that takes {1 + len(starts)} values")
     carried = [low, *starts]
-    types = [value.type for value in carried]
 
     def goes_on(inner: Builder, values: Values) -> Values:
         return [inner.compare("LT", values[0], high)]
@@ -49,8 +48,7 @@ def _for(site: Site) -> Values:
         yielded = site.conversion.inline(body, values, inner)
         return [inner.elementwise("add", values[0], step), *yielded]
 
-    regions = [site.builder.region(types, goes_on), site.builder.region(types, repeats)]
-    return site.builder.append("while", carried, types, {}, regions).results[1:]
+    return site.builder.repeat(carried, goes_on, repeats)[1:]
 
 
 def _while(site: Site) -> Values:
@@ -61,7 +59,6 @@ def _while(site: Site) -> Values:
     carried = site.conversion.inline(before, site.operands, site.builder)
     if not carried or carried[0].type is not TensorType((), I1):
         raise OperationError("an scf.condition of i1")
-    types = [value.type for value in carried]
 
     def goes_on(inner: Builder, values: Values) -> Values:
         return [values[0]]
@@ -70,8 +67,7 @@ def _while(site: Site) -> Values:
         yielded = site.conversion.inline(after, values[1:], inner)
         return site.conversion.inline(before, yielded, inner)
 
-    regions = [site.builder.region(types, goes_on), site.builder.region(types, repeats)]
-    return site.builder.append("while", carried, types, {}, regions).results[1:]
+    return site.builder.repeat(carried, goes_on, repeats)[1:]
 
 
 def _index_switch(site: Site) -> Values:

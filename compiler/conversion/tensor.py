@@ -31,10 +31,7 @@ def _extract(site: Site) -> Values:
     starts = _starts(site, indices, len(shape))
     element = value
     if shape:
-        ones = (1,) * len(shape)
-        attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, ones)}
-        type = TensorType(ones, tensor_of(value).element)
-        element = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result
+        element = site.builder.part_at(value, starts, (1,) * len(shape))
     return [site.builder.reshape(element, ())]
 
 
@@ -43,7 +40,7 @@ def _insert(site: Site) -> Values:
     shape = static_shape(target)
     starts = _starts(site, indices, len(shape))
     part = site.builder.reshape(scalar, (1,) * len(shape))
-    return [site.builder.append("dynamic_update_slice", [target, part, *starts], [target.type]).result]
+    return [site.builder.put_at(target, part, starts)]
 
 
 def _from_elements(site: Site) -> Values:
@@ -145,9 +142,7 @@ def _extract_slice(site: Site) -> Values:
     starts = [site.builder.constant(item, TensorType((), I64)) if isinstance(item, int) else item for item in offsets]
     if any(span > length for span, length in zip(spans, shape, strict=True)):
         raise OperationError(f"a slice within {value.type}, got sizes {sizes} and strides {strides}", 0)
-    attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, tuple(spans))}
-    type = TensorType(spans, tensor_of(value).element)
-    part = site.builder.append("dynamic_slice", [value, *starts], [type], attributes).result if shape else value
+    part = site.builder.part_at(value, starts, spans) if shape else value
     part = site.builder.slice(part, [(0, *pair) for pair in zip(spans, strides, strict=True)])
     return [site.builder.reshape(part, static_shape_of(site.result_type()))]
 
@@ -162,7 +157,7 @@ def _insert_slice(site: Site) -> Values:
         raise OperationError(f"strides of 1, got {strides}; insert slices with gaps by a stablehlo.scatter")
     starts = [site.builder.constant(item, TensorType((), I64)) if isinstance(item, int) else item for item in offsets]
     part = site.builder.reshape(source, sizes)
-    return [site.builder.append("dynamic_update_slice", [target, part, *starts], [target.type]).result]
+    return [site.builder.put_at(target, part, starts)]
 
 
 def _pad(site: Site) -> Values:

@@ -95,6 +95,12 @@ class Builder:
         type = tensor_of(real)
         return self.append("complex", [real, imaginary], [type.of(ScalarType(f"complex<{type.element}>"))]).result
 
+    def conjugate(self, value: Value) -> Value:
+        """Conjugates complex numbers; returns real ones as they are."""
+        if tensor_of(value).scalar.kind != "complex":
+            return value
+        return self.complex(self.part("real", value), self.elementwise("negate", self.part("imag", value)))
+
     def product(self, left: Value, right: Value) -> Value:
         """Multiplies two batches of matrices, whose rows and columns are the last two dimensions."""
         a, b = tensor_of(left), tensor_of(right)
@@ -134,13 +140,60 @@ class Builder:
 
     def piece_at(self, value: Value, axis: int, start: Value, length: Dim) -> Value:
         """Slices one dimension from a start that the program computes."""
-        sizes = tuple(
-            length if dimension == axis else other for dimension, other in enumerate(tensor_of(value).lengths)
-        )
+        sizes = [length if dimension == axis else other for dimension, other in enumerate(tensor_of(value).lengths)]
         zero = self.constant(0, tensor_of(start))
-        starts = [start if dimension == axis else zero for dimension in range(len(sizes))]
+        return self.part_at(value, [start if dimension == axis else zero for dimension in range(len(sizes))], sizes)
+
+    def part_at(self, value: Value, starts: Sequence[Value], sizes: Sequence[Dim]) -> Value:
+        """Slices all dimensions from starts that the program computes."""
         type = TensorType(sizes, tensor_of(value).element)
-        return self.append("dynamic_slice", [value, *starts], [type], {"slice_sizes": DenseArray(I64, sizes)}).result
+        attributes = {"slice_sizes": DenseArray(I64, tuple(sizes))}
+        return self.append("dynamic_slice", [value, *starts], [type], attributes).result
+
+    def put_at(self, value: Value, part: Value, starts: Sequence[Value]) -> Value:
+        """Replaces a part of a value, from starts that the program computes."""
+        return self.append("dynamic_update_slice", [value, part, *starts], [value.type]).result
+
+    def put_along(self, value: Value, part: Value, axis: int, start: Value) -> Value:
+        """Replaces a part of a value, from a start along one dimension that the program computes."""
+        zero = self.constant(0, tensor_of(start))
+        return self.put_at(value, part, [start if number == axis else zero for number in range(tensor_of(value).rank)])
+
+    def transpose(self, value: Value, order: Sequence[int]) -> Value:
+        """Permutes dimensions."""
+        if list(order) == list(range(len(order))):
+            return value
+        type = tensor_of(value)
+        result = TensorType([type.shape[axis] for axis in order], type.element)
+        return self.append("transpose", [value], [result], {"permutation": DenseArray(I64, tuple(order))}).result
+
+    def reverse(self, value: Value, axes: Sequence[int]) -> Value:
+        """Reverses elements along dimensions."""
+        return self.append("reverse", [value], [value.type], {"dimensions": DenseArray(I64, tuple(axes))}).result
+
+    def reduce(self, name: str, value: Value, start: npt.ArrayLike, axes: Sequence[int]) -> Value:
+        """Reduces dimensions by an element-wise operation; the result does not have them."""
+        type = tensor_of(value)
+        scalar = TensorType((), type.element)
+        region = self.region([scalar, scalar], lambda inner, pair: [inner.elementwise(name, *pair)])
+        shape = [length for axis, length in enumerate(type.shape) if axis not in axes]
+        operands, attributes = [value, self.constant(start, scalar)], {"dimensions": DenseArray(I64, tuple(axes))}
+        return self.append("reduce", operands, [TensorType(shape, type.element)], attributes, [region]).result
+
+    def gather(
+        self,
+        value: Value,
+        indices: Value,
+        numbers: Mapping[str, object],
+        sizes: Sequence[Dim],
+        shape: Sequence[Dim | None],
+    ) -> Value:
+        """Gathers slices of a value; ``numbers`` are the fields of ``dimension_numbers``, ``shape`` is the result's."""
+        attributes: dict[str, Attribute] = {
+            "dimension_numbers": StructAttr("stablehlo.gather", numbers),
+            "slice_sizes": DenseArray(I64, tuple(sizes)),
+        }
+        return self.append("gather", [value, indices], [TensorType(shape, tensor_of(value).element)], attributes).result
 
     def concatenate(self, values: Sequence[Value], axis: int) -> Value:
         """Joins values along a dimension."""
@@ -185,8 +238,7 @@ class Builder:
         step: Callable[[Builder, Value, Sequence[Value]], Sequence[Value]],
     ) -> Sequence[Value]:
         """Appends a loop of ``step(builder, number, values)`` for each i32 number below a count; returns the values."""
-        counter = TensorType((), I32)
-        carried = [self.constant(0, counter), *starts]
+        carried = [self.constant(0, TensorType((), I32)), *starts]
 
         def goes_on(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
             return [inner.compare("LT", values[0], count)]
@@ -194,10 +246,17 @@ class Builder:
         def body(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
             return [inner.elementwise("add", values[0], 1), *step(inner, values[0], values[1:])]
 
+        return self.repeat(carried, goes_on, body)[1:]
+
+    def repeat(
+        self,
+        carried: Sequence[Value],
+        goes_on: Callable[[Builder, Sequence[Value]], Sequence[Value]],
+        body: Callable[[Builder, Sequence[Value]], Sequence[Value]],
+    ) -> Sequence[Value]:
+        """Appends a loop that runs a body on the carried values while a condition is true; returns the values."""
         types = [value.type for value in carried]
-        return self.append(
-            "while", carried, types, {}, [self.region(types, goes_on), self.region(types, body)]
-        ).results[1:]
+        return self.append("while", carried, types, {}, [self.region(types, goes_on), self.region(types, body)]).results
 
     def region(self, types: Sequence[Type], body: Callable[[Builder, Sequence[Value]], Sequence[Value]]) -> Region:
         """Creates a region whose block has arguments of these types and returns the body's results."""

@@ -12,7 +12,6 @@ from ...ir.types import I32, TensorType
 from ...passes.formulas.expression import Expression
 from .broadcasting import broadcast_shape
 from .known_values import lengths_of
-from .movement import transpose
 from .reductions import reduced
 
 Pairs = Sequence[tuple[int, int]]
@@ -83,7 +82,7 @@ def einsum(builder: Builder, equation: str, values: Sequence[Value]) -> Value:
     for other, right in factors[1:]:
         value, left = _multiplied(builder, value, left, other, right, wanted)
     value, left = _summed(builder, value, left, wanted)
-    return transpose(builder, value, [left.index(name) for name in wanted])
+    return builder.transpose(value, [left.index(name) for name in wanted])
 
 
 def _full(

@@ -55,14 +55,7 @@ def truncate_div(x: Expression, y: Expression) -> Expression:
 
 def squared_difference(x: Expression, y: Expression) -> Expression:
     difference = x - y
-    if x.element.kind == "complex":
-        builder = x.builder
-        parts = (
-            builder.part("real", difference.value),
-            builder.elementwise("negate", builder.part("imag", difference.value)),
-        )
-        return Expression(builder, builder.complex(*parts)) * difference
-    return difference * difference
+    return Expression(x.builder, x.builder.conjugate(difference.value)) * difference
 
 
 def relu6(x: Expression) -> Expression:

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, StructAttr
+from ...ir.attributes import StructAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, Size, number_of
-from ...ir.types import I64, TensorType
+from ...ir.types import TensorType
 from .known_values import known_array, lengths_of
 
 _MAX_PARTS: Final = 1 << 14
-
-
-def transpose(builder: Builder, value: Value, order: Sequence[int]) -> Value:
-    """Permutes dimensions."""
-    type = tensor_of(value)
-    result = TensorType([type.shape[axis] for axis in order], type.element)
-    return builder.append("transpose", [value], [result], {"permutation": DenseArray(I64, tuple(order))}).result
-
-
-def reverse(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
-    """Reverses elements along dimensions."""
-    return builder.append("reverse", [value], [value.type], {"dimensions": DenseArray(I64, tuple(axes))}).result
 
 
 def padded(builder: Builder, value: Value, pairs: Sequence[tuple[int, int]], filling: Value | None = None) -> Value:
@@ -81,9 +69,7 @@ def part(builder: Builder, value: Value, starts: Sequence[int | Value], sizes: S
         return builder.slice(value, ranges)
     index = next(start for start in starts if isinstance(start, Value))
     offsets = [start if isinstance(start, Value) else builder.like(index, start) for start in starts]
-    type = TensorType(sizes, tensor_of(value).element)
-    attributes = {"slice_sizes": DenseArray(I64, tuple(sizes))}
-    return builder.append("dynamic_slice", [value, *offsets], [type], attributes).result
+    return builder.part_at(value, offsets, sizes)
 
 
 def strided_part(
@@ -121,7 +107,7 @@ def strided_part(
         low, high = min(start, last), max(start, last)
         ranges.append((low, high + 1 if size else low, abs(step)))
     result = builder.slice(value, ranges)
-    return reverse(builder, result, reversed_axes) if reversed_axes else result
+    return builder.reverse(result, reversed_axes) if reversed_axes else result
 
 
 # -- gathers and scatters --------------------------------------------------------------------------------
@@ -141,7 +127,7 @@ def take(builder: Builder, value: Value, indices: Value, axis: int, batch: int) 
     }
     sizes = [1 if number < batch or number == axis else length for number, length in enumerate(shape)]
     result = (*shape[:axis], *index_shape[batch:], *shape[axis + 1 :])
-    return _gathered(builder, value, indices, numbers, sizes, result)
+    return builder.gather(value, indices, numbers, sizes, result)
 
 
 def take_by_vectors(builder: Builder, value: Value, indices: Value, batch: int) -> Value:
@@ -165,23 +151,7 @@ def take_by_vectors(builder: Builder, value: Value, indices: Value, batch: int) 
         "index_vector_dim": len(index_shape) - 1,
     }
     sizes = [1 if axis < batch + count else length for axis, length in enumerate(shape)]
-    return _gathered(builder, value, indices, numbers, sizes, result)
-
-
-def _gathered(
-    builder: Builder,
-    value: Value,
-    indices: Value,
-    numbers: Mapping[str, object],
-    sizes: Sequence[Dim],
-    shape: Sequence[Dim],
-) -> Value:
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.gather", numbers),
-        "slice_sizes": DenseArray(I64, tuple(sizes)),
-    }
-    type = TensorType(shape, tensor_of(value).element)
-    return builder.append("gather", [value, indices], [type], attributes).result
+    return builder.gather(value, indices, numbers, sizes, result)
 
 
 def scatter(builder: Builder, value: Value, indices: Value, updates: Value, combine: str) -> Value:

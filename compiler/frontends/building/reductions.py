@@ -12,7 +12,6 @@ from ...ir.sizes import number_of, product
 from ...ir.types import F32, I32, I64, TensorType
 from ...passes.formulas.expression import Expression
 from .known_values import lengths_of
-from .movement import reverse
 
 
 def reduced(builder: Builder, value: Value, axes: Sequence[int], name: str) -> Value:
@@ -22,16 +21,11 @@ def reduced(builder: Builder, value: Value, axes: Sequence[int], name: str) -> V
         ValueError: the operation has no identity element for the type.
     """
     type = tensor_of(value)
-    scalar = TensorType((), type.element)
-    region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise(name, *pair)])
     # A sum starts with 0: the identity -0 would show where it is empty.
     identity = 0 if name == "add" else identity_of(name, type.scalar)
     if identity is None:
         raise ValueError(f"{type} has no order")
-    start = builder.constant(identity, scalar)
-    shape = [length for axis, length in enumerate(type.shape) if axis not in axes]
-    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(axes))}
-    return builder.append("reduce", [value, start], [TensorType(shape, type.element)], attributes, [region]).result
+    return builder.reduce(name, value, identity, axes)
 
 
 def wide(builder: Builder, value: Value) -> Value:
@@ -92,11 +86,11 @@ def running(
         low[axis] = count
         return builder.pad(builder.piece(value, axis, 0, length - count), filling, low, none, none)
 
-    value = reverse(builder, value, [axis]) if is_reversed else value
+    value = builder.reverse(value, [axis]) if is_reversed else value
     if is_exclusive and length:
         value = shifted(value, 1)
     step = 1
     while step < length:
         value = builder.elementwise(name, value, shifted(value, step))
         step *= 2
-    return reverse(builder, value, [axis]) if is_reversed else value
+    return builder.reverse(value, [axis]) if is_reversed else value

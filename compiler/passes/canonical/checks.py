@@ -14,10 +14,10 @@ import numpy as np
 
 from ...dialects.builder import Builder
 from ...dialects.rules.requirements import OperationError
-from ...ir.attributes import Attribute, DenseArray, FloatAttr
+from ...ir.attributes import Attribute, FloatAttr
 from ...ir.element_types import element_type
 from ...ir.operation import Operation, Value, tensor_of
-from ...ir.types import F32, I1, I64, ScalarType, TensorType
+from ...ir.types import F32, ScalarType
 from ..formulas.expression import Expression
 
 TOLERANCE: Final = 1e-3
@@ -63,10 +63,7 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
 def _are_equal(builder: Builder, left: Value, right: Value) -> Value:
     """Whether all elements are equal."""
     same = builder.compare("EQ", left, right)
-    scalar = TensorType((), I1)
-    region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("and", *pair)])
-    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(range(tensor_of(same).rank)))}
-    return builder.append("reduce", [same, builder.constant(True, scalar)], [scalar], axes, [region]).result
+    return builder.reduce("and", same, True, range(tensor_of(same).rank))
 
 
 def _upward(number: float) -> float:

@@ -89,24 +89,11 @@ def _einsum(builder: Builder, operation: Operation) -> Values:
 
 
 def _summed(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
-    if not axes:
-        return value
-    type = tensor_of(value)
-    scalar = TensorType((), type.element)
-    region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("add", *pair)])
-    shape = [length for axis, length in enumerate(type.shape) if axis not in axes]
-    operands = [value, builder.constant(0, scalar)]
-    result = TensorType(shape, type.element)
-    return builder.append("reduce", operands, [result], {"dimensions": _array(axes)}, [region]).result
+    return builder.reduce("add", value, 0, axes) if axes else value
 
 
 def _ordered(builder: Builder, value: Value, names: Sequence[str], output: str) -> Value:
-    order = [names.index(name) for name in output]
-    if order == list(range(len(order))):
-        return value
-    type = tensor_of(value)
-    result = TensorType([type.shape[axis] for axis in order], type.element)
-    return builder.append("transpose", [value], [result], {"permutation": _array(order)}).result
+    return builder.transpose(value, [names.index(name) for name in output])
 
 
 def _torch_index_select(builder: Builder, operation: Operation) -> Values:
@@ -124,11 +111,7 @@ def _torch_index_select(builder: Builder, operation: Operation) -> Values:
         "start_index_map": (axis,),
         "index_vector_dim": index_rank,
     }
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.gather", numbers),
-        "slice_sizes": _array(sizes),
-    }
-    return [builder.append("gather", [value, indices], [operation.results[0].type], attributes).result]
+    return [builder.gather(value, indices, numbers, sizes, operation.tensor.shape)]
 
 
 def _same(builder: Builder, operation: Operation) -> Values:

@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, EnumAttr
+from ...ir.attributes import EnumAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, number_of
-from ...ir.types import F32, I32, I64, TensorType
+from ...ir.types import F32, I32, TensorType
 
 Values = Sequence[Value]
 
@@ -25,7 +25,7 @@ def triangular_solve(builder: Builder, operation: Operation) -> Values:
     mode = operation.attributes.get("transpose_a")
     case = mode.case if isinstance(mode, EnumAttr) else "NO_TRANSPOSE"
     if case == "ADJOINT":
-        matrix = _conjugate(builder, matrix)
+        matrix = builder.conjugate(matrix)
     transposes = (case in ("TRANSPOSE", "ADJOINT")) != (not left)
     if transposes:
         matrix, lower = _transposed(builder, matrix), not lower
@@ -103,7 +103,7 @@ def _factored(builder: Builder, matrix: Value) -> Value:
         if columns:
             known = builder.concatenate(columns, rank - 1)
             below = builder.piece(known, rank - 2, index, size)
-            row = _conjugate(builder, _row(builder, known, index))
+            row = builder.conjugate(_row(builder, known, index))
             column = builder.elementwise("subtract", column, builder.product(below, _transposed(builder, row)))
         pivot = builder.piece(column, rank - 2, 0, 1)
         real = builder.part("real", pivot) if tensor_of(pivot).scalar.kind == "complex" else pivot
@@ -151,43 +151,22 @@ def _shape(value: Value) -> tuple[Dim, ...]:
 
 def _repeated(builder: Builder, count: int, start: Value, step: Callable[[Builder, Value, Value], Value]) -> Value:
     """Applies ``step(builder, number, value)`` ``count`` times, in a loop."""
-    index = TensorType((), I32)
-
-    def condition(inner: Builder, values: Values) -> Values:
-        return [inner.compare("LT", values[0], count)]
-
-    def body(inner: Builder, values: Values) -> Values:
-        return [inner.elementwise("add", values[0], 1), step(inner, *values)]
-
-    types = [index, start.type]
-    regions = [builder.region(types, condition), builder.region(types, body)]
-    return builder.append("while", [builder.constant(0, index), start], types, regions=regions).results[1]
-
-
-def _taken(builder: Builder, value: Value, start: Value, distance: int) -> Value:
-    shape = list(_shape(value))
-    starts = [builder.like(start, 0)] * len(shape)
-    starts[-distance], shape[-distance] = start, _BLOCK
-    sizes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, tuple(shape))}
-    type = TensorType(shape, tensor_of(value).element)
-    return builder.append("dynamic_slice", [value, *starts], [type], sizes).result
+    return builder.loop(count, [start], lambda inner, number, values: [step(inner, number, *values)])[0]
 
 
 def _rows(builder: Builder, value: Value, start: Value) -> Value:
     """A block of rows from ``start`` on."""
-    return _taken(builder, value, start, 2)
+    return builder.piece_at(value, len(_shape(value)) - 2, start, _BLOCK)
 
 
 def _columns(builder: Builder, value: Value, start: Value) -> Value:
     """A block of columns from ``start`` on."""
-    return _taken(builder, value, start, 1)
+    return builder.piece_at(value, len(_shape(value)) - 1, start, _BLOCK)
 
 
 def _updated(builder: Builder, value: Value, block: Value, start: Value, distance: int) -> Value:
     """Replaces a block that starts at ``start`` in the last dimension but ``distance - 1``."""
-    starts = [builder.like(start, 0)] * len(_shape(value))
-    starts[-distance] = start
-    return builder.append("dynamic_update_slice", [value, block, *starts], [value.type]).result
+    return builder.put_along(value, block, len(_shape(value)) - distance, start)
 
 
 def _lengthened(builder: Builder, value: Value, axes: Sequence[int] = (-2,)) -> Value:
@@ -225,22 +204,13 @@ def _places(builder: Builder, matrix: Value) -> tuple[Value, Value]:
 # -- matrices --------------------------------------------------------------------------------------------
 
 
-def _conjugate(builder: Builder, value: Value) -> Value:
-    if tensor_of(value).scalar.kind != "complex":
-        return value
-    return builder.complex(builder.part("real", value), builder.elementwise("negate", builder.part("imag", value)))
-
-
 def _transposed(builder: Builder, value: Value) -> Value:
-    shape = _shape(value)
-    rank = len(shape)
-    order = (*range(rank - 2), rank - 1, rank - 2)
-    type = TensorType([shape[axis] for axis in order], tensor_of(value).element)
-    return builder.append("transpose", [value], [type], {"permutation": DenseArray(I64, order)}).result
+    rank = len(_shape(value))
+    return builder.transpose(value, (*range(rank - 2), rank - 1, rank - 2))
 
 
 def _adjoint(builder: Builder, value: Value) -> Value:
-    return _conjugate(builder, _transposed(builder, value))
+    return builder.conjugate(_transposed(builder, value))
 
 
 def _wide(builder: Builder, value: Value) -> Value:

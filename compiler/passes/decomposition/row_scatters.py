@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ...analysis.identities import REPLACED
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, StructAttr, type_shape
+from ...ir.attributes import Attribute, StructAttr, type_shape
 from ...ir.operation import Region, Value, tensor_of
-from ...ir.types import I64, ScalarType, TensorType
+from ...ir.types import ScalarType, TensorType
 
 Values = Sequence[Value]
 
@@ -50,9 +50,4 @@ def taken(builder: Builder, value: Value, positions: Value) -> Value:
         "start_index_map": (0,),
         "index_vector_dim": 1,
     }
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.gather", fields),
-        "slice_sizes": DenseArray(I64, (1, *shape[1:])),
-    }
-    type = TensorType((count, *shape[1:]), tensor_of(value).element)
-    return builder.append("gather", [value, builder.reshape(positions, (count, 1))], [type], attributes).result
+    return builder.gather(value, builder.reshape(positions, (count, 1)), fields, (1, *shape[1:]), (count, *shape[1:]))

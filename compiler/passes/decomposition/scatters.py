@@ -15,10 +15,10 @@ from ...analysis.direct_scatters import IN_ORDER, MAX_LOOKS, is_direct
 from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
 from ...dialects.rewrite import rewrite_block
-from ...ir.attributes import DenseArray, StructAttr, type_shape
+from ...ir.attributes import StructAttr, type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Value, tensor_of
-from ...ir.types import I1, I32, I64, TensorType
+from ...ir.types import I1, I32, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import over_tensors
 from .updates_by_place import applied, most_looks
@@ -105,23 +105,21 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     places = math.prod(target[axis] for axis in points)
     total = math.prod(grid)
     keys = builder.reshape(builder.select(inside, keys, places), (total,))
-    given = [builder.reshape(_transposed(builder, value, order), (total, *lengths)) for value in updates]
+    given = [builder.reshape(builder.transpose(value, order), (total, *lengths)) for value in updates]
     # The elements that rows reach, with all positions in one dimension.
     axes = [*points, *rows]
     reached = [slice_to(builder, value, dict(zip(rows, lengths, strict=True))) for value in inputs]
-    old = [builder.reshape(_transposed(builder, value, axes), (places, *lengths)) for value in reached]
+    old = [builder.reshape(builder.transpose(value, axes), (places, *lengths)) for value in reached]
     body = operation.regions[0].block
     new = applied(builder, body, keys, given, old, operation.flag("unique_indices"), device)
     back = [axes.index(axis) for axis in range(len(axes))]
     results = []
     for value, before in zip(new, inputs, strict=True):
         whole = builder.reshape(value, (*(target[axis] for axis in points), *lengths))
-        part = _transposed(builder, whole, back)
+        part = builder.transpose(whole, back)
         starts = [builder.constant(0, TensorType((), I32))] * len(target)
         is_whole = _shape(part) == target
-        results.append(
-            part if is_whole else builder.append("dynamic_update_slice", [before, part, *starts], [before.type]).result
-        )
+        results.append(part if is_whole else builder.put_at(before, part, starts))
     return results
 
 
@@ -160,13 +158,6 @@ def _component(builder: Builder, indices: Value, vector: int, number: int, grid:
         if element.kind == "int":
             indices = builder.elementwise("maximum", indices, -_FAR)
     return builder.broadcast(builder.convert(indices, I32), grid, range(rank))
-
-
-def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
-    if list(order) == list(range(len(order))):
-        return value
-    type = TensorType([_shape(value)[axis] for axis in order], tensor_of(value).element)
-    return builder.append("transpose", [value], [type], {"permutation": DenseArray(I64, tuple(order))}).result
 
 
 # -- selections ------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ...analysis.identities import REPLACED, joined_by
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, IntegerAttr, type_shape
+from ...ir.attributes import Attribute, IntegerAttr, type_shape
 from ...ir.operation import Block, Value, tensor_of
 from ...ir.types import F32, I32, I64, TensorType
 from ..canonical.legacy import over_tensors
@@ -117,10 +117,8 @@ def _in_rounds(
     """Applies each row's updates one after another, in parallel for all rows."""
     index = TensorType((), I32)
     counts = builder.elementwise("subtract", ends, starts)
-    region = builder.region([index, index], lambda inner, pair: [inner.elementwise("maximum", *pair)])
     zero = builder.constant(0, index)
-    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
-    most = builder.append("reduce", [counts, zero], [index], axes, [region]).result
+    most = builder.reduce("maximum", counts, 0, (0,))
 
     def condition(inner: Builder, values: Values) -> Values:
         return [inner.compare("LT", values[0], most)]
@@ -132,6 +130,4 @@ def _in_rounds(
         position = inner.select(hit, position, 0)
         return [inner.elementwise("add", number, 1), *_updated(inner, body, rows, updates, position, hit)]
 
-    types = [index, *(value.type for value in old)]
-    regions = [builder.region(types, condition), builder.region(types, step)]
-    return builder.append("while", [zero, *old], types, regions=regions).results[1:]
+    return builder.repeat([zero, *old], condition, step)[1:]

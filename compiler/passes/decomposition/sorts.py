@@ -17,7 +17,7 @@ from typing import Final
 from ...analysis.digit_passes import GIVEN
 from ...analysis.scans import LOOK_BACK
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr
+from ...ir.attributes import Attribute, IntegerAttr
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.sizes import Size
@@ -151,11 +151,7 @@ def _gathered(builder: Builder, value: Value, places: Value, axis: int) -> Value
         "start_indices_batching_dims": others,
         "index_vector_dim": type.rank,
     }
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.gather", fields),
-        "slice_sizes": DenseArray(I64, (1,) * type.rank),
-    }
-    return builder.append("gather", [value, places], [type], attributes).result
+    return builder.gather(value, places, fields, (1,) * type.rank, type.shape)
 
 
 def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values:
@@ -169,7 +165,6 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
     shape = tensor_of(operation.operands[0]).lengths
     positions = builder.iota(TensorType(shape, I32), axis)
     starts = [builder.constant(2, _SCALAR), builder.constant(0, _SCALAR), *operation.operands, positions]
-    types = [value.type for value in starts]
 
     def more(inner: Builder, carried: Values) -> Values:
         # The last block size is the first that is no less than the length.
@@ -180,8 +175,7 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
         size, distance, *values = carried
         return [*_next(inner, size, distance), *_exchanged(inner, body, values, size, distance, axis)]
 
-    regions = [builder.region(types, more), builder.region(types, stage)]
-    return builder.append("while", starts, types, {}, regions).results[2:-1]
+    return builder.repeat(starts, more, stage)[2:-1]
 
 
 def _next(builder: Builder, size: Value, distance: Value) -> Values:
@@ -251,9 +245,5 @@ def _taken(builder: Builder, value: Value, places: Value, axis: int) -> Value:
         "start_index_map": (axis,),
         "index_vector_dim": 1,
     }
-    sizes = DenseArray(I64, tuple(1 if other == axis else length for other, length in enumerate(type.lengths)))
-    attributes: dict[str, Attribute] = {
-        "dimension_numbers": StructAttr("stablehlo.gather", fields),
-        "slice_sizes": sizes,
-    }
-    return builder.append("gather", [value, places], [type], attributes).result
+    sizes = [1 if other == axis else length for other, length in enumerate(type.lengths)]
+    return builder.gather(value, places, fields, sizes, type.shape)

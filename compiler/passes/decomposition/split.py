@@ -174,7 +174,7 @@ def _plain_dimension(
     dilation = operation.integers("rhs_dilation", [1] * rank)[number]
     axis = axes["kernel"][number]
     if lists["window_reversal"][number]:
-        kernel = builder.append("reverse", [kernel], [kernel.type], {"dimensions": DenseArray(I64, (axis,))}).result
+        kernel = builder.reverse(kernel, (axis,))
     more = (length - number_of(tensor_of(kernel).lengths[axis])) * dilation
     ends = lists["padding"][2 * number], lists["padding"][2 * number + 1] + more
     low, high, gaps = (

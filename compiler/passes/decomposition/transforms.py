@@ -75,19 +75,14 @@ def _hermitian(builder: Builder, value: Value, lengths: Sequence[int], inner: in
     if not missing:
         return builder.piece(value, axis, 0, length)
     rest = builder.piece(value, axis, 1, 1 + missing)
-    rest = builder.complex(builder.part("real", rest), builder.elementwise("negate", builder.part("imag", rest)))
-    rest = _reversed(builder, rest, [axis])
+    rest = builder.reverse(builder.conjugate(rest), [axis])
     for other in range(inner, axis):
         # Index 0 is its own mirror image.
         if number_of(_shape(rest)[other]) > 1:
             first = builder.piece(rest, other, 0, 1)
             others = builder.piece(rest, other, 1, _shape(rest)[other])
-            rest = builder.concatenate([first, _reversed(builder, others, [other])], other)
+            rest = builder.concatenate([first, builder.reverse(others, [other])], other)
     return builder.concatenate([value, rest], axis)
-
-
-def _reversed(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
-    return builder.append("reverse", [value], [value.type], {"dimensions": DenseArray(I64, tuple(axes))}).result
 
 
 def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
@@ -109,7 +104,7 @@ def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Va
     factors = builder.broadcast(_twiddles(builder, factor, rest, inverse, columns), _shape(columns), (axis, axis + 1))
     rows = _transformed(builder, builder.elementwise("multiply", columns, factors), axis + 1, inverse)
     order = [*range(axis), axis + 1, axis, *range(axis + 2, len(shape) + 1)]
-    return builder.reshape(_transposed(builder, rows, order), shape)
+    return builder.reshape(builder.transpose(rows, order), shape)
 
 
 def _factor(length: int) -> int:
@@ -124,20 +119,13 @@ def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
     """Transforms along a dimension by the operation, which transforms the last one."""
     rank = len(_shape(value))
     order = [*range(axis), *range(axis + 1, rank), axis]
-    moved = _transposed(builder, value, order)
+    moved = builder.transpose(value, order)
     attributes: dict[str, Attribute] = {
         "fft_type": EnumAttr("stablehlo", "fft_type", "IFFT" if inverse else "FFT"),
         "fft_length": DenseArray(I64, (number_of(_shape(value)[axis]),)),
     }
     result = builder.append("fft", [moved], [moved.type], attributes).result
-    return _transposed(builder, result, [order.index(number) for number in range(rank)])
-
-
-def _transposed(builder: Builder, value: Value, order: Sequence[int]) -> Value:
-    if list(order) == list(range(len(order))):
-        return value
-    type = TensorType([_shape(value)[axis] for axis in order], tensor_of(value).element)
-    return builder.append("transpose", [value], [type], {"permutation": DenseArray(I64, tuple(order))}).result
+    return builder.transpose(result, [order.index(number) for number in range(rank)])
 
 
 def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Value) -> Value:
@@ -201,4 +189,4 @@ def _product(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
     numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
     product = builder.append("dot_general", [value, constant], [TensorType([*others, len(matrix)], element)], numbers)
     last = len(shape) - 1
-    return _transposed(builder, product.result, [*range(axis), last, *range(axis, last)])
+    return builder.transpose(product.result, [*range(axis), last, *range(axis, last)])

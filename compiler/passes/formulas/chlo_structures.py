@@ -45,25 +45,15 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
     return [*results[carry_count:], *results[:carry_count]]
 
 
-def _starts(builder: Builder, rank: int, axis: int, position: Value) -> list[Value]:
-    zero = builder.constant(0, tensor_of(position))
-    return [position if number == axis else zero for number in range(rank)]
-
-
 def _slice(builder: Builder, value: Value, axis: int, position: Value) -> Value:
     """An element along a dimension, which the result does not have."""
-    type = tensor_of(value)
-    sizes = tuple(1 if number == axis else length or 0 for number, length in enumerate(type.shape))
-    attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, sizes)}
-    operands = [value, *_starts(builder, type.rank, axis, position)]
-    element = builder.append("dynamic_slice", operands, [TensorType(sizes, type.element)], attributes).result
-    return builder.reshape(element, sizes[:axis] + sizes[axis + 1 :])
+    sizes = tensor_of(value).lengths
+    return builder.reshape(builder.piece_at(value, axis, position, 1), sizes[:axis] + sizes[axis + 1 :])
 
 
 def _written(builder: Builder, whole: Value, part: Value, axis: int, position: Value) -> Value:
-    shape = [1 if number == axis else length or 0 for number, length in enumerate(tensor_of(whole).shape)]
-    operands = [whole, builder.reshape(part, shape), *_starts(builder, len(shape), axis, position)]
-    return builder.append("dynamic_update_slice", operands, [whole.type]).result
+    shape = [1 if number == axis else length for number, length in enumerate(tensor_of(whole).lengths)]
+    return builder.put_along(whole, builder.reshape(part, shape), axis, position)
 
 
 def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
@@ -143,28 +133,15 @@ def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: S
 
 def _spread(builder: Builder, value: Value, shape: Sequence[Dim], places: Sequence[int]) -> Value:
     """Broadcasts a per-group value to the left operand."""
-    type = tensor_of(value)
-    order = (type.rank - 1, *range(type.rank - 1))
-    moved: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
-    first = builder.append(
-        "transpose", [value], [TensorType([type.shape[axis] for axis in order], type.element)], moved
-    ).result
+    rank = tensor_of(value).rank
+    first = builder.transpose(value, (rank - 1, *range(rank - 1)))
     axes = sorted(range(len(places)), key=lambda index: places[index])
-    if list(axes) != list(range(len(places))):
-        again = (0, *(axis + 1 for axis in axes))
-        shuffled: dict[str, Attribute] = {"permutation": DenseArray(I64, again)}
-        types = [TensorType([tensor_of(first).shape[axis] for axis in again], type.element)]
-        first = builder.append("transpose", [first], types, shuffled).result
+    first = builder.transpose(first, (0, *(axis + 1 for axis in axes)))
     return builder.broadcast(first, shape, (0, *sorted(places)))
 
 
 def _any_group(builder: Builder, mask: Value) -> Value:
-    type = tensor_of(mask)
-    scalar = TensorType((), type.element)
-    region = builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("or", *pair)])
-    operands = [mask, builder.constant(False, scalar)]
-    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
-    return builder.append("reduce", operands, [TensorType(type.shape[1:], type.element)], axes, [region]).result
+    return builder.reduce("or", mask, False, (0,))
 
 
 def _contracted(

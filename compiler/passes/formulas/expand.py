@@ -127,11 +127,7 @@ def _tan(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _conj(builder: Builder, operation: Operation) -> Sequence[Value]:
-    (value,) = operation.operands
-    if tensor_of(value).scalar.kind != "complex":
-        return [value]
-    imaginary = builder.elementwise("negate", builder.part("imag", value))
-    return [builder.complex(builder.part("real", value), imaginary)]
+    return [builder.conjugate(*operation.operands)]
 
 
 def _constant(builder: Builder, operation: Operation) -> Sequence[Value]:

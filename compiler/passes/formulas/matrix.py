@@ -8,7 +8,7 @@ from typing import Self
 import numpy as np
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, IntegerAttr, StructAttr, type_shape
+from ...ir.attributes import Attribute, DenseArray, IntegerAttr, type_shape
 from ...ir.operation import Value, tensor_of
 from ...ir.types import I32, I64, ScalarType, TensorType
 from .expression import Expression
@@ -62,9 +62,7 @@ class Matrix(Expression):
         return self._part(len(self.shape) - 1, start, stop)
 
     def _part(self, axis: int, start: int, stop: int) -> Self:
-        ranges = [(0, length, 1) for length in self.shape]
-        ranges[axis] = (start, stop, 1)
-        return self.of(self.builder.slice(self.value, ranges))
+        return self.of(self.builder.piece(self.value, axis, start, stop))
 
     def row(self, number: Value) -> Self:
         """The row of a computed index."""
@@ -75,12 +73,7 @@ class Matrix(Expression):
         return self._picked(len(self.shape) - 1, number)
 
     def _picked(self, axis: int, number: Value) -> Self:
-        sizes = tuple(1 if dimension == axis else length for dimension, length in enumerate(self.shape))
-        zero = self.builder.constant(0, tensor_of(number))
-        starts = [number if dimension == axis else zero for dimension in range(len(sizes))]
-        attributes: dict[str, Attribute] = {"slice_sizes": DenseArray(I64, sizes)}
-        type = TensorType(sizes, self.element)
-        return self.of(self.builder.append("dynamic_slice", [self.value, *starts], [type], attributes).result)
+        return self.of(self.builder.piece_at(self.value, axis, number, 1))
 
     def beside(self, *others: Expression) -> Self:
         """Concatenates columns."""
@@ -93,11 +86,7 @@ class Matrix(Expression):
     def _joined(self, axis: int, others: Sequence[Expression]) -> Self:
         values = [self.value, *(other.value for other in others)]
         values = [value for value in values if 0 not in tensor_of(value).shape[axis : axis + 1]] or values[:1]
-        shape = list(self.shape)
-        shape[axis] = sum(type_shape(tensor_of(value))[axis] for value in values)
-        attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64)}
-        type = TensorType(shape, self.element)
-        return self.of(self.builder.append("concatenate", values, [type], attributes).result)
+        return self.of(self.builder.concatenate(values, axis))
 
     def reordered(self, order: Value) -> Self:
         """Reorders columns by a row of i32."""
@@ -113,12 +102,8 @@ class Matrix(Expression):
         }
         indices = self.builder.reshape(order, [*self.shape[:-2], tensor_of(order).shape[-1] or 0])
         sizes = (*(1 for _ in batch), self.shape[-2], 1)
-        attributes: dict[str, Attribute] = {
-            "dimension_numbers": StructAttr("stablehlo.gather", numbers),
-            "slice_sizes": DenseArray(I64, sizes),
-        }
-        type = TensorType((*self.shape[:-1], tensor_of(order).shape[-1]), self.element)
-        return self.of(self.builder.append("gather", [self.value, indices], [type], attributes).result)
+        shape = (*self.shape[:-1], tensor_of(order).shape[-1])
+        return self.of(self.builder.gather(self.value, indices, numbers, sizes, shape))
 
     # -- indices of rows and columns -------------------------------------------------------------------
 
@@ -135,10 +120,7 @@ class Matrix(Expression):
 
     def conjugate(self) -> Self:
         """Conjugate elements."""
-        if not self.is_complex:
-            return self
-        imaginary = self.builder.elementwise("negate", self.builder.part("imag", self.value))
-        return self.of(self.builder.complex(self.builder.part("real", self.value), imaginary))
+        return self.of(self.builder.conjugate(self.value))
 
     def real(self) -> Self:
         """Real parts."""
@@ -162,10 +144,7 @@ class Matrix(Expression):
     def transposed(self) -> Self:
         """The transpose."""
         rank = len(self.shape)
-        order = (*range(rank - 2), rank - 1, rank - 2)
-        type = TensorType([self.shape[axis] for axis in order], self.element)
-        attributes: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
-        return self.of(self.builder.append("transpose", [self.value], [type], attributes).result)
+        return self.of(self.builder.transpose(self.value, (*range(rank - 2), rank - 1, rank - 2)))
 
     def adjoint(self) -> Self:
         """The conjugate transpose."""
@@ -188,12 +167,7 @@ class Matrix(Expression):
     def _reduced(self, name: str, start: float, axes: Sequence[int]) -> Self:
         rank = len(self.shape)
         dropped = tuple(sorted(axis % rank for axis in axes))
-        scalar = TensorType((), self.element)
-        region = self.builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise(name, *pair)])
-        kept = [length for axis, length in enumerate(self.shape) if axis not in dropped]
-        attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, dropped)}
-        operands = [self.value, self.builder.constant(start, scalar)]
-        result = self.builder.append("reduce", operands, [TensorType(kept, self.element)], attributes, [region]).result
+        result = self.builder.reduce(name, self.value, start, dropped)
         shape = [1 if axis in dropped else length for axis, length in enumerate(self.shape)]
         return self.of(self.builder.reshape(result, shape))
 

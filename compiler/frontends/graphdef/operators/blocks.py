@@ -9,7 +9,7 @@ from typing import Final
 from ....ir.operation import Value
 from ....ir.sizes import Dim, is_multiple, number_of, quotient
 from ...building.known_values import lengths_of
-from ...building.movement import padded, transpose
+from ...building.movement import padded
 from .node import Node, Translate
 from .pieces import pairs_of
 
@@ -30,10 +30,10 @@ def _depth_to_space(node: Node) -> Sequence[Value]:
     inner = depth // block**2
     if is_last:
         split = node.builder.reshape(value, (batch, height, width, block, block, inner))
-        moved = transpose(node.builder, split, (0, 1, 3, 2, 4, 5))
+        moved = node.builder.transpose(split, (0, 1, 3, 2, 4, 5))
         return [node.builder.reshape(moved, (batch, height * block, width * block, inner))]
     split = node.builder.reshape(value, (batch, block, block, inner, height, width))
-    moved = transpose(node.builder, split, (0, 3, 4, 1, 5, 2))
+    moved = node.builder.transpose(split, (0, 3, 4, 1, 5, 2))
     return [node.builder.reshape(moved, (batch, inner, height * block, width * block))]
 
 
@@ -44,10 +44,10 @@ def _space_to_depth(node: Node) -> Sequence[Value]:
     rows, columns = height // block, width // block
     if is_last:
         split = node.builder.reshape(value, (batch, rows, block, columns, block, depth))
-        moved = transpose(node.builder, split, (0, 1, 3, 2, 4, 5))
+        moved = node.builder.transpose(split, (0, 1, 3, 2, 4, 5))
         return [node.builder.reshape(moved, (batch, rows, columns, block**2 * depth))]
     split = node.builder.reshape(value, (batch, depth, rows, block, columns, block))
-    moved = transpose(node.builder, split, (0, 3, 5, 1, 2, 4))
+    moved = node.builder.transpose(split, (0, 3, 5, 1, 2, 4))
     return [node.builder.reshape(moved, (batch, block**2 * depth, rows, columns))]
 
 
@@ -65,8 +65,7 @@ def _space_to_batch(node: Node) -> Sequence[Value]:
     for length, block in zip(lengths, blocks, strict=False):
         split += [number_of(length) // block, block]
     inner = lengths[len(blocks) :]
-    moved = transpose(
-        node.builder,
+    moved = node.builder.transpose(
         node.builder.reshape(whole, [*split, *inner]),
         [
             *range(2, len(split), 2),
@@ -91,8 +90,7 @@ def _batch_to_space(node: Node) -> Sequence[Value]:
     order = [count]
     for index in range(count):
         order += [count + 1 + index, index]
-    moved = transpose(
-        node.builder,
+    moved = node.builder.transpose(
         node.builder.reshape(value, [*blocks, outer, *lengths]),
         [*order, *range(2 * count + 1, 2 * count + 1 + len(inner))],
     )

@@ -11,7 +11,7 @@ from ....ir.sizes import Dim, Size, is_at_least, number_of
 from ....ir.types import I32, I64, TensorType
 from ....passes.formulas.expression import Expression
 from ...building.known_values import lengths_of
-from ...building.movement import element_of, part, scatter, strided_part, take, take_by_vectors, transpose
+from ...building.movement import element_of, part, scatter, strided_part, take, take_by_vectors
 from .node import Node, Translate
 
 
@@ -143,16 +143,13 @@ def _reverse_sequence(node: Node) -> Sequence[Value]:
             f"expected two dimensions and a length for each sequence, got {along}, {batch}, {node.type(1)}"
         )
     order = [batch, along, *(axis for axis in range(rank) if axis not in (batch, along))]
-    moved = transpose(node.builder, value, order)
+    moved = node.builder.transpose(value, order)
     counting = TensorType(lengths_of(moved)[:2], node.type(1).element)
     position = Expression(builder, builder.iota(counting, 1))
     length = Expression(builder, builder.broadcast(lengths, counting.shape, [0]))
     source = (position < length).then(length - position - 1, position)
-    return [
-        transpose(
-            node.builder, take(node.builder, moved, source.value, 1, 1), [order.index(axis) for axis in range(rank)]
-        )
-    ]
+    taken = take(builder, moved, source.value, 1, 1)
+    return [builder.transpose(taken, [order.index(axis) for axis in range(rank)])]
 
 
 def _scatter_nd(node: Node) -> Sequence[Value]:

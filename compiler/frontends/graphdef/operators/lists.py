@@ -10,10 +10,9 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ....dialects.builder import Builder
-from ....ir.attributes import DenseArray
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import Dim, number_of
-from ....ir.types import I32, I64, ScalarType, TensorType, Type
+from ....ir.types import I32, ScalarType, TensorType, Type
 from ...building.known_values import lengths_of
 from ...building.movement import take
 from .node import Node, Translate
@@ -84,13 +83,9 @@ def _starts(node: Node, index: int, rank: int) -> list[Value]:
 
 
 def _get(node: Node, items: Value, index: int) -> Value:
-    type = tensor_of(items)
     sizes = (1, *lengths_of(items)[1:])
-    attributes = {"slice_sizes": DenseArray(I64, sizes)}
-    made = node.builder.append(
-        "dynamic_slice", [items, *_starts(node, index, type.rank)], [TensorType(sizes, type.element)], attributes
-    )
-    return node.builder.reshape(made.result, sizes[1:])
+    element = node.builder.part_at(items, _starts(node, index, len(sizes)), sizes)
+    return node.builder.reshape(element, sizes[1:])
 
 
 def _set(node: Node, items: Value, index: int, item: Value) -> Value:
@@ -101,7 +96,7 @@ def _set(node: Node, items: Value, index: int, item: Value) -> Value:
         items = builder.constant(0, TensorType((count, *shape), items.tensor.element))
     update = builder.reshape(item, (1, *shape))
     starts = _starts(node, index, tensor_of(items).rank)
-    return builder.append("dynamic_update_slice", [items, update, *starts], [items.type]).result
+    return builder.put_at(items, update, starts)
 
 
 def _length(node: Node, items: Value) -> Value:

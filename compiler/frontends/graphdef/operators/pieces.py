@@ -8,7 +8,7 @@ from typing import Final
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import number_of
 from ...building.known_values import lengths_of
-from ...building.movement import padded, parts, reverse
+from ...building.movement import padded, parts
 from .node import Node, Translate
 
 
@@ -42,7 +42,7 @@ def _mirror_pad(node: Node) -> Sequence[Value]:
             raise node.error(f"expected paddings up to {length - skipped} for dimension {axis}, got {low} and {high}")
 
         def part(start: int, count: int, axis: int = axis, value: Value = value) -> Value:
-            return reverse(node.builder, node.builder.piece(value, axis, start, start + count), [axis])
+            return node.builder.reverse(node.builder.piece(value, axis, start, start + count), [axis])
 
         before = [part(skipped, low)] if low else []
         after = [part(length - skipped - high, high)] if high else []
@@ -113,7 +113,7 @@ def _reverse(node: Node) -> Sequence[Value]:
         axes = [axis for axis, chosen in enumerate(node.known(1, "the dimensions").reshape(-1)) if chosen]
     else:
         axes = [node.axis(axis, rank) for axis in node.known_integers(1, "the dimensions")]
-    return [reverse(node.builder, value, axes)]
+    return [node.builder.reverse(value, axes)]
 
 
 def _roll(node: Node) -> Sequence[Value]:

@@ -15,7 +15,7 @@ from ....ir.sizes import Dim, Size, is_multiple, number_of, product, quotient
 from ....ir.types import I32, TensorType
 from ....passes.formulas.expression import Expression
 from ...building.broadcasting import broadcast_shape, broadcast_to
-from ...building.movement import parts, transpose
+from ...building.movement import parts
 from ..file.tensors import array_of
 from .node import Node, Translate
 
@@ -143,7 +143,7 @@ def _transpose(node: Node) -> Sequence[Value]:
         raise node.error(f"expected an order of {rank} dimensions, got {order}")
     if node.op == "ConjugateTranspose":
         value = node.chlo("conj", value)
-    return [transpose(node.builder, value, order)]
+    return [node.builder.transpose(value, order)]
 
 
 def _tile(node: Node) -> Sequence[Value]:

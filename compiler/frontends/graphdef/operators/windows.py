@@ -13,7 +13,6 @@ from ....ir.sizes import Dim, Size, number_of
 from ....ir.types import I1, I64, TensorType
 from ....passes.formulas.expression import Expression
 from ...building.known_values import lengths_of
-from ...building.movement import transpose
 from ...building.reductions import wide
 from ...building.windows import Layout, convolution, reduced_windows, same_padding, spread_sizes, window_counts
 from .node import Node, Translate
@@ -122,7 +121,7 @@ def _transposed_convolution(node: Node) -> Sequence[Value]:
         turned.append((before, length + size - 1 - ((step - 1) * stride + 1) - before))
     count = len(sizes)
     split = node.builder.reshape(kernel, (*sizes, inner, groups, outer // groups))
-    moved = transpose(node.builder, split, (*range(count), count + 2, count + 1, count))
+    moved = node.builder.transpose(split, (*range(count), count + 2, count + 1, count))
     kernel = node.builder.reshape(moved, (*sizes, outer // groups, groups * inner))
     attributes: dict[str, Attribute] = {
         "lhs_dilation": DenseArray(I64, tuple(strides)),
