@@ -65,8 +65,8 @@ def read(text: str) -> list[list[str]]:
 def test_names_are_text_and_no_markup() -> None:
     name = "<script>alert('a & b')</script>"
     text = html_table((name, "n"), [(name, "1")], title=name, notes=[name])
-    found = _Reader(text)
-    assert found.rows == [[name, "n"], [name, "1"]] and "script" not in found.names
+    reader = _Reader(text)
+    assert reader.rows == [[name, "n"], [name, "1"]] and "script" not in reader.names
 
 
 @pytest.mark.slow
@@ -88,9 +88,9 @@ def test_results_and_comparisons(tmp_path: Path) -> None:
         for column, expected in (("median, µs", frame["median_ns"] / 1e3), ("GB/s", frame["GB/s"])):
             np.testing.assert_allclose(shown[column].astype(float), expected, rtol=6e-4)
         assert repr(a).startswith("<Results of 'depth'")
-        found = compare_results(a, b)
-        head, *rows = read(found._repr_html_())
-        known = [compared.comparison for compared in found.points if compared.comparison]
+        comparison = compare_results(a, b)
+        head, *rows = read(comparison._repr_html_())
+        known = [compared.comparison for compared in comparison.points if compared.comparison]
         assert [row[1::4] for row in rows] == [[str(point.verdict), "; ".join(point.remarks)] for point in known]
 
 
@@ -101,9 +101,9 @@ def test_summaries_and_comparisons_of_samples() -> None:
     expected = pandas.Series(values).describe(percentiles=[0.25, 0.5, 0.75, 0.99])
     for name, theirs in (("median", "50%"), ("q1", "25%"), ("p99", "99%"), ("mean", "mean"), ("maximum", "max")):
         np.testing.assert_allclose(float(shown[name]), expected[theirs], rtol=6e-4)
-    found = compare(values, 1.2 * values)
-    assert ["ratio", "1.200"] in read(found._repr_html_())
-    assert found.explanation in found._repr_html_()
+    comparison = compare(values, 1.2 * values)
+    assert ["ratio", "1.200"] in read(comparison._repr_html_())
+    assert comparison.explanation in comparison._repr_html_()
 
 
 def test_figures_keep_their_digits_and_unknown_intervals_are_a_dash() -> None:
@@ -120,10 +120,12 @@ def test_results_and_comparisons_have_a_plot_of_each_line_over_their_axis(tmp_pa
             store.set_status(point.index, "done", "error reached")
 
     with made(tmp_path / "a", STUDY) as a, made(tmp_path / "b", STUDY, slower) as b:
-        found = compare_results(a, b)
+        comparison = compare_results(a, b)
         medians = {point.point.label: np.median(point.values()) / 1e3 for point in a.points}
-        pages = a._repr_html_(), found._repr_html_()
-    ratios = {compared.b.point.label: compared.comparison.ratio for compared in found.points if compared.comparison}
+        pages = a._repr_html_(), comparison._repr_html_()
+    ratios = {
+        compared.b.point.label: compared.comparison.ratio for compared in comparison.points if compared.comparison
+    }
     for page, values, title in zip(
         pages, (medians, ratios), ("median of execute, \u00b5s", "ratio, second over first"), strict=True
     ):
@@ -159,14 +161,14 @@ def test_cells_are_named_by_number_and_alike_in_every_process(monkeypatch: pytes
     assert without_process(mine) == without_process(other) == 'loc("/tmp/ipykernel/4711.py":8:1)'
     assert with_process(without_process(other)) == mine
     assert without_process('"/home/ipykernel_1/net.py"') == '"/home/ipykernel_1/net.py"'
-    place = "/tmp/ipykernel/4711.py:8"
-    assert place_text(place) == place
+    cell = "/tmp/ipykernel/4711.py:8"
+    assert place_text(cell) == cell
     known = {f"/tmp/ipykernel_{os.getpid()}/4711.py": ("Cell", "In[3]")}
     shell = types.SimpleNamespace(compile=types.SimpleNamespace(format_code_name=known.get))
     monkeypatch.setitem(sys.modules, "IPython", types.SimpleNamespace(get_ipython=lambda: shell))  # type: ignore[arg-type]
-    assert (place_text(place), place_text("net.py:8"), place_text("")) == ("In[3]:8", "net.py:8", "")
+    assert (place_text(cell), place_text("net.py:8"), place_text("")) == ("In[3]:8", "net.py:8", "")
     shell.compile = types.SimpleNamespace()  # IPython 7 does not identify cells by their files
-    assert place_text(place) == place
+    assert place_text(cell) == cell
 
 
 def test_long_texts_have_room_for_a_line() -> None:

@@ -149,13 +149,13 @@ def test_a_kernel_with_k_fold_work_is_k_fold_slower(pool: DevicePool) -> None:
         costs = (*fixed.interval(0.99), line.intercept_interval.low, line.intercept_interval.high)
         ends = (min(costs), max(costs))
         for k in factors[2:]:
-            found = [
+            intervals = [
                 compare(
                     times[1] - end, times[k] - end, confidence=0.99, blocks_a=blocks[1], blocks_b=blocks[k]
                 ).interval
                 for end in ends
             ]
-            low, high = min(one.low for one in found), max(one.high for one in found)
+            low, high = min(interval.low for interval in intervals), max(interval.high for interval in intervals)
             if not 0.98 * low <= k <= 1.02 * high:
                 faults.append(f"{k}-fold work took {low:.3f} to {high:.3f} times as long")
             if high - low > 0.3 * k:

@@ -56,11 +56,11 @@ QUICK = Sampling(
 Answer = TypeVar("Answer")
 
 
-def until(found: Callable[[], Answer | None]) -> Answer:
+def until(find: Callable[[], Answer | None]) -> Answer:
     """Polls until there is an answer."""
     deadline = time.monotonic() + 40
     while time.monotonic() < deadline:
-        answer = found()
+        answer = find()
         if answer is not None:
             return answer
         time.sleep(0.01)

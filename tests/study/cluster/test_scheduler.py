@@ -246,11 +246,13 @@ def test_machines_measure_one_chunk_at_a_time(store: Store, tmp_path: Path) -> N
     client = FakeClient({"a": facts("one"), "b": facts("one")}, measure)
     scheduler(client, store).run()
     assert len({task.worker for task in client.chunks}) == 1 and at_once == [1, 1]
-    one = profile()
-    assert place_of("machine", "a", facts(), one) == place_of("machine", "b", facts(), profile("intel_xe_tgl"))
-    assert place_of("device", "a", facts(), one) == place_of("device", "b", facts(), one)
-    assert place_of("device", "a", facts(), one) != place_of("device", "a", facts(), profile("intel_xe_tgl"))
-    assert place_of("worker", "a", facts(), one) != place_of("worker", "b", facts(), one)
+    device_profile = profile()
+    assert place_of("machine", "a", facts(), device_profile) == place_of(
+        "machine", "b", facts(), profile("intel_xe_tgl")
+    )
+    assert place_of("device", "a", facts(), device_profile) == place_of("device", "b", facts(), device_profile)
+    assert place_of("device", "a", facts(), device_profile) != place_of("device", "a", facts(), profile("intel_xe_tgl"))
+    assert place_of("worker", "a", facts(), device_profile) != place_of("worker", "b", facts(), device_profile)
 
 
 def test_several_machines_are_noted(store: Store, tmp_path: Path) -> None:
@@ -292,9 +294,9 @@ def test_the_points_of_a_pair_are_in_one_chunk() -> None:
         chunks_left = list(chunks.drain("gpu"))
         for chunk in chunks_left:
             chunks.retry(replace(chunk, attempt=MAX_ATTEMPTS - 1))
-        for each in (chunks_left, list(chunks.drain("gpu"))):
-            assert sorted(point.index for chunk in each for point in chunk.points) == list(range(21))
-            for chunk in each:
+        for chunks_of_attempt in (chunks_left, list(chunks.drain("gpu"))):
+            assert sorted(point.index for chunk in chunks_of_attempt for point in chunk.points) == list(range(21))
+            for chunk in chunks_of_attempt:
                 indices = {point.index for point in chunk.points}
                 assert all(point.against in {None, *indices} for point in chunk.points)
                 assert all(point.index - 10 in indices for point in chunk.points if point.is_against)

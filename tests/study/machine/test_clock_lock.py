@@ -154,7 +154,7 @@ def test_a_process_resets_on_its_way_out_and_a_killed_one_is_told_of(
     assert f"sudo nvidia-smi -i GPU-{profile.device_uuid} -rgc" in told
     # Any run reports the marker; one that locks clocks takes it over and resets them at its end.
     fast = ["time_limit=0.01", "max_samples=2", "min_samples=2", "noise_limit=1e9", "reference=false", "warmup_time=0"]
-    settings = [word for one in fast for word in ("--set", one)]
+    settings = [word for setting in fast for word in ("--set", setting)]
     result = CliRunner().invoke(main, ["bench", str(shaders.path("mul")), "--size", "8", "--no-baseline", *settings])
     assert "still locked to 900 MHz" in result.stderr
     ClockLock(profile, 800).close()

@@ -37,12 +37,14 @@ def test_counters_are_read_in_passes_under_the_lock(monkeypatch: pytest.MonkeyPa
     assert result.exit_code == 0, result.stderr
     assert done == ["lock", "begin", "end", "pass 0", "pass 1", "pass 2", "read", "release"]
     data = json.loads(result.stdout)["observations"]
-    assert [(one["name"], one["value"], one["unit"]) for one in data] == [
+    assert [(observation["name"], observation["value"], observation["unit"]) for observation in data] == [
         ("Delta", -7, "B"),
         ("Reads", 2**40, "B"),
         ("Share", 0.5, "B"),
     ]
-    assert {one["subject"] for one in data} == {"memory"} and data[0]["details"] == {"description": "the Delta"}
+    assert {observation["subject"] for observation in data} == {"memory"} and data[0]["details"] == {
+        "description": "the Delta"
+    }
 
 
 def test_what_cannot_be_counted_is_said_and_samples_stay(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> None:

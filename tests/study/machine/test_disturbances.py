@@ -14,8 +14,8 @@ from pumice.study.results.storage.records import SampleFlag
 
 
 def block(totals: Sequence[float], cpu: Sequence[float] | float = 1e5) -> list[Sample]:
-    each = np.broadcast_to(cpu, len(totals))
-    return [Sample(0, total, cpu=float(used)) for total, used in zip(totals, each, strict=True)]
+    cpu_times = np.broadcast_to(cpu, len(totals))
+    return [Sample(0, total, cpu=float(used)) for total, used in zip(totals, cpu_times, strict=True)]
 
 
 def starved(disturbances: Disturbances, samples: list[Sample], waited: float | None) -> list[bool]:
@@ -54,11 +54,11 @@ def test_long_samples_are_not_starved(
 def test_waiting_is_no_disturbance_where_all_samples_wait_alike() -> None:
     disturbances = Disturbances()
     random = np.random.default_rng(0)
-    found = [
+    counts = [
         starved(disturbances, block(list(3e5 * random.lognormal(0, 0.03, 10))), float(2e6 * random.lognormal(0, 0.1)))
         for _ in range(200)
     ]
-    assert np.mean(found) < 0.01
+    assert np.mean(counts) < 0.01
 
 
 def test_throttling_is_of_the_whole_block() -> None:

@@ -98,12 +98,12 @@ def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monk
     observer = EnergyObserver()
     observer.check(*only(profile))
     observations = observer.observe(cast(Workload, workload))
-    assert [(one.subject, one.name, one.unit) for one in observations] == [
+    assert [(observation.subject, observation.name, observation.unit) for observation in observations] == [
         ("one", "energy of a sample", "J"),
         ("one", "energy of a dispatch", "J"),
         ("one", "mean power", "W"),
     ]
-    assert [one.value for one in observations] == pytest.approx([0.1, 0.05, 100])
+    assert [observation.value for observation in observations] == pytest.approx([0.1, 0.05, 100])
     assert observations[0].details["samples"] == 1000 and observations[0].details["step_joules"] == pytest.approx(1.0)
     assert "± 0.001 J" in str(observations[0].details["description"])
     # A counter that stands still measures nothing.

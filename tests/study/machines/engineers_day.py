@@ -84,10 +84,10 @@ def bursts(processes: int) -> Iterator[None]:
     try:
         yield
     finally:
-        for each in started:
-            each.kill()
-        for each in started:
-            each.wait()
+        for process in started:
+            process.kill()
+        for process in started:
+            process.wait()
 
 
 def day(folder: Path, *, times: int, ways: Sequence[str], device: str, seconds: float) -> Iterator[Judged]:
@@ -132,7 +132,7 @@ def table(judged: Sequence[Judged]) -> str:
     rows = ["| way | kernel | new version | right | UNCLEAR | wrong |", "| -- | -- | -- | --: | --: | --: |"]
     cells = Counter((judgement.way, judgement.kernel, judgement.ratio, judgement.outcome) for judgement in judged)
     for way, kernel, ratio in dict.fromkeys((judgement.way, judgement.kernel, judgement.ratio) for judgement in judged):
-        counts = " | ".join(str(cells[way, kernel, ratio, what]) for what in ("right", "UNCLEAR", "wrong"))
+        counts = " | ".join(str(cells[way, kernel, ratio, outcome]) for outcome in ("right", "UNCLEAR", "wrong"))
         rows.append(f"| {way} | {kernel} | {'equal' if ratio == 1 else f'{ratio - 1:+.0%}'} | {counts} |")
     return "\n".join(rows)
 

@@ -128,8 +128,8 @@ class Pieces(Effect, abc.ABC):
         self.level = self.draw()
         # The start is somewhere within a piece, and more likely within a long one.
         lengths = self._lengths(64)
-        found = rng.choice(lengths, p=lengths / lengths.sum())
-        self._until = now + found * rng.random()
+        length = rng.choice(lengths, p=lengths / lengths.sum())
+        self._until = now + length * rng.random()
 
     def _lengths(self, count: int) -> np.ndarray:
         return np.exp(self.rng.uniform(math.log(self.least), math.log(self.most), count)) * SECOND

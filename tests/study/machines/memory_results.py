@@ -63,8 +63,8 @@ class MemoryResults(Sink):
         _insert(database, "points", POINT_COLUMNS, [point_row(point) for point in self._points])
         _insert(database, "samples", _SAMPLES, [row for row in self._samples if run in (None, row[2])])
         for (table, names), rows in self._rows.items():
-            place = names.index("run")
-            _insert(database, table, names, [row for row in rows if run in (None, row[place])])
+            column = names.index("run")
+            _insert(database, table, names, [row for row in rows if run in (None, row[column])])
         return Results(_Reader(database), Path(f"memory {next(_NUMBERS)}"))  # type: ignore[arg-type]
 
 

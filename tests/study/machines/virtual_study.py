@@ -54,8 +54,8 @@ class VirtualRun:
 def study(sampling: Sampling, *, paired: bool) -> Study:
     """Returns a study of both targets; for pairs, its other side is the same study."""
     targets = tuple(Target(name, "submit", {}, measure="total") for name in (EQUAL, SLOWER))
-    one = Study("virtual", targets, sampling=sampling)
-    return Study("virtual", targets, sampling=sampling, against=one) if paired else one
+    single = Study("virtual", targets, sampling=sampling)
+    return Study("virtual", targets, sampling=sampling, against=single) if paired else single
 
 
 def measure(run: VirtualRun, study: Study, results: MemoryResults | None = None, *, repeat: int = 1) -> MemoryResults:

@@ -96,9 +96,9 @@ def test_lines_of_a_legend_all_look_different() -> None:
 def test_the_roofline_says_what_limits_a_point(flops: float, limit: str, distance: float, share: float) -> None:
     # 50 GFLOP/s over 20 GB/s: the ridge is at 2.5 flop/byte.
     peaks = {"GB/s": 20.0, "GFLOP/s": 50.0}
-    place = place_on_roof({"bytes": 4096.0, "flops": float(flops), "GFLOP/s": 10.0}, peaks)
-    assert place is not None and place.limit == limit
-    assert (place.distance, place.share) == (pytest.approx(distance), pytest.approx(share))
+    spot = place_on_roof({"bytes": 4096.0, "flops": float(flops), "GFLOP/s": 10.0}, peaks)
+    assert spot is not None and spot.limit == limit
+    assert (spot.distance, spot.share) == (pytest.approx(distance), pytest.approx(share))
     for missing in ("bytes", "flops", "GFLOP/s"):
         known = {"bytes": 4096.0, "flops": 1024.0, "GFLOP/s": 10.0} | {missing: float("nan")}
         assert place_on_roof(known, peaks) is None

@@ -314,11 +314,11 @@ def test_disturbed_samples_are_left_out_while_half_remain(tmp_path: Path) -> Non
 
     for share, said in ((30, "undisturbed samples only: 70 of 100"), (60, "all 100 samples, 60 disturbed")):
         with made(tmp_path / str(share), ONE_POINT, disturbed(share)) as results:
-            (one,) = StudyAnalysis(results).points
-            assert one.samples_used.startswith(said)
+            (point,) = StudyAnalysis(results).points
+            assert point.samples_used.startswith(said)
             expected = np.sort(results.points[0].values())[: 100 - share if share == 30 else 100]
-            assert one.median == pytest.approx(float(np.median(expected)))
-            summary = one.summary()
+            assert point.median == pytest.approx(float(np.median(expected)))
+            summary = point.summary()
             assert summary is not None and summary.count == expected.size
             html = render_report(results)
             assert said.lower() in _Page(html).text.lower()

@@ -38,10 +38,10 @@ def read(data: bytes) -> tuple[list[Slice], dict[int, Slice], dict[int, Slice]]:
             continue
         first, begin = begun.pop(event.track_uuid)
         assert begin <= packet.timestamp
-        one = (names[event.track_uuid], first.name, first.categories[0], begin, packet.timestamp)
-        slices.append(one)
-        starts |= dict.fromkeys(first.flow_ids, one)
-        ends |= dict.fromkeys(first.terminating_flow_ids, one)
+        slice_ = (names[event.track_uuid], first.name, first.categories[0], begin, packet.timestamp)
+        slices.append(slice_)
+        starts |= dict.fromkeys(first.flow_ids, slice_)
+        ends |= dict.fromkeys(first.terminating_flow_ids, slice_)
     assert not begun
     return slices, starts, ends
 
@@ -71,7 +71,7 @@ def check(results: Results, data: bytes) -> None:
         sample = timed[mine[3]]
         assert (category, label) == ("execute", mine[1])
         assert device_end - device_begin == pytest.approx(sample.execute, abs=1)
-        parts = sum(each for each in (sample.create, sample.update, sample.record) if each == each)
+        parts = sum(duration for duration in (sample.create, sample.update, sample.record) if duration == duration)
         assert begin - sample.started == pytest.approx(parts, abs=2)
         overlap = sample.overlap if sample.overlap == sample.overlap else 0
         expected = parts + sample.submit + sample.queue - overlap

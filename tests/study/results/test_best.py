@@ -74,8 +74,8 @@ def test_each_group_has_a_best_point(rated: Results) -> None:
     frame = rated.to_pandas()
     frame = frame[~frame["is_baseline"]]
     expected = frame.loc[frame.groupby("batch")["per_dispatch_median_ns"].idxmin()]
-    assert [one.group for one in best] == [{"target": "mul", "batch": batch} for batch in expected["batch"]]
-    assert [one.point.point.index for one in best] == expected["point"].tolist()
+    assert [group.group for group in best] == [{"target": "mul", "batch": batch} for batch in expected["batch"]]
+    assert [group.point.point.index for group in best] == expected["point"].tolist()
     assert rated.best("headline", per="batch") == rated.best("headline", per=["batch"])
 
 
@@ -111,7 +111,7 @@ def _report(folder: Path, *options: str) -> list[str]:
 def _rows(lines: list[str]) -> list[tuple[int, str, bool]]:
     """Returns the batch, barrier and mark of each row of the table."""
     matches = [re.match(r" mul (★?) +done +(\d+) +(between|none)", line) for line in lines]
-    return [(int(one[2]), one[3], bool(one[1])) for one in matches if one]
+    return [(int(match[2]), match[3], bool(match[1])) for match in matches if match]
 
 
 @pytest.mark.slow
@@ -132,7 +132,7 @@ def test_the_console_sorts_and_shows_the_best(rated: Results) -> None:
         (rated.best(), _report(folder, "--best")),
         (rated.best("headline", per=("batch",)), _report(folder, "--best", "--sort", "headline", "--per", "batch")),
     ):
-        points = [one.point for each in best for one in (each.point, *each.ties)]
+        points = [tied.point for group in best for tied in (group.point, *group.ties)]
         assert sorted(row[:2] for row in _rows(lines)) == sorted(
             (point.axes["batch"], point.axes["barrier"]) for point in points
         )

@@ -39,8 +39,10 @@ POINTS = [
 ]
 
 
-def sample(place: int, dispatches: int = 4) -> Sample:
-    return Sample(started=place, total=1000.0 + place, execute=400.0 + place, dispatches=dispatches, barrier="between")
+def sample(number: int, dispatches: int = 4) -> Sample:
+    return Sample(
+        started=number, total=1000.0 + number, execute=400.0 + number, dispatches=dispatches, barrier="between"
+    )
 
 
 @pytest.fixture
@@ -187,8 +189,7 @@ def test_many_samples_are_read_quickly(tmp_path: Path) -> None:
         with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
             connection.execute("SELECT * FROM samples").fetchall()
         plain = time.perf_counter() - began
-    # Compared with the time that SQLite takes for the rows; a Python loop over samples would take tens of times as
-    # long.
+    # Compared with the time that SQLite takes for the rows; a loop over samples would take tens of times as long.
     assert took < 20 * plain
 
 

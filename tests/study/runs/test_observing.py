@@ -45,7 +45,7 @@ def test_statistics_are_stored_and_shown(monkeypatch: pytest.MonkeyPatch, driver
         assert {sample.run for sample in taken} == {2}
         assert all(2 not in result.runs for result in results.points)
         first = [sample for sample in taken if sample.point == taken[0].point]
-        assert [(one.kind, one.name, one.value) for one in first] == [
+        assert [(observation.kind, observation.name, observation.value) for observation in first] == [
             ("pipeline", "VGPRs", 24),
             ("pipeline", "Spilled VGPRs", 0),
             ("pipeline", "Hash", 2.0**64),
@@ -59,7 +59,7 @@ def test_json_has_them_of_both_sides(monkeypatch: pytest.MonkeyPatch, driver: Dr
     result = bench("--statistics", "--against", MUL, "--json", "--fail-on", "never")
     assert result.exit_code == 0, result.stderr
     data = json.loads(result.stdout)["observations"]
-    assert {one["point"] for one in data} == {0, 1}
+    assert {observation["point"] for observation in data} == {0, 1}
     assert data[0]["details"] == {"description": "the VGPRs"}
 
 

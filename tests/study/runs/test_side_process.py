@@ -73,9 +73,9 @@ def no_process_stays() -> Iterator[None]:
     assert not [child for child in children() if child.status() != psutil.STATUS_ZOMBIE or child.is_running()]
 
 
-def until(found: Callable[[], object]) -> None:
+def until(find: Callable[[], object]) -> None:
     deadline = time.monotonic() + 60
-    while not found():
+    while not find():
         assert time.monotonic() < deadline, "waited for too long"
         time.sleep(0.02)
 

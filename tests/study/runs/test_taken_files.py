@@ -77,8 +77,8 @@ def test_an_edit_while_it_is_measured_changes_nothing(tmp_path: Path, kernel: Pa
     run_study(study(kernel), tmp_path / "r")
     included = kernel.parent / "value.glsl"
     assert run_study(study(kernel), tmp_path / "edited", progress=Edit(included, "#define VALUE wrong\n")).done == [0]
-    with Results.open(tmp_path / "r") as one, Results.open(tmp_path / "edited") as other:
-        assert one.files == other.files
+    with Results.open(tmp_path / "r") as before, Results.open(tmp_path / "edited") as other:
+        assert before.files == other.files
     # Nothing is left to measure, and the stored samples are of another kernel.
     for text in ("#define VALUE 2.0\n", "#define VALUE 3.0\n"):
         included.write_text(text, encoding="utf-8")

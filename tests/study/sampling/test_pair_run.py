@@ -124,7 +124,7 @@ def test_a_lap_is_a_block_of_either_side_of_one_number_in_random_order(monkeypat
         assert all(steps[2] == other[2] and steps[3] == other[3] for steps, other in laps)
         assert len({lap[0][2] for lap in laps}) == len(laps)
         # No other pair comes between the two.
-        log = [what for _, what, *_ in machine.log]
+        log = [step for _, step, *_ in machine.log]
         assert all(log[i + 1] == "block" for i in range(len(log)) if log[i] == "block" and log[i - 1] != "block")
         order = [lap[0][0] for lap in laps]
         assert all(order[i] != order[i + 1] for i in range(0, len(order) - 1, 2))
@@ -141,7 +141,7 @@ def test_both_sides_are_opened_afresh_in_each_round_in_random_order(monkeypatch:
         machine, run = plan(monkeypatch, lambda: MS, lambda: MS, seed=seed)
         run_out(run)
         openings = machine.of("open") + machine.of("again")
-        assert [what for _, what, *_ in openings] == ["open"] * 2 + ["again"] * (len(openings) - 2)
+        assert [step for _, step, *_ in openings] == ["open"] * 2 + ["again"] * (len(openings) - 2)
         rounds = list(zip(openings[::2], openings[1::2], strict=True))
         assert len(rounds) >= 8 and all(steps[0] != other[0] and steps[2] == other[2] for steps, other in rounds)
         # First calls and warm-ups have no block number.
@@ -301,7 +301,7 @@ def test_a_pair_that_is_closed_goes_on_in_a_new_round(monkeypatch: pytest.Monkey
     run.take_turn()
     run.close()
     run_out(run)
-    assert [what for _, what, *_ in machine.log if what in ("open", "again")][:5] == ["open"] * 4 + ["again"]
+    assert [step for _, step, *_ in machine.log if step in ("open", "again")][:5] == ["open"] * 4 + ["again"]
     assert len({lap[0][2] for lap in laps_of(machine)}) == len(laps_of(machine))
 
 

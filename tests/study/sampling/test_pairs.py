@@ -116,7 +116,8 @@ def blocks_of(folder: Path, point: int) -> dict[tuple[object, object], list[floa
         folder, "SELECT run, block, total_ns FROM samples WHERE point = ? AND phase = 'sample' ORDER BY number", point
     )
     return {
-        key: [float(str(row[2])) for row in each] for key, each in itertools.groupby(rows, lambda row: (row[0], row[1]))
+        key: [float(str(row[2])) for row in group]
+        for key, group in itertools.groupby(rows, lambda row: (row[0], row[1]))
     }
 
 

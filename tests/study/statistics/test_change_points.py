@@ -60,9 +60,9 @@ def test_a_step_of_five_percent_is_found(chain: bool, capsys: pytest.CaptureFixt
     random = np.random.default_rng(21)
     found = more = 0
     for _ in range(count):
-        place = int(random.integers(1, _COMMITS))
-        changes = history(random, {place: _STEP}, chain=chain)
-        found += any(change.place == place and change.ratio > 1 for change in changes)
+        step = int(random.integers(1, _COMMITS))
+        changes = history(random, {step: _STEP}, chain=chain)
+        found += any(change.place == step and change.ratio > 1 for change in changes)
         more += len(changes) > 1
         for change in changes:
             assert (
@@ -78,11 +78,11 @@ def test_a_step_of_five_percent_is_found(chain: bool, capsys: pytest.CaptureFixt
 def test_a_step_by_real_comparisons() -> None:
     """Intervals of ``compare_pairs`` on blocks, with bursts that affect either side of a pair."""
     random = np.random.default_rng(22)
-    count, place, pairs = 8, 5, 8 * 12
+    count, step, pairs = 8, 5, 8 * 12
     names = np.repeat(np.arange(12), 8)
     ratios, halves = [], []
     for at in range(count):
-        truth = _STEP if at == place else 1.0
+        truth = _STEP if at == step else 1.0
         shape = (2, pairs, 10)
         times = 1000 * np.exp(0.01 * random.standard_normal(shape) + 0.6 * (random.random((*shape[:2], 1)) < 0.2))
         times *= np.exp(0.01 * random.standard_normal((2, 12))[:, names, None])
@@ -90,7 +90,7 @@ def test_a_step_by_real_comparisons() -> None:
         ratios.append(comparison.ratio)
         halves.append(np.log(comparison.interval.high / comparison.interval.low) / 2)
     changes = changes_in_ratios([(at - 1, at) for at in range(count)], ratios, halves)
-    assert [change.place for change in changes] == [place] and changes[0].ratio == pytest.approx(_STEP, abs=0.02)
+    assert [change.place for change in changes] == [step] and changes[0].ratio == pytest.approx(_STEP, abs=0.02)
 
 
 def test_two_steps_and_a_new_baseline() -> None:
@@ -156,13 +156,13 @@ def test_what_says_nothing() -> None:
 
 def lasting_states(random: np.random.Generator) -> NDArray[np.float64]:
     """Returns logarithms of a machine's speeds, which last for 3 to 15 commits and differ by up to a factor of two."""
-    found = np.zeros(_COMMITS)
-    place = 0
-    while place < _COMMITS:
-        end = place + int(random.integers(3, 15))
-        found[place:end] = random.uniform(0, np.log(2))
-        place = end
-    return found
+    levels = np.zeros(_COMMITS)
+    begin = 0
+    while begin < _COMMITS:
+        end = begin + int(random.integers(3, 15))
+        levels[begin:end] = random.uniform(0, np.log(2))
+        begin = end
+    return levels
 
 
 @pytest.mark.parametrize("kind", ["quiet", "two modes", "lasting states", "states that no reference sees"])
@@ -192,11 +192,11 @@ def test_a_step_in_times_of_a_quiet_machine() -> None:
     random = np.random.default_rng(25)
     found = 0
     for _ in range(count):
-        place = int(random.integers(5, _COMMITS - 5))
+        step = int(random.integers(5, _COMMITS - 5))
         times = np.exp(0.01 * random.standard_normal(_COMMITS))
-        times[place:] *= _STEP
+        times[step:] *= _STEP
         changes = changes_in_times(times, np.exp(0.005 * random.standard_normal(_COMMITS)))
         found += any(
-            abs(change.place - place) <= 1 and change.ratio == pytest.approx(_STEP, abs=0.03) for change in changes
+            abs(change.place - step) <= 1 and change.ratio == pytest.approx(_STEP, abs=0.03) for change in changes
         )
     assert found >= 0.9 * count

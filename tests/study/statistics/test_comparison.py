@@ -78,9 +78,9 @@ def _rates(draw: Draw, take: Callable[[np.random.Generator, Draw], Samples]) -> 
     return same / REPEATS, found / REPEATS
 
 
-def _report(capsys: pytest.CaptureFixture[str], what: str, same: float, found: float) -> None:
+def _report(capsys: pytest.CaptureFixture[str], name: str, same: float, found: float) -> None:
     with capsys.disabled():
-        print(f"\n{what}: of {REPEATS}, SAME {same:.1%}, slow-down found {found:.1%}")
+        print(f"\n{name}: of {REPEATS}, SAME {same:.1%}, slow-down found {found:.1%}")
 
 
 @pytest.mark.slow

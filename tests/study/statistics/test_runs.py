@@ -119,12 +119,12 @@ def test_what_is_too_little_for_a_verdict_is_unclear() -> None:
     single = RunSamples(np.full(30, 5.0), np.zeros(30, np.int64), np.zeros(30, np.int64))
     assert "1 and 1 blocks" in compare_runs([single], [single]).explanation
     rng = np.random.default_rng(44)
-    one = _run(rng)
-    assert "p99 takes at least 1000 of each" in compare_runs([one], [one], statistic="p99").explanation
-    zero = one._replace(values=np.where(one.blocks == 3, 0.0, one.values))
-    assert "10 samples have a time of 0" in compare_runs([one], [zero]).explanation
+    run = _run(rng)
+    assert "p99 takes at least 1000 of each" in compare_runs([run], [run], statistic="p99").explanation
+    zero = run._replace(values=np.where(run.blocks == 3, 0.0, run.values))
+    assert "10 samples have a time of 0" in compare_runs([run], [zero]).explanation
     with pytest.raises(InvalidArgumentError, match="samples of both sides"):
-        compare_runs([one], [])
+        compare_runs([run], [])
 
 
 def test_other_statistics_are_those_of_units() -> None:

@@ -81,8 +81,7 @@ def test_intervals_of_the_median_hold_the_truth_as_often_as_they_say(
 ) -> None:
     rng = np.random.default_rng(1)
     # With a probability of 95 %, seventy repetitions detect intervals that contain the truth in less than 80 % of
-    # cases;
-    # the 400 of a soak detect 90 %.
+    # cases; the 400 of a soak detect 90 %.
     times = rounds(70, 400)
     held = 0
     for seed in range(times):
@@ -124,8 +123,7 @@ def test_few_blocks_count_where_they_differ_and_only_there() -> None:
     few = summarize(apart, blocks=label)
     assert few.resampled == "few blocks"
     medians = np.array([np.median(apart[label == block]) for block in range(4)])
-    # The true median is below all four or above all four with a probability of 1 / 8, so the interval extends beyond
-    # them.
+    # The true median is below all four or above all four with a probability of 1 / 8: the interval extends beyond.
     low, high = few.median_interval
     assert apart.min() < low < medians.min() and medians.max() < high < apart.max()
     assert few.mean_interval.low >= apart.min() and few.mean_interval.high <= apart.max()

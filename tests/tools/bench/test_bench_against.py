@@ -263,7 +263,7 @@ def test_a_baseline_is_measured_again_without_its_files(kernel: Path) -> None:
     listed = study("list")
     assert "baselines in .pumice/baselines" in listed.stdout and ".pumice/baselines/main" in listed.stdout
     as_json = study("list", "--baselines", ".pumice/baselines", "--json")
-    assert [Path(one["folder"]).name for one in json.loads(as_json.stdout)][0] == "main"
+    assert [Path(entry["folder"]).name for entry in json.loads(as_json.stdout)][0] == "main"
 
 
 def test_results_in_a_folder_stand_for_what_they_measured(kernel: Path) -> None:

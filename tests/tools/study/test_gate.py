@@ -38,10 +38,10 @@ _REAL = compare([1.0, 2.0] * 9, [1.0, 2.0] * 9)
 
 
 def compared(verdict: str, ratio: float = 1.0, interval: tuple[float, float] | None = None) -> Comparison:
-    found = Verdict(verdict)
+    known_verdict = Verdict(verdict)
     ends = UNKNOWN if interval is None else Interval(*interval)
     return dataclasses.replace(
-        _REAL, verdict=found, ratio=ratio, interval=ends, explanation=f"{verdict}: take more samples"
+        _REAL, verdict=known_verdict, ratio=ratio, interval=ends, explanation=f"{verdict}: take more samples"
     )
 
 
@@ -85,10 +85,10 @@ UNCLEAR = compared("UNCLEAR", 1.02, (0.9, 1.2))
     ],
 )
 def test_a_tolerated_slow_down(comparison: Comparison | None, tolerate: float, outcome: str) -> None:
-    (one,) = judged(point(comparison), tolerate=tolerate).points
-    assert one.outcome == outcome
+    (judged_point,) = judged(point(comparison), tolerate=tolerate).points
+    assert judged_point.outcome == outcome
     if outcome == "unclear":
-        assert "take more samples" in one.reason or comparison is None
+        assert "take more samples" in judged_point.reason or comparison is None
 
 
 @pytest.mark.parametrize(
@@ -160,8 +160,8 @@ def test_a_baseline_replaces_results_whose_run_was_killed(tmp_path: Path) -> Non
     ):
         save_baseline(after, kept, "main")
     save_baseline(after, kept, "main")
-    with Results.open(kept / "main") as found, Results.open(after) as wanted:
-        np.testing.assert_array_equal(found.points[0].values(), wanted.points[0].values())
+    with Results.open(kept / "main") as saved, Results.open(after) as wanted:
+        np.testing.assert_array_equal(saved.points[0].values(), wanted.points[0].values())
 
 
 def test_points_that_were_skipped_on_both_sides_do_not_count() -> None:
@@ -281,7 +281,7 @@ def read_command(line: str) -> tuple[str, dict[str, str], str]:
     """Parses a workflow command as the runner does (actions/runner, src/Runner.Common/ActionCommand.cs)."""
     match = _COMMAND.fullmatch(line)
     assert match, line
-    properties = dict(one.split("=", 1) for one in match["properties"].split(","))
+    properties = dict(pair.split("=", 1) for pair in match["properties"].split(","))
 
     def plain(text: str) -> str:
         for mark in ("\r", "\n", ":", ",", "%"):
@@ -328,11 +328,11 @@ def test_points_that_one_side_lacks_are_said_by_side(capsys: pytest.CaptureFixtu
     ):
         Gate().finish(ResultsComparison([each], [], ["n=2"], False, []))
         assert said in capsys.readouterr().err
-    found = ResultsComparison([dataclasses.replace(one, a=old)], [f"n={n}" for n in range(12)], [], False, [])
-    Gate(as_json=True).finish(found)
-    assert json.loads(capsys.readouterr().out)["only_in_first"] == found.only_a
+    comparison = ResultsComparison([dataclasses.replace(one, a=old)], [f"n={n}" for n in range(12)], [], False, [])
+    Gate(as_json=True).finish(comparison)
+    assert json.loads(capsys.readouterr().out)["only_in_first"] == comparison.only_a
     said = "only on the old side: n=0, n=1, n=2, n=3, n=4, n=5, n=6, n=7, n=8, n=9, and 2 more"
-    assert found.unpaired == [said] and f"- {said}" in markdown(judge(found))
+    assert comparison.unpaired == [said] and f"- {said}" in markdown(judge(comparison))
 
 
 def test_equal_reasons_are_said_once_and_notes_of_intervals_alone(capsys: pytest.CaptureFixture[str]) -> None:
@@ -370,7 +370,7 @@ def test_outputs_of_compare(tmp_path: Path) -> None:
     assert "SLOWER" in files["markdown"].read_text(encoding="utf-8")
     assert len(ET.parse(files["junit"]).getroot().findall(".//failure")) == 1
     data = json.loads(study("compare", a, b, "--json", "--tolerate", "20%").stdout)
-    assert [one["outcome"] for one in data["points"]] == ["passed", "passed", "skipped"]
+    assert [entry["outcome"] for entry in data["points"]] == ["passed", "passed", "skipped"]
     assert data["gate"] == {"verdict": "PASSED", "fail_on": "unclear", "tolerate": 0.2, "exit": 0}
     tolerated = study("compare", a, b, "--tolerate", "20%")
     assert tolerated.exit_code == 0 and "SLOWER, tolerated" in tolerated.stdout
@@ -408,8 +408,8 @@ def test_machines_are_compared_on_purpose_alone(tmp_path: Path) -> None:
         for name, by in (("a", 1), ("b", 4))
     )
     assert study("compare", a, b).exit_code == 3
-    found = study("compare", a, b, "--across", "device")
-    assert found.exit_code == 4 and "the machine's state counts as the device's as far as it lasted" in found.stdout
+    result = study("compare", a, b, "--across", "device")
+    assert result.exit_code == 4 and "the machine's state counts as the device's as far as it lasted" in result.stdout
     words = ("report", b, "--across", "device", "--fail-on", "slower")
     assert study(*words, "--compare-with", a, "--out", tmp_path / "x.html").exit_code == 4
     page = (tmp_path / "x.html").read_text(encoding="utf-8")

@@ -46,13 +46,13 @@ LEVELS = [1.0] * 4 + [1.06] * 4
 @pytest.fixture(scope="module")
 def chain(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Creates results of eight commits, each measured in turns with its predecessor; the fifth is 6 % slower."""
-    place = tmp_path_factory.mktemp("history")
-    facts = commits(place / "repository", [f"Commit {n}" for n in range(8)])
+    folder = tmp_path_factory.mktemp("history")
+    facts = commits(folder / "repository", [f"Commit {n}" for n in range(8)])
     for at, level in enumerate(LEVELS):
         before = max(at - 1, 0)
         # Folders are in another order than commits.
-        made_version(place / "repository" / "out" / f"{9 - at}", at, level, (f"v{before}", LEVELS[before]), facts[at])
-    return place / "repository"
+        made_version(folder / "repository" / "out" / f"{9 - at}", at, level, (f"v{before}", LEVELS[before]), facts[at])
+    return folder / "repository"
 
 
 @pytest.mark.slow

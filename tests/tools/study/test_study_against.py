@@ -56,7 +56,7 @@ def test_other_values_are_of_both_sides(folder: Path) -> None:
     words = ("--against", "old.toml", "--axis", "n=16", "--out", "r", "--quiet", "--json")
     result = study("run", "new.toml", *words)
     assert result.exit_code in (0, 3, 4), result.stderr
-    assert [one["axes"] for one in json.loads(result.stdout)["points"]] == [{"n": 16}]
+    assert [entry["axes"] for entry in json.loads(result.stdout)["points"]] == [{"n": 16}]
     assert recorded("r") == [("once", "each")]
 
 

@@ -34,15 +34,15 @@ def side(
     software: bool = True,
 ) -> Recorded:
     random = np.random.default_rng(seed)
-    found = []
+    readings = []
     for _ in range(runs):
         pace = speed * random.lognormal(0, between)
         own = {load: pace * 1e6 * float(load.split()[1]) * random.lognormal(0, noise, count) for load in loads}
         states = [
             replace(state, wake_ns=(state.wake_ns or 0) * random.lognormal(0, 0.1), host_ns=index) for index in range(6)
         ]
-        found.append(RunState(own, {}, states, np.array([]), np.array([])))
-    return Recorded("host", "device", "driver", software, measure, headline, found)
+        readings.append(RunState(own, {}, states, np.array([]), np.array([])))
+    return Recorded("host", "device", "driver", software, measure, headline, readings)
 
 
 @pytest.mark.slow
@@ -140,12 +140,12 @@ def test_wake_ups_matter_to_short_points_that_wait() -> None:
 
 
 @pytest.mark.parametrize("what", ["host", "device", "driver"])
-def test_of_another_machine_only_what_others_took_counts(what: str) -> None:
+def test_of_another_machine_only_what_others_took_counts(figure: str) -> None:
     """The machines differ in speed, so neither the reference nor the waiting of the point's own threads counts."""
     quiet, busy, waiting = (replace(QUIET, **figures) for figures in ({}, {"others": 0.5}, {"run_delay": 0.5}))
     for state, said in ((quiet, ""), (busy, "50% of the processor went to other processes"), (waiting, "")):
-        other = replace(side(2, speed=3.0, state=state), **{what: "B"})
-        assert unlike(side(1), other) == {what: f"another {what}: B in the second runs, {what} in the first"}
+        other = replace(side(2, speed=3.0, state=state), **{figure: "B"})
+        assert unlike(side(1), other) == {figure: f"another {figure}: B in the second runs, {figure} in the first"}
         assert why_not_comparable(side(1), other).startswith(said) and (said or not why_not_comparable(side(1), other))
 
 
@@ -178,8 +178,8 @@ def test_only_what_was_recorded_while_a_point_was_sampled_counts(tmp_path: Path)
         early, late = (recorded(results, results.points[index]) for index in (0, 1))
     assert early.software and early.host == late.host and early.device == "llvmpipe" and early.driver == "Mesa"
     assert math.isclose(early.headline_ns, float(np.median(results.points[0].values())))
-    for found, others, taking, of in ((early, 0.1, 1e5, 0), (late, 0.9, 2e5, 1)):
-        (run,) = found.runs
+    for record, others, taking, of in ((early, 0.1, 1e5, 0), (late, 0.9, 2e5, 1)):
+        (run,) = record.runs
         assert {state.others for state in run.states} == {others}
         assert {load: set(times) for load, times in run.own.items()} == {f"own {of}": {taking}}
         assert {load: set(times) for load, times in run.compute.items()} == {"compute None": {taking}}

@@ -315,7 +315,7 @@ def test_resumptions_are_one_run(tmp_path: Path) -> None:
             add_run(opened, {0: (point, 1e4)}, np.random.default_rng(3))
             opened.end_run()
     with Results.open(tmp_path / "resumed") as resumed, Results.open(folder) as often:
-        assert [len(recorded(one, one.points[0]).runs) for one in (resumed, often)] == [1, 5]
+        assert [len(recorded(results, results.points[0]).runs) for results in (resumed, often)] == [1, 5]
         (run,) = recorded(resumed, resumed.points[0]).runs
         assert run.own["like it"].size == 5 * ROUNDS * BLOCKS
     pair = only(compared(tmp_path / "resumed", folder))

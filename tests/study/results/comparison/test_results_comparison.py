@@ -88,9 +88,9 @@ def test_what_cannot_be_compared(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("ratio", "verdict"), [(1.0, "SAME"), (1.05, "SLOWER"), (0.95, "FASTER")])
 def test_sides_are_compared_by_pairs_whatever_the_machine_does(tmp_path: Path, ratio: float, verdict: str) -> None:
     comparison = sides(two_sides(tmp_path / "a", ratio))
-    one = only(comparison)
-    assert (one.verdict, one.how) == (verdict, "paired") and one.ratio == pytest.approx(ratio, abs=0.01)
-    assert "40 pairs in 8 rounds" in one.explanation and one.count_a == one.count_b == 400
+    pair = only(comparison)
+    assert (pair.verdict, pair.how) == (verdict, "paired") and pair.ratio == pytest.approx(ratio, abs=0.01)
+    assert "40 pairs in 8 rounds" in pair.explanation and pair.count_a == pair.count_b == 400
     assert comparison.points[0].a.point.is_against and list(comparison.only_b) == ["mul n=2"]
 
 
