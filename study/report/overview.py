@@ -81,7 +81,7 @@ _SEEN: Final = {
 }
 
 
-def seen(total: int, flagged: Mapping[SampleFlag, int]) -> str:
+def disturbance_text(total: int, flagged: Mapping[SampleFlag, int]) -> str:
     """Says what share of the samples was disturbed, by kind; empty for none."""
     return ", ".join(f"{percent_text(flagged[flag] / total)} {text}" for flag, text in _SEEN.items() if flagged[flag])
 
@@ -124,7 +124,7 @@ def verdict(analysis: StudyAnalysis) -> str:
     said = [", ".join(parts)]
     total, flagged = disturbances(analysis)
     if total:
-        disturbed = seen(total, flagged)
+        disturbed = disturbance_text(total, flagged)
         said.append(f"of the samples {disturbed}" if disturbed else f"none of {total:,} samples disturbed")
     clocks = [quality.relation for quality in clock_qualities(analysis) if quality.relation is not None]
     if clocks:

@@ -26,7 +26,7 @@ from .charts.series import fitted_lines
 from .charts.sides import compared_sides, side_text
 from .charts.units import number_text, percent_text, time_text, time_unit
 from .observations import observation_facts
-from .overview import clock_qualities, facts, problems, seen, verdict, warnings
+from .overview import clock_qualities, disturbance_text, facts, problems, verdict, warnings
 
 _STATUS: Final[Mapping[str, str]] = {
     PointStatus.DONE: "green",
@@ -150,7 +150,7 @@ def _point(analysis: StudyAnalysis, shown: PointAnalysis, subtract_baseline: boo
     bar = stack_bar(shown.stack, 60)
     parts += [Padding(Group(bar, _legend([shown])), (0, 0, 0, 2)), _segments(analysis, shown, subtract_baseline)]
     rows = [("samples", f"in this table: {shown.samples_used}" if shown.is_paired else shown.samples_used)]
-    said = seen(max(shown.total, 1), {flag: shown.flagged(flag) for flag in SampleFlag})
+    said = disturbance_text(max(shown.total, 1), {flag: shown.flagged(flag) for flag in SampleFlag})
     rows.append(("disturbance", f"of the samples {said}" if said else "none"))
     summary = shown.summary()
     if summary is not None:

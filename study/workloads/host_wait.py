@@ -22,7 +22,7 @@ class ThreadWait:
         self._thread.start()
 
     def wait(self, submission: PreparedSubmission, number: int, timeout: float) -> int:
-        """Sleeps until the thread has seen the submission complete; the host's time right after."""
+        """Sleeps until the thread has seen the submission complete; returns the host's time right after."""
         self._wanted.append((submission, number, timeout))
         self._asked.release()
         done = self._answered.acquire(timeout=timeout + 10)

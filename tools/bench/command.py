@@ -29,7 +29,7 @@ from ..options import (
 )
 from ..streams import note, put
 from ..study.baselines import baselines_option, check_baselines, save_measured, save_option
-from ..study.clocks import clocks_as_asked, clocks_option
+from ..study.clocks import clocks_option, requested_clocks
 from ..study.gate import Gate, check_folder, gating_options
 from ..study.observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
 from ..study.processes import process_options, wants_processes, with_processes
@@ -259,7 +259,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
         devices = (options["device"],) if options["device"] is not None else ()
         observing = {name: options[name] for name in OBSERVING_OPTIONS}
         observed = observers(observing, described, devices, options["validation"])
-        stack.enter_context(clocks_as_asked(options["lock_clocks"], described, devices, options["validation"]))
+        stack.enter_context(requested_clocks(options["lock_clocks"], described, devices, options["validation"]))
         resumption = {name: options[name] for name in RESUMPTION_OPTIONS}
         status = measure(
             described,

@@ -41,8 +41,6 @@ _UNTIMED: Final = " without timestamps"
 class BenchOptions:
     """The command line of ``pumice bench``; ``settings`` has the given settings of the workload (``batch``, ``record``,
     …) by name.
-
-    ``settings`` are the workload's that were given (``batch``, ``record``, …), by name.
     """
 
     file: Path

@@ -27,7 +27,7 @@ clocks_option = click.option(
 
 
 @contextlib.contextmanager
-def clocks_as_asked(
+def requested_clocks(
     asked: str | None,
     study: Study,
     devices: Sequence[str],

@@ -13,7 +13,7 @@ from ..options import TIMED_DEVICE_HELP, complete_files, complete_timed_devices,
 from ..streams import put
 from .against import against, read_side
 from .baselines import baselines_option, check_baselines, save_measured, save_option
-from .clocks import clocks_as_asked, clocks_option
+from .clocks import clocks_option, requested_clocks
 from .gate import Gate, across_option, gating_options
 from .history import history
 from .measuring import compared, measure, sampling_settings, with_axes
@@ -135,7 +135,7 @@ def run(
     described = with_processes(described, processes, gate)
     folder = out or Path(f"{described.name}.results")
     observed = observers(observing, described, devices, validation, scheduler=scheduler)
-    with clocks_as_asked(lock_clocks, described, devices, validation, scheduler=scheduler):
+    with requested_clocks(lock_clocks, described, devices, validation, scheduler=scheduler):
         status = measure(described, folder, devices, validation, quiet=quiet, scheduler=scheduler, **resumption)
         take_observations(observed, described, folder, validation)
     judged = None

@@ -74,7 +74,7 @@ def _common_loads(sides: Sequence[Sequence[Mapping[str, _Array]]]) -> list[str]:
     return [load for load in common if _BARE not in load] or common
 
 
-def why_no_reference(a: Recorded, b: Recorded) -> str:
+def no_reference_reason(a: Recorded, b: Recorded) -> str:
     """Says why no reference like the point's load vouches for the machine's state; empty if one does."""
     reference = reference_ratio(a, b)
     if reference is not None and reference.own:
@@ -222,7 +222,7 @@ def _micro(ns: float) -> str:
 # -- judgement --------------------------------------------------------------------------------------------------------
 
 
-def why_not_comparable(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> str:
+def incomparable_reason(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> str:
     """Says in one sentence why a difference between the sides may come from the machine's state; empty if nothing
     suggests it. For sides that are ``unlike`` only the processor time of other programs is evidence.
     """
@@ -248,5 +248,5 @@ def notes(a: Recorded, b: Recorded) -> list[str]:
             f"the machine's state counts as {whose} as far as it lasted: {spans}; spread runs of a shared machine"
         )
     elif not unknown:
-        texts += [text for text in [why_no_reference(a, b)] if text]
+        texts += [text for text in [no_reference_reason(a, b)] if text]
     return texts

@@ -28,7 +28,7 @@ from ..storage.point_result import PointResult
 from ..storage.records import DISTURBED, PointStatus, SampleFlag, kept
 from ..storage.rows import DURATIONS
 from ..storage.stored_results import StoredResults
-from .comparability import notes, reference_ratio, why_no_reference, why_not_comparable
+from .comparability import incomparable_reason, no_reference_reason, notes, reference_ratio
 from .machine_record import Part, Recorded, hosts, recorded, unlike
 from .paired_blocks import PairedBlocks, pairs_in_turns, pairs_of_neighbours
 
@@ -103,7 +103,7 @@ def compare_points(results: StoredResults, old: PointResult, new: PointResult) -
     return dataclasses.replace(result, notes=(*result.notes, *said))
 
 
-def why_no_comparison(a: PointResult, b: PointResult, segment: str, names: tuple[str, str]) -> str:
+def no_comparison_reason(a: PointResult, b: PointResult, segment: str, names: tuple[str, str]) -> str:
     """Says why two points have no comparison; empty if they have. Raises for points that measure different things."""
     if segment == "headline" and a.point.measure != b.point.measure:
         raise InvalidArgumentError(
@@ -166,7 +166,7 @@ def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collecti
             way = f"--runs {ROUNDS}"
         elif parts:
             said += notes(*states)
-            why, way = why_not_comparable(*states), "measure again while nothing else runs"
+            why, way = incomparable_reason(*states), "measure again while nothing else runs"
             # Two devices of one study take turns from run to run, and share the machine's states.
             apart = a[0].path != b[0].path
             if apart and any(state.is_of_host and not state.minutes >= _SPREAD_MINUTES for state in states):
@@ -199,18 +199,18 @@ def _unclear(comparison: Comparison, why: str) -> Comparison:
 
 def _left_open(a: Recorded, b: Recorded, *, confidence: float) -> tuple[float, str]:
     """Returns the log ratio's allowance for states of the machine, and why the sides cannot be compared."""
-    if why := why_not_comparable(a, b, confidence=confidence):
+    if why := incomparable_reason(a, b, confidence=confidence):
         return 0.0, why
     reference = reference_ratio(a, b, confidence=confidence)
     if reference is None or not reference.own:
-        cause = why_no_reference(a, b)
+        cause = no_reference_reason(a, b)
         return 0.0, f"no reference like this point's load tells whether the machine was in the same state ({cause})"
     low, high = (math.log(end) for end in reference.interval)
-    seen, reach = _STATES * abs(math.log(reference.ratio)), (high - low) / 2
+    observed, reach = _STATES * abs(math.log(reference.ratio)), (high - low) / 2
     # Each run's reference is one instance too, and may hide a state by as much as instances differ. Few runs leave that
     # open. With more runs the interval includes it, and a standard error is about a third of the interval.
     few = min(len(side.runs) for side in (a, b)) < ROUNDS
-    return seen + (reach + INSTANCES if few else reach / 3), ""
+    return observed + (reach + INSTANCES if few else reach / 3), ""
 
 
 def _runs(result: PointResult, segment: str, keep: SampleFlag | None) -> list[RunSamples]:

@@ -15,7 +15,7 @@ from ...statistics.comparison import Comparison
 from ..storage.point_result import PointResult
 from ..storage.stored_results import StoredResults
 from .machine_record import PARTS, Part
-from .point_comparison import compare_apart, compare_in_turns, criteria_of, why_no_comparison
+from .point_comparison import compare_apart, compare_in_turns, criteria_of, no_comparison_reason
 from .study_differences import result_differences, side_differences
 
 _MAX_LABELS: Final = 10
@@ -155,7 +155,7 @@ def compare_results(
     points = []
     for key in common:
         former, two = first[key], second[key]
-        why_not = why_no_comparison(former, two, criteria.segment, ("first", "second"))
+        why_not = no_comparison_reason(former, two, criteria.segment, ("first", "second"))
         comparison = None if why_not else compare_apart((a, former), (b, two), criteria, across)
         points.append(PointComparison(key, former, two, comparison, why_not))
     return ResultsComparison(
@@ -199,7 +199,7 @@ def compare_sides(
         old = new.against
         if old is not None:
             key = f"{new.point.device} {new.point.key}" if by_device else new.point.key
-            why_not = why_no_comparison(old, new, criteria.segment, ("old", "new"))
+            why_not = no_comparison_reason(old, new, criteria.segment, ("old", "new"))
             compared = None if why_not else compare_in_turns(old, new, criteria, apart=apart)
             points.append(PointComparison(key, old, new, compared, why_not))
     only_a: list[str] = []

@@ -11,7 +11,8 @@ import pytest
 from support.made_studies import STUDY, made, taken
 
 from pumice.study.definition.point import Point
-from pumice.study.results.comparison.comparability import notes, reference_ratio, why_no_reference, why_not_comparable
+from pumice.study.results.comparison.comparability import incomparable_reason as incomparable
+from pumice.study.results.comparison.comparability import no_reference_reason, notes, reference_ratio
 from pumice.study.results.comparison.machine_record import Recorded, RunState, recorded, unlike
 from pumice.study.results.storage.records import StateRecord
 from pumice.study.results.storage.store import Store
@@ -47,14 +48,14 @@ def side(
 
 @pytest.mark.slow
 def test_equal_machines_are_comparable_nearly_always() -> None:
-    told = [why_not_comparable(side(2 * seed), side(2 * seed + 1)) for seed in range(150)]
+    told = [incomparable(side(2 * seed), side(2 * seed + 1)) for seed in range(150)]
     assert np.mean([text == "" for text in told]) >= 0.99
 
 
 @pytest.mark.parametrize("runs", [1, 5])
 def test_another_pace_of_the_reference_is_said_with_its_interval(runs: int) -> None:
     a, b = side(1, runs=runs), side(2, runs=runs, speed=1.38)
-    text = why_not_comparable(a, b)
+    text = incomparable(a, b)
     assert text.startswith("the reference like this point's load took 1.3") and "times as long" in text
     ratio = reference_ratio(a, b)
     assert ratio is not None and ratio.own and ratio.interval.low < 1.38 < ratio.interval.high
@@ -77,15 +78,15 @@ def test_the_interval_of_the_reference_holds_what_it_says() -> None:
 
 
 def test_a_reference_that_varies_widely_vouches_for_nothing() -> None:
-    assert "varies too much to tell" in why_not_comparable(side(1, noise=1.0), side(2, noise=1.0))
+    assert "varies too much to tell" in incomparable(side(1, noise=1.0), side(2, noise=1.0))
 
 
 def test_without_a_load_in_common_nothing_is_known() -> None:
     a, b = side(1), side(2, loads=("load 32",), speed=3)
-    assert reference_ratio(a, b) is None and "had no load in common" in why_not_comparable(a, b)
+    assert reference_ratio(a, b) is None and "had no load in common" in incomparable(a, b)
     off = replace(b, runs=[replace(run, own={}) for run in b.runs])
-    assert not why_not_comparable(a, off) and "was read in the second runs" in notes(a, off)[0]
-    assert "their loads differ" in why_no_reference(a, b) and not why_no_reference(a, a)
+    assert not incomparable(a, off) and "was read in the second runs" in notes(a, off)[0]
+    assert "their loads differ" in no_reference_reason(a, b) and not no_reference_reason(a, a)
     # One of two is enough.
     c = side(3, loads=("load 8", "load 16"), speed=1.5)
     ratio = reference_ratio(a, c)
@@ -105,7 +106,7 @@ def test_few_readings_are_said_and_not_taken_for_other_loads() -> None:
         one, other = few(1, "load 4", "load 8"), few(2, *loads)
         assert reference_ratio(one, other) is None
         said = f"too few readings of the reference like this point's load ({count} in the first runs, {count} in the"
-        assert said in why_no_reference(one, other) and notes(one, other) == [why_no_reference(one, other)]
+        assert said in no_reference_reason(one, other) and notes(one, other) == [no_reference_reason(one, other)]
 
 
 @pytest.mark.parametrize(
@@ -120,38 +121,38 @@ def test_few_readings_are_said_and_not_taken_for_other_loads() -> None:
 )
 def test_another_state_of_the_host_is_said_where_it_matters(figures: dict[str, float], said: str) -> None:
     other = replace(QUIET, **figures)
-    assert said in why_not_comparable(side(1), side(2, state=other))
-    assert said in why_not_comparable(side(1, measure="execute"), side(2, state=other, measure="execute"))
+    assert said in incomparable(side(1), side(2, state=other))
+    assert said in incomparable(side(1, measure="execute"), side(2, state=other, measure="execute"))
     # Execution on a separate device takes no processor time.
     on_device = {"measure": "execute", "software": False}
-    assert not why_not_comparable(side(1, **on_device), side(2, state=other, **on_device))  # type: ignore[arg-type]
+    assert not incomparable(side(1, **on_device), side(2, state=other, **on_device))  # type: ignore[arg-type]
 
 
 def test_wake_ups_matter_to_short_points_that_wait() -> None:
     late = replace(QUIET, wake_ns=250e3, wake_p90_ns=300e3)
-    text = why_not_comparable(side(1, headline=40e3), side(2, state=late, headline=290e3))
+    text = incomparable(side(1, headline=40e3), side(2, state=late, headline=290e3))
     assert "wake-ups took 2" in text and "this point's time is 40 µs" in text
-    assert not why_not_comparable(side(1, headline=1e8), side(2, state=late, headline=1e8))
-    assert not why_not_comparable(side(1, headline=4e4, measure="execute"), side(2, state=late, measure="execute"))
+    assert not incomparable(side(1, headline=1e8), side(2, state=late, headline=1e8))
+    assert not incomparable(side(1, headline=4e4, measure="execute"), side(2, state=late, measure="execute"))
     # If a tenth of the samples are in a late mode, only the ninth decile shows it.
     seldom = replace(QUIET, wake_p90_ns=250e3)
-    text = why_not_comparable(side(1, headline=40e3), side(2, state=seldom, headline=40e3))
+    text = incomparable(side(1, headline=40e3), side(2, state=seldom, headline=40e3))
     assert "one of ten wake-ups took over 250 µs in the second runs, 12 µs in the first" in text
 
 
-@pytest.mark.parametrize("what", ["host", "device", "driver"])
+@pytest.mark.parametrize("figure", ["host", "device", "driver"])
 def test_of_another_machine_only_what_others_took_counts(figure: str) -> None:
     """The machines differ in speed, so neither the reference nor the waiting of the point's own threads counts."""
     quiet, busy, waiting = (replace(QUIET, **figures) for figures in ({}, {"others": 0.5}, {"run_delay": 0.5}))
     for state, said in ((quiet, ""), (busy, "50% of the processor went to other processes"), (waiting, "")):
         other = replace(side(2, speed=3.0, state=state), **{figure: "B"})
         assert unlike(side(1), other) == {figure: f"another {figure}: B in the second runs, {figure} in the first"}
-        assert why_not_comparable(side(1), other).startswith(said) and (said or not why_not_comparable(side(1), other))
+        assert incomparable(side(1), other).startswith(said) and (said or not incomparable(side(1), other))
 
 
 def test_what_earlier_versions_did_not_record_is_not_held_against_them() -> None:
     bare = replace(side(1), runs=[RunState({}, {}, [], np.array([]), np.array([]))])
-    assert why_not_comparable(bare, side(2)) == "" == why_not_comparable(bare, bare)
+    assert incomparable(bare, side(2)) == "" == incomparable(bare, bare)
     assert notes(bare, side(2)) == ["the machine's state was not recorded in the first runs: it may have differed"]
     assert "in the first and the second runs" in notes(bare, bare)[0]
 
