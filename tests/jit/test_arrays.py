@@ -1,4 +1,4 @@
-"""Arrays in and out of ``pumice.jit``: which memory they lie in, and that no result shares an argument's."""
+"""Arrays in and out of ``pumice.jit``: their memory, which no result shares with an argument."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
 
 
 def address(array: pumice.DeviceArray) -> int:
-    """Where the host sees a device array's memory."""
+    """Returns the host's address of a device array's memory."""
     return int(array.map().ctypes.data)
 
 

@@ -76,7 +76,7 @@ HAZARDS: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.sample(10)
-@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")  # as jax.jit says it
+@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")  # as in jax.jit
 @pytest.mark.parametrize("name", HAZARDS)
 def test_no_result_is_written_over_what_is_still_read(name: str, device: pumice.Device) -> None:
     function = pumice.jit(HAZARDS[name], device=device, donate_argnums=(0, 1))

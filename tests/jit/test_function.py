@@ -1,4 +1,4 @@
-"""``pumice.jit``: what is traced, for what, and what calls take and give."""
+"""``pumice.jit``: traces, their keys, and arguments and results of calls."""
 
 from __future__ import annotations
 

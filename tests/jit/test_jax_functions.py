@@ -1,4 +1,4 @@
-"""Functions of JAX through ``pumice.jit`` give what ``jax.jit`` gives: trees, dtypes, shapes and values."""
+"""JAX functions through ``pumice.jit`` have the results of ``jax.jit``: trees, dtypes, shapes and values."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def fresh(tree: Any) -> Any:
 
 
 def hold_equal(found: Any, expected: Any) -> None:
-    """The same tree of device arrays, dtype by dtype and value by value."""
+    """Checks for the same tree of device arrays, dtype by dtype and value by value."""
     assert jax.tree.structure(found) == jax.tree.structure(expected)
     for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
         assert isinstance(one, pumice.DeviceArray)

@@ -1,4 +1,4 @@
-"""Functions of ``pumice.jit`` that close over what another function traces, as ``jax.jit`` has it."""
+"""Functions of ``pumice.jit`` that close over tracers of another function, as in ``jax.jit``."""
 
 from __future__ import annotations
 

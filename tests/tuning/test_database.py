@@ -1,4 +1,4 @@
-"""The database of tuning: what is kept, for which device, and what is damaged."""
+"""The database of tuning: stored findings, by device, and damaged files."""
 
 from __future__ import annotations
 

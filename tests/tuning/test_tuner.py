@@ -1,4 +1,4 @@
-"""Tuning on a device: what is measured, kept, gone on with and refused."""
+"""Tuning on a device: strategies that are measured, stored, resumed and refused."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PROFILE = pumice.list_devices()[0]
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is faster does not matter here."""
+    """Makes duels short: their outcome does not matter here."""
     monkeypatch.setattr(duel, "_MAX_ROUNDS", 6)
 
 
@@ -167,7 +167,7 @@ def test_the_compiler_takes_what_was_found(region: TunableRegion) -> None:
         return compile_data(MATMUL.encode(), "x.mlir", target).module
 
     assert len({compiled(each.text()) for each in (best, other, last)}) == 3
-    # What no release knows, or does not take this region, is passed over.
+    # A strategy that is unknown, or does not take this region, is skipped.
     for text in ("gone rows=4", "contraction_tile rows=4", "contraction_tile rows=x", "", " "):
         assert compiled(text) == compiled(best.text())
     assert compiled("contraction_tile rows=4096 columns=4 across=8 down=8") == compiled(best.text())

@@ -1,4 +1,4 @@
-"""Which work an array waits for, in whatever order threads note theirs."""
+"""The work that an array waits for, noted by threads in any order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pumice.status import DataLossError
 
 
 class Fence:
-    """A fence of a program, reached or failed as a test says."""
+    """A program's fence, reached or failed as the test sets it."""
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
@@ -28,7 +28,7 @@ class Fence:
 
 
 class Array:
-    """What ``note_uses`` takes."""
+    """An array for ``note_uses``."""
 
     def __init__(self) -> None:
         self.uses = Uses(threading.Lock())

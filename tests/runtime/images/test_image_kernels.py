@@ -189,7 +189,7 @@ void main() {{
 def sample(
     device: pumice.Device, dim: str, image: object, at: np.ndarray, lod: str = "0", axes: str | None = None
 ) -> np.ndarray:
-    """What a kernel reads at normalised coordinates, one row of ``at`` each."""
+    """Returns the texels that a kernel reads at normalised coordinates, one for each row of ``at``."""
     axes = axes or {"1D": "x", "2D": "xy", "2DArray": "xyz", "3D": "xyz", "Cube": "xyz", "CubeArray": "xyzw"}[dim]
     kernel = device.load_kernel(SAMPLE.format(dim=dim, axes=axes, lod=lod))
     padded = np.zeros((len(at), 4), np.float32)

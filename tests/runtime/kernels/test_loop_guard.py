@@ -1,4 +1,4 @@
-"""What the driver cut is an error for whoever reads it, and for nobody else."""
+"""Loops that the driver cuts are errors for readers of their results, and for nobody else."""
 
 from __future__ import annotations
 
@@ -73,14 +73,14 @@ def test_results_on_the_device(device: pumice.Device) -> None:
         copied = cut.copy()
         part = device.zeros(16, np.uint32)
         part[8:] = cut
-        assert (other.numpy() == 2 * np.arange(8)).all()  # not made of it
+        assert (other.numpy() == 2 * np.arange(8)).all()  # does not depend on the cut kernel
         made_of_it = {"derived": derived, "itself": cut, "part": cut[2:4], "copied": copied, "around": part}
         for name, array in (made_of_it | made_of_it).items():
             with pytest.raises(DataLossError, match="kernel"):
                 pytest.fail(f"{name}: {array.numpy()}")
         with pytest.raises(DataLossError):
             np.asarray(double(derived, pumice.empty(8, np.uint32)))
-        device.wait()  # somebody was told
+        device.wait()  # the failure was raised before
         assert (kernel(few, cut).numpy() == 7).all()
         assert (double(cut, derived).numpy() == 14).all()
         copied.copy_from(np.ones(8, np.uint32))

@@ -1,4 +1,4 @@
-"""Calls with the same arrays again, which are neither checked nor recorded anew: they do what first calls do."""
+"""Repeated calls with the same arrays, which skip checks and recording: they behave as first calls do."""
 
 from __future__ import annotations
 

@@ -114,7 +114,7 @@ def test_device_addresses(device: pumice.Device) -> None:
 
 
 def test_a_null_address_ends_the_process_without_it() -> None:
-    """What the pass is for; a driver that survives it needs no such test."""
+    """The reason for the pass; a driver that survives a null address needs no such test."""
     script = (
         "import sys, numpy, pumice\n"
         "with pumice.open_device('lavapipe') as device:\n"
@@ -173,7 +173,7 @@ def test_the_device_the_environment_and_the_kernel_choose(monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize("path", sorted(Path("shaders/examples").glob("*.spv")), ids=lambda path: path.stem)
 def test_example_shaders_give_the_same_bits(device: pumice.Device, path: Path) -> None:
-    """Any sizes and values will do: what is out of range for one is left out, and then the results may differ."""
+    """Any sizes and values will do, unless an access is out of range: sanitising skips it, and results may differ."""
     rng = np.random.default_rng(7)
     results = []
     with device.load_kernel(path) as plain, device.load_kernel(path, sanitize=True) as kernel:

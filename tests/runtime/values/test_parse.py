@@ -1,4 +1,4 @@
-"""Values as text: against NumPy for what they mean, against iree-run-module for how they are read and printed."""
+"""Values as text: NumPy checks their meaning, iree-run-module their syntax and printing."""
 
 import math
 import os
