@@ -127,12 +127,12 @@ def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
 
 
 def storages(session: pumice.Session, expected: Sequence[Array]) -> list[pumice.DeviceArray]:
-    """Arrays that a call is to overwrite."""
+    """Arrays for a call to overwrite."""
     return [session.device.asarray(np.full(each.shape, 77).astype(each.dtype)) for each in expected]
 
 
 def loaded(session: pumice.Session, text: str) -> str:
-    """The name of a module that is for the session's device alone."""
+    """Loads a module that is for the session's device alone; returns its name."""
     kind = "reference" if session.device.uri.startswith("reference") else "vulkan"
     return str(session.load(pumice.compile(text, targets=(kind,))).name)
 
@@ -173,7 +173,7 @@ def test_work_lies_between_the_fences(session: pumice.Session, name: str) -> Non
     text, arguments = PROGRAMS[name]
     expected = expected_of(text, arguments)
     module = loaded(session, text)
-    # The values of lengths decide about shapes; all else changes while the call waits.
+    # The values of lengths decide shapes; all else changes while the call waits.
     late = [value * 0 + 1 if value.dtype.kind == "f" else value for value in arguments]
     values = [session.device.asarray(value) for value in late]
     given = storages(session, expected)

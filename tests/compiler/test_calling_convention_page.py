@@ -1,4 +1,4 @@
-"""The table of docs/calling-conventions.md is what the conventions make."""
+"""The table of docs/calling-conventions.md has the types that the conventions make."""
 
 from __future__ import annotations
 

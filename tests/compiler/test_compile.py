@@ -1,4 +1,4 @@
-"""``pumice.compile``: what it takes, and what it says of what it does not."""
+"""``pumice.compile``: accepted sources, and errors for others."""
 
 from __future__ import annotations
 

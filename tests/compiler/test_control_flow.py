@@ -1,4 +1,4 @@
-"""Loops and branches: what the host decides, what the device does, and that results are those of the definitions."""
+"""Loops and branches: decisions of the host and of the device, with results equal to the definitions'."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def opened(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
 
 
 def compiled(text: str) -> tuple[bytes, str]:
-    """The module of a program, and its low-level sequence."""
+    """Returns the module of a program, and its low-level sequence."""
     texts: dict[str, str] = {}
     module = compile_text(
         text,

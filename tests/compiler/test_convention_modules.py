@@ -1,4 +1,4 @@
-"""Modules of each calling convention give what those of the default give, on every device and on the peer's runtime."""
+"""Modules of each calling convention give the same as the default's, on every device and on the peer's runtime."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pumice.status import InvalidArgumentError
 from pumice.tools.cli import main
 
 CONVENTIONS = ("values,buffers", "values,buffers,outs")
-"""Between them they have every way in which a value is passed, as an argument, a result and an out-parameter."""
+"""Together they cover every way to pass an argument, a result and an out-parameter."""
 
 CASES = [case for case in STORED if case.name not in ("orders", "indexing", "windows", "nested_loops", "calls")]
 """Without those that take seconds to compile."""
@@ -247,7 +247,7 @@ def test_the_command_line_gives_storages_and_prints_results(names: str, tmp_path
     expected = ["--expected_output=4xf32=0.5 1 1.5 2", "--expected_output=f32=1"]
     assert "[SUCCESS]" in CliRunner().invoke(main, [*command, *expected]).stdout
     if "outs" in names:
-        # With storages given, the function returns nothing.
+        # If the caller passes storages, the function returns nothing.
         assert CliRunner().invoke(main, [*command, "--input=&4xf32=7", "--input=&f32"]).stdout == "EXEC @step\n"
 
 

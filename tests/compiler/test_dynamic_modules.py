@@ -1,4 +1,6 @@
-"""Modules of programs whose lengths depend on the call: every size, on every device, as the program for that size."""
+"""Modules of programs whose lengths depend on the call give, for every size and device, the static
+program's results.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Rows whose length depends on the call: short and long ones give what NumPy gives, too long ones an error."""
+"""Rows whose length depends on the call: short and long ones give NumPy's results, too long ones an error."""
 
 from __future__ import annotations
 
@@ -152,7 +152,7 @@ def test_rows_of_every_length_give_what_numpy_gives(device: pumice.Device, rows:
 @pytest.mark.vulkan
 @pytest.mark.parametrize(("rows", "shape"), [("64x", (64, 150_001)), ("?x", (1, 5 << 20))], ids=["64 rows", "rows"])
 def test_modules_for_any_device_take_long_rows(device: pumice.Device, rows: str, shape: tuple[int, int]) -> None:
-    """The least device has small workgroups; those of a known number of rows are counted at compile time."""
+    """The smallest device has small workgroups; those of a known number of rows are counted at compile time."""
     with pumice.Session(device=device) as session:
         profile = device.profile if rows == "64x" else None
         main = load(session, pumice.compile(program("softmax", rows), device=profile))
@@ -163,7 +163,7 @@ def test_modules_for_any_device_take_long_rows(device: pumice.Device, rows: str,
 
 @pytest.mark.vulkan
 def test_rows_beyond_all_loops_are_refused(device: pumice.Device) -> None:
-    """Without a row nothing is computed, and the lengths are held against what the kernels take all the same."""
+    """Without a row nothing is computed, but the kernels' limits are checked all the same."""
     most = 60_000 // 3 * 256 * 8
     with pumice.Session(device=device) as session:
         main = load(session, pumice.compile(program("softmax", "?x"), device=device.profile))
@@ -182,7 +182,7 @@ def test_modules_of_both_devices_run_long_rows_on_either() -> None:
 
 @pytest.mark.slow
 def test_stages_name_the_kernel_of_long_rows() -> None:
-    """Text goes on from every stage, and is refused where there is no such kernel."""
+    """Every stage's text compiles further, and is refused where the kernel of long rows is missing."""
     texts: dict[str, str] = {}
 
     def reached(stage: str, reached: Program | GraphFile | ModuleFile) -> None:

@@ -17,11 +17,11 @@ from pumice.compiler.ir.types import ScalarType
 
 RANDOM_WORDS = (0x6B200159, 0x99BA4EFE)
 RANDOM_PAIRS = (0x99BA4EFE6B200159, 0xC0DE3F32508EFB2C)
-"""What Threefry 2x32 with 20 rounds makes of counters of 0 and 1 with a key of zeros."""
+"""Threefry 2x32 with 20 rounds, of counters 0 and 1 with a key of zeros."""
 
 
 def carried(element: str) -> str:
-    """The type as which elements enter and leave a program: buffer views have none of fewer than 8 bits."""
+    """The type in which elements enter and leave a program: buffer views have none of fewer than 8 bits."""
     type = ScalarType(element)
     if type.kind == "float" and type.bits < 32:
         return "f32"
@@ -29,7 +29,7 @@ def carried(element: str) -> str:
 
 
 def words(type: str) -> Mapping[str, str]:
-    """What cases are filled in with."""
+    """Words to fill into cases."""
     scalar = ScalarType(type)
     literal = {"bool": "true", "float": "{}.0", "complex": "({}.0, 0.0)"}.get(scalar.kind, "{}")
     numbers = {name: literal.format(value) for name, value in (("zero", 0), ("one", 1), ("two", 2), ("four", 4))}
@@ -71,25 +71,25 @@ def program(type: str, cases: Sequence[Case]) -> str:
 
 
 def element_of(shape: str) -> str:
-    """The type of elements in ``4x6xf32``."""
+    """The element type in ``4x6xf32``."""
     return shape.rpartition("x")[2] if "complex" not in shape else shape[shape.index("complex") :]
 
 
 def through(shape: str) -> str:
-    """A shape with the elements as which it enters or leaves."""
+    """A shape with the elements in which it enters or leaves."""
     element = element_of(shape)
     return shape.removesuffix(element) + carried(element)
 
 
 def converted(name: str, value: str, before: str, after: str) -> str:
-    """A line that gives a value in another type."""
+    """A line that converts a value."""
     if before == after:
         return f"{name} = stablehlo.optimization_barrier {value} : tensor<{after}>"
     return f"{name} = stablehlo.convert {value} : (tensor<{before}>) -> tensor<{after}>"
 
 
 def expected_of(case: Case, type: str, given: Given) -> tuple[Array, ScalarType]:
-    """A case's result, in its own type, and that."""
+    """Returns a case's result in its own type, and that type."""
     element = ScalarType(element_of(case.result.format(**words(type))))
     found = np.asarray(case.expected(given))
     if element.is_integer:

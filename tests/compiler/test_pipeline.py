@@ -1,4 +1,4 @@
-"""Programs from text to a module, run on Vulkan, on the peer's runtime, and by the definitions of operations."""
+"""Programs from text to a module, run on Vulkan, on the peer's runtime, and by the operations' definitions."""
 
 from __future__ import annotations
 

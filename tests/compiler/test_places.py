@@ -1,4 +1,4 @@
-"""Modules name lines of the program that they were made from: in errors, in profiles, in their own text."""
+"""Modules name the source lines of their instructions: in errors, in profiles, in their own text."""
 
 from __future__ import annotations
 

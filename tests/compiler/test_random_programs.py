@@ -1,7 +1,7 @@
-"""Random programs give the same by the definitions in NumPy, on the reference device and on Vulkan, by modules.
+"""Random programs give the same by the definitions in NumPy, on the reference device and on Vulkan.
 
-How far apart they may be is bounded for each program from its operations, in units of its types' rounding: see
-``support/tensor_strategies.py``. What has no error in its bound has to be equal bit by bit.
+``support/tensor_strategies.py`` bounds the difference for each program, in units of its types' rounding. Results
+without error in their bound must be equal bit by bit.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def opened() -> Iterator[pumice.Device]:
 
 
 def called(module: bytes, device: object, arguments: Sequence[Array]) -> list[Array]:
-    """What a module's ``main`` gives on a device."""
+    """Runs a module's ``main`` on a device."""
     with pumice.Session(device=device) as session:  # type: ignore[arg-type]
         given_back = session.call(f"{session.load(module).name}.main", *arguments, timeout=60)
         results = given_back if isinstance(given_back, tuple | list) else [given_back]

@@ -1,4 +1,4 @@
-"""Results in the memory of arguments: wherever a module allows it, nothing changes; and training steps allow it."""
+"""Results in the memory of arguments: wherever a module allows it, results stay the same; training steps allow it."""
 
 from __future__ import annotations
 
@@ -129,7 +129,7 @@ ALLOWED = {
     "branch": [()],
     "batch": [(0,), ()],
 }
-"""Weights, a cache, a counter and what a loop carries may be updated in place."""
+"""Weights, a cache, a counter and values that a loop carries may be updated in place."""
 
 DEVICES = [pytest.param("lavapipe", marks=pytest.mark.vulkan), "reference"]
 
@@ -141,7 +141,7 @@ def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
 
 
 def allowed(session: pumice.Session, module: str) -> list[tuple[int, ...]]:
-    """For each result the arguments in whose memory a module says it may be."""
+    """Returns, for each result, the arguments whose memory it may have."""
     found = []
     for one in session.lookup(f"{module}.main$async").signature.arguments:
         if one.declared is not None and "iree.abi.output" in one.declared.attributes:
@@ -151,7 +151,7 @@ def allowed(session: pumice.Session, module: str) -> list[tuple[int, ...]]:
 
 
 def called(session: pumice.Session, module: str, arguments: Sequence[Array], reused: dict[int, int]) -> None:
-    """Holds what a program gives, with results in the memory of arguments."""
+    """Checks a program's results when they are in the memory of arguments."""
     expected = session.call(f"{module}.main", *arguments)
     wanted = [each.numpy() for each in (expected if isinstance(expected, tuple) else (expected,))]
     function = session.lookup(f"{module}.main$async")
@@ -173,7 +173,7 @@ def called(session: pumice.Session, module: str, arguments: Sequence[Array], reu
 
 
 def combinations(found: Sequence[tuple[int, ...]]) -> Iterator[dict[int, int]]:
-    """Each pair alone, and as many together as the first choices give."""
+    """Yields each pair alone, and as many together as the first choices allow."""
     for index, arguments in enumerate(found):
         yield from ({index: each} for each in arguments)
     together: dict[int, int] = {}

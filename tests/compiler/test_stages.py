@@ -1,4 +1,4 @@
-"""Programs at each stage as text: what is read again is the same, and makes the same module."""
+"""Programs at each stage as text: reading it again gives the same program, and the same module."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What modules are made for, and which of a module's executables a device gets."""
+"""Targets of modules, and the choice among a module's executables."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def opened() -> Iterator[pumice.Device]:
 
 
 def without(device: pumice.Device, *features: str) -> None:
-    """Takes features from a device: its plan is what modules ask, and what shaders are checked against."""
+    """Removes features from a device's plan, which modules query and shaders are checked against."""
     hal = device.vulkan
     hal.plan = dataclasses.replace(hal.plan, features=hal.plan.features - set(features))
 
@@ -63,7 +63,7 @@ def test_a_device_gets_the_executables_that_it_has_the_features_for(opened: pumi
     module = pumice.compile(SUM.format("i64"), targets=("vulkan", "vulkan:shaderInt64"))
     called(opened, module, "int64")
     without(opened, "shaderInt64")
-    # Were the others loaded, they would be refused for what they declare.
+    # The other executables would be refused for the features that they declare.
     called(opened, module, "int64")
 
 

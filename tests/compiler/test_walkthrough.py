@@ -24,7 +24,7 @@ A, B = np.array([1, 2, 3, 4], np.float32), np.array([0.5, -1, 2, 2.5], np.float3
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The module and every stage on file, as the command writes them."""
+    """The module and every stage in files, as the command writes them."""
     path = tmp_path_factory.mktemp("walkthrough")
     arguments = [walkthrough.GRAPH, "--target", "vulkan,reference", "-o", path / "module.vmfb", "--dump-ir", path]
     done = CliRunner().invoke(main, ["compile", *map(str, arguments)])

@@ -1,4 +1,4 @@
-"""Wrong programs are refused with a place, the line, a caret and what would help, in bounded time and memory."""
+"""Wrong programs are refused with a place, the line, a caret and a remedy, in bounded time and memory."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from pumice.status import PumiceError
 
 WRITTEN: Final = dict(written())
 SECONDS: Final = 10.0
-"""Of the processor, for one program; a million operations take four."""
+"""Processor seconds for one program; a million operations take four."""
 
 PEAK: Final = 700 << 20
-"""Bytes resident, for all programs in one process: twice what a million operations take."""
+"""Resident bytes for all programs in one process: twice what a million operations take."""
 
 
 class Ended(NamedTuple):
-    """How a program ended: what the error says, its place, seconds of the processor, most bytes resident so far."""
+    """The end of a program: the error's message and place, processor seconds, largest resident memory so far."""
 
     said: str
     line: int
@@ -34,7 +34,7 @@ class Ended(NamedTuple):
 
 
 def compiled_in_one_process() -> Mapping[str, Ended]:
-    """How every program ended."""
+    """Compiles every program; returns how each ended."""
     command = [sys.executable, str(Path(__file__).parents[1] / "support" / "wrong_programs.py")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=170)
     found = {name: Ended(*rest) for name, *rest in map(json.loads, done.stdout.splitlines())}
@@ -43,7 +43,7 @@ def compiled_in_one_process() -> Mapping[str, Ended]:
 
 
 def misplaced(wrong: Wrong, found: Ended) -> bool:
-    """Whether a program was not refused as it has to be: with its place, what is wrong, the line and a caret."""
+    """Whether a program was not refused with its place, what is wrong, the line and a caret."""
     lines = found.said.split("\n")
     if len(lines) != 3 or (found.line, found.column) != (wrong.line, wrong.column):
         return True

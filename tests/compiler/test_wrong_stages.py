@@ -1,4 +1,4 @@
-"""Stage files that are wrong: each is refused with its place, the line and a caret, or makes a module; nothing else."""
+"""Wrong stage files: each is refused with its place, the line and a caret, or makes a module."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_what_no_pass_makes_is_refused_with_its_place(stage: str, old: str, new:
 
 
 def mutated(text: str, choose: random.Random) -> str:
-    """A text with a few tokens or lines moved, repeated, lost or replaced."""
+    """Moves, repeats, drops or replaces a few tokens or lines of a text."""
     for _ in range(choose.choice((1, 1, 1, 2, 3))):
         parts = text.splitlines(keepends=True) if choose.random() < 0.3 else _TOKEN.findall(text)
         one, other = choose.randrange(len(parts)), choose.randrange(len(parts))

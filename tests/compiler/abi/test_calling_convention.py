@@ -231,7 +231,7 @@ def text_for(type: Any) -> Any:
 
 
 def function(change: Callable[[list[Type], list[Type]], object]) -> CallingConvention:
-    """A convention that changes lists of inputs, which begin with the context, and results."""
+    """A convention that changes the lists of inputs, which start with the context, and of results."""
 
     def made(type: FunctionType) -> FunctionType:
         inputs, results = [parse_type(CONTEXT), *type.inputs], list(type.results)
@@ -370,7 +370,7 @@ def test_wrong_conventions_are_refused_at_their_place(name: str) -> None:
     message, line, caret = raised.value.message.split("\n")
     assert says in message and message.startswith("x.mlir:")
     assert line.strip() in text and caret.strip() == "^"
-    # What was refused leaves nothing behind.
+    # A refused convention leaves nothing behind.
     assert "pumice.abi" not in hlo(
         "func.func @f(%x: tensor<4xf32>) -> tensor<4xf32> {\n return %x : tensor<4xf32>\n}", None
     )

@@ -33,7 +33,7 @@ def of_integers(name: str, result: str = "i8") -> Array:
 
 
 def expected(function: Callable[[int, int], int]) -> list[int]:
-    """What a function of unbounded integers gives, in 8 bits."""
+    """Results of a function of unbounded integers, wrapped to 8 bits."""
     pairs = zip(INTEGERS.tolist(), OTHERS.tolist(), strict=True)
     return [(int(function(a, b)) + 128) % 256 - 128 for a, b in pairs]
 
@@ -452,7 +452,7 @@ func.func @main(%x: tensor<2x3xf32>) -> (tensor<2x2xf32>, tensor<2x3xi1>, tensor
 
 
 def test_shardings_are_passed_on() -> None:
-    """As JAX writes them of random keys."""
+    """JAX writes these for random keys."""
     text = """module {
   sdy.mesh @empty_mesh = <[]> {stablehlo.mesh = {axes = []}}
   func.func @main(%a0: tensor<2xui32>) -> tensor<2xui32> {

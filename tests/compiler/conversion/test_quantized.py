@@ -65,7 +65,7 @@ def test_sums_of_two_types_are_of_a_third() -> None:
 
 
 def test_what_moves_is_what_is_stored() -> None:
-    """Of 32 bits, which numbers of f32 could not carry."""
+    """With 32 bits, which f32 could not carry."""
     wide = "!quant.uniform<i32:f32, 1.0>"
     text = f"""
       func.func @main(%x: tensor<2x3xi32>) -> tensor<3x2xi32> {{

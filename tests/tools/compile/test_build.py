@@ -1,4 +1,4 @@
-"""``pumice build``: modules and their reflection, and that wrong usage writes nothing."""
+"""``pumice build``: modules and their reflection; wrong usage writes nothing."""
 
 from __future__ import annotations
 

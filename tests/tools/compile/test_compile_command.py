@@ -1,4 +1,4 @@
-"""``pumice compile``: modules, stages, and what is wrong."""
+"""``pumice compile``: modules, stages, and errors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Channels first gives what channels last gives: TensorFlow's own kernels for the CPU do not have most of these."""
+"""Channels first gives the same as channels last: TensorFlow's own CPU kernels lack most of these."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ KERNEL = np.random.default_rng(2).normal(size=(3, 2, 8, 4)).astype(np.float32)
 VECTORS = "".join(const(name, np.linspace(0.5, value, 8)) for name, value in (("s", 2), ("o", -1), ("m", 1), ("v", 4)))
 WEIGHTS = node("k", "Const", dtype="DT_FLOAT", value=KERNEL)
 
-# Operations with inputs beside the image, and attributes that have a number for each dimension of NHWC.
+# Operations with more inputs than the image, and attributes with a number for each dimension of NHWC.
 OPERATIONS: Mapping[str, tuple[tuple[str, ...], Mapping[str, Setting]]] = {
     "BiasAdd": (("s",), {}),
     "Conv2D": (("k",), {"strides": [1, 2, 1, 1], "dilations": [1, 1, 2, 1], "padding": "SAME"}),

@@ -31,7 +31,7 @@ def ints(name: str, values: npt.ArrayLike) -> str:
 FIRST = node("s", "Shape", "x") + ints("i", [0]) + ints("j", [1])
 FIRST += node("batch", "StridedSlice", "s", "i", "j", "j", shrink_axis_mask=1)
 
-# Nodes, the shape without the batch, and what they give.
+# Nodes, the shape without the batch, and the expected result.
 GRAPHS: Mapping[str, tuple[str, tuple[int, ...], Callable[[Array], Array]]] = {
     "softmax": (X + node("y", "Softmax", "x"), (4,), lambda x: np.exp(x) / np.exp(x).sum(-1, keepdims=True)),
     "two of one batch": (X + const("c", [1, 2, 3, 4]) + node("y", "Mul", "x", "c"), (4,), lambda x: x * [1, 2, 3, 4]),

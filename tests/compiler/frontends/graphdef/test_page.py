@@ -1,4 +1,4 @@
-"""The page about TensorFlow lists what is translated."""
+"""The page about TensorFlow lists the operations that are translated."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Wrong GraphDefs: each gets a message with its node and place, soon, and nothing else is raised."""
+"""Wrong GraphDefs: each gets a message with its node and place, in bounded time, and no other exception."""
 
 from __future__ import annotations
 

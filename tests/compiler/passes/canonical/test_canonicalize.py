@@ -1,4 +1,4 @@
-"""Calls written out, constants folded, equal operations merged, unused ones dropped."""
+"""Calls inlined, constants folded, equal operations merged, unused ones dropped."""
 
 from __future__ import annotations
 

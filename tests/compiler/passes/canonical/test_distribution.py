@@ -1,4 +1,4 @@
-"""Operations between processes in a program of one."""
+"""Collective operations in a program of one process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Operations that are decomposed, by the definitions of what they become, against their own definitions and NumPy."""
+"""Decomposed operations, evaluated by the definitions of their parts, against their own definitions and NumPy."""
 
 from __future__ import annotations
 
@@ -122,7 +122,7 @@ def test_cholesky_factors(size: int, dtype: str, lower: bool) -> None:
 def test_triangular_systems(size: int, left: bool, lower: bool, unit: bool, mode: str) -> None:
     rng = np.random.default_rng(4)
     a = (rng.normal(size=(2, size, size)) + 1j * rng.normal(size=(2, size, size))) / size + 3 * np.eye(size)
-    # What is on the other side is not read.
+    # The other triangle is not read.
     other = np.triu(np.ones((size, size), bool), 1)
     a[:, other if lower else other.T] = np.nan
     b = rng.normal(size=(2, size, 3) if left else (2, 3, size)) + 0j

@@ -1,4 +1,4 @@
-"""Scatters and selections of many updates: equal to their definitions, whichever way they are computed."""
+"""Scatters and selections of many updates: equal to their definitions in each of the ways to compute them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pumice.compiler.passes.verification.verify import verify
 
 @pytest.fixture(params=["few", "chunks", "any order", "sorted"])
 def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Every scatter is replaced, in one of the four ways."""
+    """Replaces every scatter, in one of four ways."""
     monkeypatch.setattr(scatters, "MAX_LOOKS", 0)
     if request.param != "few":
         monkeypatch.setattr(updates_by_place, "MAX_UPDATES", 0)
@@ -31,7 +31,7 @@ def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
 
 
 def both(way: str, text: str, *values: Array) -> tuple[list[Array], list[Array]]:
-    """Results by the definition, and with the scatter replaced."""
+    """Returns results by the definition, and with the scatter replaced."""
     function = function_of(text)
     verify({"main": function}, SourceText(text, "x"))
     before = by_definition(function, values)
@@ -40,7 +40,7 @@ def both(way: str, text: str, *values: Array) -> tuple[list[Array], list[Array]]
     verify({"main": function}, SourceText(text, "x"))
     left = [each for each in function.walk() if each.name == "stablehlo.scatter"]
     assert "stablehlo.select_and_scatter" not in names(function)
-    # What is left are scatters of rows, by one key each.
+    # Only scatters of rows remain, by one key each.
     inserted = "inserted_window_dims = [1]" if way == "chunks" else "inserted_window_dims = [0]"
     found = [attribute_text(each.attributes[NUMBERS]) for each in left]
     assert all(inserted in each or "inserted_window_dims = [0]" in each for each in found)
@@ -51,7 +51,6 @@ NUMBERS = "scatter_dimension_numbers"
 
 
 def names(function: Operation) -> set[str]:
-    """Of all operations."""
     return {operation.name for operation in function.walk()}
 
 

@@ -1,4 +1,4 @@
-"""Loops in parts: equal to what they are parts of by definition, and right at sizes where one loop would not be."""
+"""Loops in parts: equal to the whole by definition, and correct at sizes where one loop would not be."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pumice.compiler.passes.verification.verify import verify
 
 @pytest.fixture
 def short(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Limits that small programs reach."""
+    """Sets limits that small programs reach."""
     monkeypatch.setattr(staged_reductions, "MAX_ALONE", 8)
     monkeypatch.setattr(staged_reductions, "RUN", 4)
     monkeypatch.setattr(split, "MAX_PRODUCTS", 8)
@@ -29,7 +29,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def parts(text: str, *values: Array) -> tuple[list[Array], list[Array], Operation]:
-    """Results before and after splitting, and the function then."""
+    """Returns results before and after splitting, and the function then."""
     function = function_of(text)
     verify({"main": function}, SourceText(text, "x"))
     before = by_definition(function, values)
@@ -39,7 +39,6 @@ def parts(text: str, *values: Array) -> tuple[list[Array], list[Array], Operatio
 
 
 def count(function: Operation, name: str) -> int:
-    """How many operations of a name there are."""
     return sum(operation.name == f"stablehlo.{name}" for operation in function.walk())
 
 
@@ -237,7 +236,7 @@ def test_millions_of_elements(opened: pumice.Device) -> None:
 
 @pytest.mark.parametrize(("rows", "length", "parts"), [(1, 8192, 8), (1, 8190, 7), (300, 8192, 0), (1, 900, 0)])
 def test_sums_of_few_elements_are_divided_among_invocations(rows: int, length: int, parts: int) -> None:
-    """As long as the device idles and each part is worth an invocation; parts are equal where they can be."""
+    """Until the device is busy or parts get too small; parts are equal where they can be."""
     left, right, result = f"{rows}x{length}xf32", f"{length}x{rows}xf32", f"{rows}x{rows}xf32"
     text = f"""func.func @main(%x: tensor<{left}>, %y: tensor<{right}>) -> tensor<{result}> {{
       %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]

@@ -1,4 +1,4 @@
-"""Which operations run as one dispatch, and how the program with its regions is written."""
+"""The formation of dispatch regions, and the text of programs with them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ SHORT = {
 
 
 def formed(body: str, arguments: str = "%a: tensor<4x8xf32>, %b: tensor<8x4xf32>, %v: tensor<8xf32>") -> Operation:
-    """A function of these arguments with its regions formed; its text is read again."""
+    """Forms the regions of a function, and reads its text again."""
     for short, types in SHORT.items():
         body = body.replace(short, types)
     results = body.rpartition(" : ")[2]
@@ -153,7 +153,7 @@ def test_a_region_has_a_bounded_number_of_operations_and_bindings(count: int) ->
 
 
 def chain(operation: str, type: str, arity: int, length: int) -> str:
-    """A program that applies an operation again and again."""
+    """A program that applies an operation repeatedly."""
     tensor = f"tensor<64x{type}>"
     lines = []
     for number in range(length):
@@ -165,7 +165,7 @@ def chain(operation: str, type: str, arity: int, length: int) -> str:
 
 
 def pads(length: int) -> str:
-    """A program that pads a tensor again and again: each is a branch within the next."""
+    """A program that pads a tensor repeatedly: each pad is a branch within the next."""
     lines = [
         f"%{number} = stablehlo.pad {f'%{number - 1}' if number else '%x'}, %p, low = [1], high = [0], interior = [0]"
         f" : (tensor<{4 + number}xf32>, tensor<f32>) -> tensor<{5 + number}xf32>"

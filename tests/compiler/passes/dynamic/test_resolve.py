@@ -1,4 +1,4 @@
-"""Lengths that depend on the call: what follows from the arguments, what a call has to fulfil, what is refused."""
+"""Lengths that depend on the call: inference from arguments, requirements on calls, refusals."""
 
 from __future__ import annotations
 
@@ -282,7 +282,7 @@ def test_elements_whose_number_is_a_product_are_counted_by_the_call() -> None:
     text = function("%m: tensor<i32>, %n: tensor<i32>, %x: tensor<?x?xf32>", body, "tensor<?x?xf32>")
     assert types(text) == "(tensor<i32>, tensor<i32>, tensor<(d0)x(d1)xf32>) -> tensor<(d2)x(d3)xf32>"
     assert requires(text) == ["(d0*d1-d2*d3)", "(-d0*d1+d2*d3)"]
-    # A product that gives a length is an equation, as ever.
+    # A product that is a length is an equation.
     alone = text.replace("tensor<?x?xf32>, tensor<2xi32>", "tensor<4x?xf32>, tensor<2xi32>")
     alone = alone.replace("%x: tensor<?x?xf32>", "%x: tensor<4x?xf32>").replace("reshape %n", "reshape %k")
     alone = alone.replace("{", "{ %k = stablehlo.constant dense<2> : tensor<i32>", 1)

@@ -1,4 +1,6 @@
-"""Factorisations by the definitions of the reference device, against NumPy and LAPACK by what they are to satisfy."""
+"""Factorisations by the definitions of the reference device, against NumPy and LAPACK by the
+properties of the factors.
+"""
 
 from __future__ import annotations
 

@@ -27,7 +27,7 @@ NAMES = {
 
 
 def run(name: str, *operands: Array) -> Array:
-    """One operation of CHLO."""
+    """Runs one CHLO operation."""
     types = [TensorType(value.shape, ScalarType(NAMES[value.dtype.name])) for value in operands]
     block = Block(types)
     made = block.append(Operation(f"chlo.{name}", block.arguments, types[:1]))

@@ -1,4 +1,4 @@
-"""Plans of one arena: nothing alive at the same time overlaps, and little room is lost."""
+"""Plans of one arena: buffers alive at the same time do not overlap, and little memory is wasted."""
 
 from __future__ import annotations
 

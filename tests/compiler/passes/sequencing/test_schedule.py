@@ -1,4 +1,4 @@
-"""Schedules: random steps compute the same with copies elided, guards and one arena as they do by themselves."""
+"""Schedules: random steps compute the same with copies elided, guards and one arena as without."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ NEXT = Operation("test.next", attributes={"entry": SymbolRef("test::@next")})
 
 
 class Maker:
-    """Draws steps that read only what was written on every way to them."""
+    """Draws steps that read only what was written on every path to them."""
 
     def __init__(self, draw: st.DrawFn) -> None:
         self._draw = draw
@@ -152,12 +152,12 @@ def schedules(draw: st.DrawFn) -> Schedule:
 
 
 class Machine:
-    """Runs steps on symbols: each 256 bytes of memory hold what they were last given.
+    """Runs steps on symbols: each 256 bytes of memory hold the symbol last written there.
 
     Args:
         plan: the steps.
-        is_placed: whether buffers have places and there are barriers.
-        reused: numbers of the arguments in whose memory results are, by their numbers.
+        is_placed: whether buffers have offsets and there are barriers.
+        reused: the argument whose memory each result has, by their numbers.
     """
 
     def __init__(self, plan: Schedule, is_placed: bool, reused: Mapping[int, int] | None = None) -> None:
@@ -189,7 +189,7 @@ class Machine:
         return [(root, part) for part in parts]
 
     def _read(self, buffer: Buffer) -> object:
-        # A guard reads an index that nothing writes where the guard around it is off, and takes no notice of it.
+        # Where the enclosing guard is off, nothing writes the index that a guard reads, and the guard ignores it.
         (found,) = {self._memory.get(place) for place in self._places(buffer)}
         return found
 
@@ -197,7 +197,7 @@ class Machine:
         self._memory.update(dict.fromkeys(self._places(buffer), value))
 
     def _number(self, buffer: Buffer) -> int:
-        """What an index, a flag or a guard's first word is."""
+        """The number in an index, a flag or a guard's first word."""
         value = self._read(buffer)
         if isinstance(value, tuple) and value[0] == "table":
             return value[1][0][0]
@@ -220,7 +220,7 @@ class Machine:
                 self._steps(step.branches[min(number, len(step.branches) - 1)])
 
     def _ordered(self, steps: Sequence[Step]) -> Iterator[Step]:
-        """Steps with those backwards that no barrier is between, once barriers are there."""
+        """Yields steps; reverses those between two barriers, once barriers are there."""
         together: list[Step] = []
         for step in steps:
             if isinstance(step, Dispatch | Copy) and self._is_placed:
@@ -249,7 +249,7 @@ class Machine:
         *inputs, made = step.buffers
         shared = step.operation.integers("in_place")
         early = {index: self._read(inputs[index]) for index in shared}
-        self._write(made, None)  # what a kernel reads must not lie where it writes, but for what it computes in place
+        self._write(made, None)  # a kernel must not write where it reads, except in place
         values = [early[index] if index in early else self._read(each) for index, each in enumerate(inputs)]
         if step.operation is NEXT:
             self._write(made, ("count", _count(values[0]) + 1))

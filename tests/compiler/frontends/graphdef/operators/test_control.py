@@ -1,4 +1,4 @@
-"""Control flow of both kinds: Switch, Merge and frames; functions of the library. On the reference device."""
+"""Control flow of both kinds, on the reference device: Switch, Merge and frames; functions of the library."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_a_side_of_a_switch_is_no_result() -> None:
 
 @pytest.mark.slow
 def test_nested_conditionals() -> None:
-    """(q ? x + 1 : -x) where p, else x * x; q is switched by p, too."""
+    """``(q ? x + 1 : -x)`` where p, else ``x * x``; q is switched by p, too."""
     text = (
         placeholder("p", dtype="DT_BOOL")
         + placeholder("q", dtype="DT_BOOL")
@@ -111,7 +111,7 @@ def function(name: str, arguments: dict[str, str], results: dict[str, str], *nod
 
 
 def called(name: str, op: str, *inputs: str, **functions: str) -> str:
-    """A node whose attributes are functions; several are divided by commas."""
+    """A node whose attributes are functions; several are separated by commas."""
     text = f'node {{ name: "{name}" op: "{op}"' + "".join(f' input: "{each}"' for each in inputs)
     for key, value in functions.items():
         names = [f'func {{ name: "{each}" }}' for each in value.split(",")]
@@ -155,7 +155,7 @@ def test_if(op: str, truth: bool) -> None:
 
 @pytest.mark.parametrize("index", [-1, 0, 1, 2, 9])
 def test_case(index: int) -> None:
-    """An index past the branches takes the last."""
+    """An index past the branches takes the last one."""
     text = placeholder("i", dtype="DT_INT32") + placeholder("x", 3) + FUNCTIONS
     text += called("y", "StatelessCase", "i", "x", branches="twice,minus,minus")
     np.testing.assert_array_equal(run(text, i=np.array(index, np.int32), x=X), X * 2 if index == 0 else -X)
