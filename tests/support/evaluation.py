@@ -10,10 +10,16 @@ from pumice.hal_reference.program import Array
 
 
 def evaluated(text: str, *arguments: Array, name: str = "main") -> list[Array]:
-    """What a function of a program gives, from its canonical form.
+    """Evaluates a function of a program in its canonical form.
 
     Raises:
         CompileError: the program is refused.
     """
     functions = compile_text(text, "x.mlir", Target(), until="canonical").program.functions
     return evaluate(ProgramWriter(functions).function(name), arguments)
+
+
+def program(line: str, result: str, *arguments: str) -> str:
+    """A program of one operation, whose operands are ``%a0``, ``%a1``, …"""
+    taken = ", ".join(f"%a{index}: {type}" for index, type in enumerate(arguments))
+    return f"func.func @main({taken}) -> {result} {{\n  %0 = {line}\n  return %0 : {result}\n}}"
