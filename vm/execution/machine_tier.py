@@ -19,7 +19,7 @@ import threading
 import time
 from array import array
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ..machine_code import function_writer as context_words
 from ..machine_code.function_writer import OUT_OF_FUEL, Unit
@@ -82,6 +82,22 @@ class _Memory:
         self.frames = view[8 * _CONTEXT_WORDS :]
 
 
+class _Compiled(NamedTuple):
+    """The machine code of a function and what it needs of its unit.
+
+    Attributes:
+        size: words of the frames of a run.
+        host_stack: bytes that calls may take.
+        classes: those of each type that the unit tests references for, by the bit in their masks.
+    """
+
+    unit: Unit
+    code: MachineCode
+    size: int
+    host_stack: int
+    classes: Sequence[tuple[int, tuple[type, ...] | None]]
+
+
 class MachineTier:
     """One function of one context as machine code."""
 
@@ -89,16 +105,13 @@ class MachineTier:
         self.function = function
         self._is_hopeless = False
         self._delay = 0
-        self._code: MachineCode | None = None
-        self._unit: Unit | None = None
+        self._compiled: _Compiled | None = None  # set once, as a whole: other threads may be looking
         self._spare: list[_Memory] = []
-        self._size = self._host_stack = 0
-        self._classes: list[tuple[int, tuple[type, ...] | None]] = []
 
     @property
     def is_compiled(self) -> bool:
         """Whether there is machine code."""
-        return self._code is not None
+        return self._compiled is not None
 
     # -- getting hot ---------------------------------------------------------------------------------
 
@@ -111,20 +124,20 @@ class MachineTier:
         Returns:
             the results of the call, or RESUME; COLD where translated code has to go on.
         """
-        if self._code is None and not self._compile():
+        if self._compiled is None and not self._compile():
             return COLD
         return self._run(frame, entry, registers, replaced=True)
 
     def start(self, frame: Any, arguments: tuple[Any, ...]) -> object:
         """Calls the function; its code in ``Settings.hot == 0``."""
         answer = COLD
-        if self._code is not None or self._compile():
+        if self._compiled is not None or self._compile():
             answer = self._run(frame, 0, arguments, replaced=False)
         return self.function.translated(0)(frame, arguments) if answer is COLD else answer
 
     def resume(self, entry: int, registers: tuple[Any, ...]) -> object:
         """Continues a call that machine code left for want of fuel; as ``continue_at``."""
-        if self._code is None and not self._compile():
+        if self._compiled is None and not self._compile():
             return COLD
         return self._run(None, entry, registers, replaced=False)
 
@@ -140,13 +153,11 @@ class MachineTier:
             self._is_hopeless = True
             self.function.set_limit(NEVER)
             return False
-        self._unit, code = found
+        unit, code = found
         # Functions that call each other are as many on the stack as they may; others are there once.
-        size = sum(layout.size for layout in self._unit.layouts.values())
-        self._host_stack = HOST_STACK
-        self._size = size + HOST_STACK // 8 if self._unit.deep else size
-        self._classes = [(1 << bit, self.function.state.ref_classes(one)) for one, bit in self._unit.types.items()]
-        self._code = code  # last: other threads look at it first
+        size = sum(layout.size for layout in unit.layouts.values()) + (HOST_STACK // 8 if unit.deep else 0)
+        classes = [(1 << bit, self.function.state.ref_classes(number)) for number, bit in unit.types.items()]
+        self._compiled = _Compiled(unit, code, size, HOST_STACK, classes)
         self.function.set_limit(ASK_AGAIN if Settings.hot else 0)
         return True
 
@@ -158,30 +169,31 @@ class MachineTier:
         Args:
             replaced: whether the caller's Python frame is of the same call, which ends with this.
         """
-        assert self._unit is not None and self._code is not None
-        layout = self._unit.layouts[self.function.ordinal]
+        assert self._compiled is not None
+        unit, code, size, host_stack, classes = self._compiled
+        layout = unit.layouts[self.function.ordinal]
         try:
             memory = self._spare.pop()
         except IndexError:
-            memory = _Memory(self._size)
+            memory = _Memory(size)
         try:
-            references = References(self._classes)
+            references = References(classes)
             memory.frames[: 8 * layout.size] = bytes(8 * layout.size)
-            for one in self._unit.rodata:
-                references.add(self.function.state.rodata[one])
+            for number in unit.rodata:
+                references.add(self.function.state.rodata[number])
             try:
                 _enter(memory, layout, entry, registers, references)
             except (TypeError, ValueError, OverflowError):
                 return COLD  # values that are none of the VM's
-            words, call = memory.words, self._code.call
+            words, call = memory.words, code.call
             words[context_words.GLOBALS] = self.function.state.globals_address
-            words[context_words.BUDGET] = self._host_stack
+            words[context_words.BUDGET] = host_stack
             words[context_words.ROOM] = 0 if frame is None else frame.room
             deadline = deadlines.get(threading.get_ident(), math.inf)
             begun, spent = entry, 0
             while True:
                 words[context_words.FUEL] = FUEL
-                slots = references.slots([self.function.state.refs[one] for one in self._unit.references])
+                slots = references.slots([self.function.state.refs[number] for number in unit.references])
                 words[context_words.TABLE], words[context_words.REFERENCES] = references.table(), slots.buffer_info()[0]
                 depth = call(memory.context, memory.frame, entry)
                 spent += FUEL - words[context_words.FUEL]
@@ -215,11 +227,11 @@ class MachineTier:
 
     def _left(self, memory: _Memory, depth: int, references: References) -> tuple[list[Left], bool]:
         """The frames that were left, the outermost first, and whether the innermost ran out of fuel."""
-        assert self._unit is not None
+        assert self._compiled is not None
         frames: list[Left] = []
         ordinal, base, where = self.function.ordinal, _CONTEXT_WORDS, 0
         for _ in range(depth):
-            layout = self._unit.layouts[ordinal]
+            layout = self._compiled.unit.layouts[ordinal]
             where = memory.words[base]
             entry = where & (OUT_OF_FUEL - 1)
             function = self.function.state.function(ordinal)

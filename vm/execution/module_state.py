@@ -5,6 +5,7 @@ Thread rule: as the context's.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from types import CellType
@@ -100,19 +101,20 @@ class ContextFunction:
         if entry:  # most are there; without a call (benchmarks/call_latency.py)
             return self._entries.get(entry) or self.translated(entry)
         if self.start is None:
-            found = self.translated(0)
-            self.start = self.tier.start if not Settings.hot and is_available() else found
+            translated = self.translated(0)
+            self.start = self.tier.start if not Settings.hot and is_available() else translated
         return self.start
 
     def translated(self, entry: int) -> Callable[..., object]:
         """The Python function for an entry."""
-        found = self._entries.get(entry)
-        if found is None:
+        code = self._entries.get(entry)
+        if code is None:
             source, make = self.translation.variant(entry)
-            bound = [self._bind(name) for name in source.names]
-            found = make(*bound)
-            self._entries[entry] = found
-        return found
+            with self.state.lock:  # an import that is replaced meanwhile is replaced in it, too
+                code = self._entries.get(entry)
+                if code is None:
+                    code = self._entries[entry] = make(*[self._bind(name) for name in source.names])
+        return code
 
     @property
     def tier(self) -> MachineTier:
@@ -120,7 +122,9 @@ class ContextFunction:
         if self._tier is None:
             from .machine_tier import MachineTier
 
-            self._tier = MachineTier(self)
+            with self.state.lock:
+                if self._tier is None:
+                    self._tier = MachineTier(self)
         return self._tier
 
     def _bind(self, name: str) -> object:
@@ -140,7 +144,7 @@ class ContextFunction:
         Returns:
             the results of the call, or RESUME; COLD where translated code has to go on.
         """
-        self._heat += count
+        self._heat += count  # what threads that overlap lose of it only delays the second tier
         return COLD if self._heat < self._due else self.tier.continue_at(frame, entry, registers)
 
     def delay(self, count: int) -> None:
@@ -165,7 +169,7 @@ class ContextFunction:
         return [cell for name, cell in self._cells() if name.startswith("im")]
 
     def _cells(self) -> Iterator[tuple[str, CellType]]:
-        for function in list(self._entries.values()):
+        for function in self._entries.copy().values():
             yield from zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=False)
 
     @property
@@ -247,19 +251,19 @@ class ModuleState:
         count = definition.global_refs
         self.refs: list[object] | _SparseRefs = [None] * count if count <= _MAX_DENSE_REFS else _SparseRefs(count)
         self._functions: dict[int, ContextFunction] = {}
+        self.lock = threading.RLock()  # held while code is bound to the state, and while an import is replaced
 
     def function(self, ordinal: int) -> ContextFunction:
         """A function of the module in this context."""
-        found = self._functions.get(ordinal)
-        if found is None:
-            found = self._functions.setdefault(ordinal, ContextFunction(self, ordinal))
-        return found
+        function = self._functions.get(ordinal)
+        return function or self._functions.setdefault(ordinal, ContextFunction(self, ordinal))
 
     def replace_import(self, number: int, function: Callable[..., object]) -> None:
         """Makes an import call another function, in invocations under way too. For profiles."""
-        self.imports[number] = function
-        for one in list(self._functions.values()):
-            one.rebind_import(number, function)
+        with self.lock:
+            self.imports[number] = function
+            for caller in self._functions.copy().values():
+                caller.rebind_import(number, function)
 
     def bind(self, name: str) -> object:
         """The object of this context that a name in translated source stands for."""
