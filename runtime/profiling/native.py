@@ -1,8 +1,7 @@
 """Times the native functions that programs call: while a profile runs, each import is replaced by a timing wrapper.
 
-To keep within a profile's ``most_slowdown`` it is replaced in some calls only: calls earn a share of their time as
-credit; timing a native function costs a known time. Native functions are timed in even phases; odd phases last until
-there is credit again. Without a profile programs call their imports directly.
+Timing a call of one costs a known time. While the sum is above a profile's ``most_slowdown``, a share of the time that
+calls took, programs call their imports directly, as they do without a profile.
 
 A wrapper has as many parameters as the function, because passing on ``*arguments`` costs as much as the rest of it
 (``benchmarks/profile_overhead.py``).
@@ -13,7 +12,7 @@ from __future__ import annotations
 import functools
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 from ...hal.queue import TimedQueue
@@ -21,8 +20,8 @@ from ...status import PumiceError
 from ...vm.execution.module_state import ModuleState
 from ...waits.wait_frame import Wait
 
-_BURST: Final = 16  # calls, at least, of a phase
-_CREDIT_NS: Final = 5e6  # of slowdown before the limit is looked at
+_BURST: Final = 16  # calls between two looks at what timing has cost
+_FREE_NS: Final = 5e6  # that it may cost in any case
 _NATIVE_NS: Final = 700.0  # what timing a native function costs in a program: benchmarks/profile_overhead.py
 _SWITCH_NS: Final = 2000.0
 
@@ -118,19 +117,24 @@ def _maker(count: int) -> Callable[..., Callable[..., object]]:
 
 
 class NativeSampling:
-    """The native functions of a profile, timed while ``phase`` is even."""
+    """The native functions of a profile, timed while that stays within its share of the calls' time.
+
+    Attributes:
+        phase: how often timing was switched off or on: they are timed while it is even.
+        natives: all that were timed.
+        queues: whose timestamps have a share of the calls' time, too.
+    """
 
     def __init__(self, most_slowdown: float | None) -> None:
         """Native functions get half of ``most_slowdown``, timestamps the other half; ``None`` times everything."""
         self.phase = 0
         self.natives: list[NativeTimes] = []
+        self.queues: list[TimedQueue] = []
+        self._share = None if most_slowdown is None else most_slowdown / 2
         self._switched: list[NativeTimes] = []  # without those of modules that were removed
-        self._most_slowdown = most_slowdown
-        self.queues: list[TimedQueue] = []  # calls earn their timestamps too
-        self._switching = threading.Lock()
-        self._stopped = False
-        self._burst = self._noted = self._earned_to = self._took = 0
-        self._credit_ns = _CREDIT_NS
+        self._lock = threading.Lock()
+        self._is_stopped = False
+        self._calls = self._took_ns = self._shared_ns = self._ended_ns = 0
 
     def add_module(self, state: ModuleState, *, concurrent: bool) -> None:
         """Adds the native imports of a module."""
@@ -139,64 +143,54 @@ class NativeSampling:
             for number, link in enumerate(state.links)
             if link.is_native
         ]
-        with self._switching:
+        with self._lock:
             self.natives += added
             self._switched += added
-            if not self.phase & 1:
-                for native in added:
-                    native.switch(timed=True)
+            if self._is_timing:
+                _switch(added, timed=True)
 
     def remove_module(self, state: object) -> None:
         """Has a module call its native functions directly from now on."""
-        with self._switching:
-            for native in self._switched:
-                if native.state is state:
-                    native.switch(timed=False)
+        with self._lock:
+            _switch([native for native in self._switched if native.state is state], timed=False)
             self._switched = [native for native in self._switched if native.state is not state]
 
+    @property
+    def _is_timing(self) -> bool:
+        return not self.phase & 1
+
     def call_ended(self, begin_ns: int, end_ns: int, phase: int) -> bool:
-        """Earns credit for a call that began in ``phase``; whether native functions were timed during all of it."""
-        detailed = phase == self.phase and not phase & 1
-        if self._most_slowdown is not None:
-            # Calls that overlap are counted once.
-            self._took += end_ns - (begin_ns if begin_ns > self._earned_to else self._earned_to)
-            self._earned_to = end_ns
-            self._burst += 1
-            if self._burst >= _BURST:
-                self._settle(self._most_slowdown / 2)
-        return detailed
+        """Notes a call that began in ``phase``; returns whether native functions were timed during all of it."""
+        with self._lock:
+            is_detailed = phase == self.phase and self._is_timing
+            if self._share is not None:
+                # Calls that overlap are counted once.
+                self._took_ns += max(0, end_ns - max(begin_ns, self._ended_ns))
+                self._ended_ns = max(end_ns, self._ended_ns)
+                self._calls += 1
+                if not self._calls % _BURST and not self._is_stopped:
+                    self._choose(self._share)
+        return is_detailed
 
-    def _settle(self, share: float) -> None:
-        """Adds the credit of calls, and switches the phase where it is used up or there again."""
-        if not self._switching.acquire(False):
-            return
-        try:
-            took, self._took, self._burst = self._took, 0, 0
-            for queue in self.queues:
-                queue.earn(took)
-            self._credit_ns += share * took
-            if self._stopped:
-                return
-            if not self.phase & 1:
-                count = sum(native.count for native in self.natives)
-                self._credit_ns -= (count - self._noted) * _NATIVE_NS + 2 * len(self._switched) * _SWITCH_NS
-                self._noted = count
-                if self._credit_ns < 0:
-                    self._switch(timed=False)
-                    self.phase += 1
-            elif self._credit_ns > 0:
-                self._switch(timed=True)
-                self.phase += 1
-        finally:
-            self._switching.release()
-
-    def _switch(self, *, timed: bool) -> None:
-        for native in self._switched:
-            native.switch(timed=timed)
+    def _choose(self, share: float) -> None:
+        """Times native functions while what that has cost is within the share. The lock is held."""
+        for queue in self.queues:
+            queue.earn(self._took_ns - self._shared_ns)
+        self._shared_ns = self._took_ns
+        cost_ns = sum(native.count for native in self.natives) * _NATIVE_NS
+        cost_ns += self.phase * len(self._switched) * _SWITCH_NS
+        if (cost_ns <= _FREE_NS + share * self._took_ns) != self._is_timing:
+            self.phase += 1
+            _switch(self._switched, timed=self._is_timing)
 
     def stop(self) -> None:
         """Has programs call their native functions directly."""
-        with self._switching:
-            self._stopped = True
-            if not self.phase & 1:
-                self._switch(timed=False)
+        with self._lock:
+            self._is_stopped = True
+            if self._is_timing:
+                _switch(self._switched, timed=False)
+
+
+def _switch(natives: Iterable[NativeTimes], *, timed: bool) -> None:
+    for native in natives:
+        native.switch(timed=timed)
