@@ -1,7 +1,5 @@
 """The virtual machine: modules, contexts, invocations. Knows no Vulkan; waits on anything that is a ``WaitSource``.
 
-Imports: `formats` and the ground files at the root.
-
 Read: `bytecode`, `assembly`, `wait`, `translation`, `types`, `native`, `execution`, `invocation`.
 """
 

@@ -1,5 +1,4 @@
 """Profiles of a session's calls: the device time of each dispatch, and where the host's time went.
 
-Imports: runtime.modules.hal, vm.execution, vm.wait, hal, status.
 Read: call, native, clock, entry, device, shares, report, trace_writer, trace, profile.
 """

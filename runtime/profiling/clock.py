@@ -1,4 +1,4 @@
-"""How a device's clock relates to the host's: readings of both, and the lines between them."""
+"""The relation of a device's clock to the host's: readings of both, and the lines between them."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class ClockRelation:
         return np.array(rates or [self.readings[0].ns_per_tick])
 
     def host_ns(self, ticks: Sequence[int] | npt.NDArray[np.uint64], near_ns: npt.ArrayLike) -> Times:
-        """Host times of device timestamps, in nanoseconds relative to ``base_ns``.
+        """Converts device timestamps to host times, in nanoseconds relative to ``base_ns``.
 
         Args:
             ticks: the timestamps.
@@ -133,7 +133,7 @@ class ClockRelation:
         return times
 
     def as_dict(self) -> dict[str, object]:
-        """The relation as a dictionary that ``json`` can write."""
+        """Returns the relation as a dictionary that ``json`` can write."""
         first = self.readings[0]
         return {
             "device": self.device,

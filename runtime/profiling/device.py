@@ -1,4 +1,4 @@
-"""The device's part of a profile: dispatches and exports from the bytes of timestamps."""
+"""The device's part of a profile: dispatches and exports, made from the bytes of timestamps."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class ProfiledDevice:
 def dispatches_of(
     relation: ClockRelation, submissions: Sequence[TimedSubmission], submitters: Mapping[int, int]
 ) -> list[ProfiledDispatch]:
-    """The dispatches of one device, except those of submissions that failed before they ran.
+    """Returns the dispatches of one device, except those of submissions that failed before they ran.
 
     ``submitters`` has the number of the call that made a submission, by its id().
     """
@@ -84,7 +84,7 @@ def dispatches_of(
 
 
 def _overlapping(barriers: Sequence[bool]) -> list[bool]:
-    """For each dispatch whether there is no barrier before it, or none after it."""
+    """Returns for each dispatch whether no barrier stands before it, or none after it."""
     return [
         not (index == 0 or barrier) or (index + 1 < len(barriers) and not barriers[index + 1])
         for index, barrier in enumerate(barriers)
@@ -109,7 +109,7 @@ def _groups(dispatches: Iterable[ProfiledDispatch]) -> list[list[ProfiledDispatc
 
 
 def busy_ns(dispatches: Iterable[ProfiledDispatch]) -> float:
-    """Time in which at least one of them ran."""
+    """Returns the time in which at least one of them ran."""
     by_device: dict[str, list[tuple[float, float]]] = {}
     for one in dispatches:
         if one.begin_ns is not None and one.end_ns is not None:
@@ -124,7 +124,7 @@ def busy_ns(dispatches: Iterable[ProfiledDispatch]) -> float:
 
 
 def exports_of(dispatches: Sequence[ProfiledDispatch]) -> tuple[ProfiledExport, ...]:
-    """The dispatches by name and source location, the busiest first."""
+    """Returns the dispatches by name and source location, the busiest first."""
     ran = [one for one in dispatches if one.begin_ns is not None or one.is_untimed]
     spans: dict[tuple[Literal["dispatch", "span"], str, str | None], float] = {}
     for group in _groups(ran):

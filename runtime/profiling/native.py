@@ -1,4 +1,4 @@
-"""Times the native functions that programs call: while a profile runs, each import is replaced by a timing wrapper.
+"""Native functions of programs, timed: while a profile runs, a wrapper replaces each import.
 
 Timing a call of one costs a known time. While the sum is above a profile's ``most_slowdown``, a share of the time that
 calls took, programs call their imports directly, as they do without a profile.
@@ -68,7 +68,7 @@ class NativeTimes:
             self._made = make(self._function, self.pairs, self.pairs.append, time.monotonic_ns)
 
     def switch(self, *, timed: bool) -> None:
-        """Has programs call the timing wrapper, or the function itself."""
+        """Switches programs to the timing wrapper, or to the function itself."""
         self.state.replace_import(self._number, self._made if timed else self._function)
 
     @property
@@ -77,7 +77,7 @@ class NativeTimes:
         return len(self.pairs) // 2 + len(self.calls)
 
     def _watched(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """The function with its calls and waits timed."""
+        """Returns the function with its calls and waits timed."""
         note, now, get_ident = self.calls.append, time.monotonic_ns, threading.get_ident
 
         def call(*arguments: Any) -> Any:
@@ -98,7 +98,7 @@ class NativeTimes:
     def _resumed(
         self, resume: Callable[[PumiceError | None], object], thread: int, begin: int
     ) -> Callable[..., object]:
-        """The continuation of a native function after a wait; it may wait again."""
+        """Returns the continuation of a native function after a wait; it may wait again."""
 
         def resumed(error: PumiceError | None) -> object:
             self.waits.append((thread, begin, time.monotonic_ns()))
@@ -109,7 +109,7 @@ class NativeTimes:
 
 @functools.cache
 def _maker(count: int) -> Callable[..., Callable[..., object]]:
-    """Makes timing wrappers for functions of so many arguments."""
+    """Returns a maker of timing wrappers for functions of ``count`` arguments."""
     namespace: dict[str, Any] = {}
     exec(_WRAPPER.format(arguments=", ".join(f"a{number}" for number in range(count))), namespace)
     made: Callable[..., Callable[..., object]] = namespace["make"]
@@ -150,7 +150,7 @@ class NativeSampling:
                 _switch(added, timed=True)
 
     def remove_module(self, state: object) -> None:
-        """Has a module call its native functions directly from now on."""
+        """Ends the timing of a module's native functions."""
         with self._lock:
             _switch([native for native in self._switched if native.state is state], timed=False)
             self._switched = [native for native in self._switched if native.state is not state]
@@ -184,7 +184,7 @@ class NativeSampling:
             _switch(self._switched, timed=self._is_timing)
 
     def stop(self) -> None:
-        """Has programs call their native functions directly."""
+        """Ends the timing of all native functions."""
         with self._lock:
             self._is_stopped = True
             if self._is_timing:

@@ -128,7 +128,7 @@ class Profile:
             self._sampling.queues.append(found.timed)
 
     def new_call(self, function: Function, *, is_async: bool) -> CallRecord:
-        """The record of a call that begins now."""
+        """Returns the record of a call that begins now."""
         record = CallRecord(function, self._sampling.phase, self._sampling.call_ended, is_async=is_async)
         self._records.append(record)
         return record
@@ -294,7 +294,7 @@ class Profile:
     # -- forms -------------------------------------------------------------------------------------------
 
     def as_dict(self) -> dict[str, object]:
-        """All figures as a dictionary that ``json`` can write."""
+        """Returns all figures as a dictionary that ``json`` can write."""
         figures = ("exports", "calls", "natives", "waits", "dispatches")
         return {
             "format_version": FORMAT_VERSION,
@@ -307,7 +307,7 @@ class Profile:
         }
 
     def to_json(self) -> str:
-        """All figures as JSON text."""
+        """Returns all figures as JSON text."""
         return json.dumps(self.as_dict(), indent=1)
 
     def write_json(self, path: str | os.PathLike[str]) -> None:
@@ -316,7 +316,7 @@ class Profile:
         write_whole(path, lambda file: file.write(data))
 
     def table(self) -> str:
-        """The exports, the host's shares and the native functions as text."""
+        """Returns the exports, the host's shares and the native functions as text."""
         return profile_table(self.exports, self.calls, self.natives, self.clocks, self.notes)
 
     def to_perfetto(self) -> bytes:
@@ -343,7 +343,7 @@ class Profile:
         return self.table() if self.end_ns else repr(self)
 
     def _repr_html_(self) -> str | None:
-        """The tables for notebooks; ``None``, for the plain text, while it runs."""
+        """Returns the tables for notebooks; ``None``, for the plain text, while it runs."""
         found = (self.exports, self.calls, self.natives, self.clocks, self.notes) if self.end_ns else None
         return None if found is None else profile_html(*found)
 

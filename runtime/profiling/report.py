@@ -29,7 +29,7 @@ def profile_table(
     clocks: Sequence[ClockRelation],
     notes: Sequence[str],
 ) -> str:
-    """Device time by export; the calls with the host's shares; the native functions; the clocks and notes."""
+    """Formats device time by export, the calls with the host's shares, native functions, clocks and notes."""
     return "\n".join([*map(_text, _tables(exports, calls, natives)), *_notes(clocks, notes)])
 
 
@@ -40,7 +40,7 @@ def profile_html(
     clocks: Sequence[ClockRelation],
     notes: Sequence[str],
 ) -> str:
-    """The same for notebooks."""
+    """Returns the same for notebooks."""
     *tables, last = _tables(exports, calls, natives)
     shown = [_html(one, ()) for one in tables]
     return "".join([*shown, _html(last, _notes(clocks, notes))])
@@ -150,7 +150,7 @@ def _workgroups(all_counts: Sequence[tuple[int, int, int] | None]) -> str:
 
 
 def _time(nanoseconds: float | None) -> str:
-    """A duration with three digits and its unit."""
+    """Returns a duration with three digits and its unit."""
     if nanoseconds is None:
         return "-"
     for unit, factor in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):

@@ -36,12 +36,12 @@ class TraceWriter:
         self._flows = 0
 
     def serialize(self) -> bytes:
-        """The trace."""
+        """Returns the trace."""
         data: bytes = self._builder.serialize()
         return data
 
     def track(self, name: str, parent: int = 0) -> int:
-        """A new track, below another one; the first one is the process's."""
+        """Returns a new track, below another one; the first one is the process's."""
         self._tracks += 1
         packet = self._builder.add_packet()
         packet.track_descriptor.uuid = self._tracks
@@ -54,7 +54,7 @@ class TraceWriter:
         return self._tracks
 
     def flow(self) -> int:
-        """A new flow, an arrow from one slice to another: from ``flows`` to ``ended``."""
+        """Returns a new flow, an arrow from one slice to another: from ``flows`` to ``ended``."""
         self._flows += 1
         return self._flows
 
@@ -70,7 +70,7 @@ class TraceWriter:
         flows: Sequence[int] = (),
         ended: Sequence[int] = (),
     ) -> None:
-        """An interval of a track. Intervals of one track are nested or disjoint, and written in order."""
+        """Returns an interval of a track. Intervals of one track are nested or disjoint, and written in order."""
         for kind, when in ((self._begin, begin), (self._end, end)):
             packet = self._builder.add_packet()
             packet.timestamp = max(0, round(when))

@@ -1,7 +1,5 @@
 """Sessions: modules loaded together on one or several devices, and calls of their functions.
 
-Imports: the VM, ``hal``, ``runtime/``'s arrays, device, parameters, profiling and native modules.
-
 Read: instance, session_devices, session_options, signature, scalar_binding, binding; donation, outputs, output_call,
 function_binding, function_call; call_stream, session_function, session_calls,
 session_modules, session.

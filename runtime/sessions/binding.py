@@ -34,7 +34,7 @@ _BUFFER: Final = "!hal.buffer"
 def argument_binder(
     argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None = None
 ) -> Callable[[Any], Any]:
-    """A converter of a caller's value to the VM's; it raises InvalidArgumentError for what is not declared.
+    """Returns a converter of a caller's value to the VM's; it raises InvalidArgumentError for what is not declared.
 
     ``first`` opens the device for host values when one comes. ``devices`` are those of arrays; ``None`` allows any.
     """
@@ -74,7 +74,7 @@ class _Reference:
         self._classes = None if self._type is None else ref_type_class(self._type)
 
     def bind(self, value: Any) -> Any:
-        """The VM's value for a caller's."""
+        """Returns the VM's value for a caller's."""
         if isinstance(value, DeviceArray):
             return self._array(value)
         if isinstance(value, BufferView):
@@ -95,7 +95,7 @@ class _Reference:
     # -- host values --
 
     def _elements(self, value: Any) -> np.ndarray:
-        """A tensor's elements as an array."""
+        """Returns a tensor's elements as an array."""
         if isinstance(value, np.ndarray):
             return value
         if isinstance(value, _SCALARS):
@@ -112,7 +112,7 @@ class _Reference:
         raise self._error(value, "expected an array")
 
     def _numbers(self, value: object) -> np.ndarray:
-        """Python numbers in the declared dtype."""
+        """Converts Python numbers to the declared dtype."""
         try:
             natural = np.asarray(value)
             if not self._argument.dtypes:
@@ -151,7 +151,7 @@ class _Reference:
     # -- arrays --
 
     def _array(self, value: np.ndarray | DeviceArray) -> object:
-        """The array's view, or its buffer where that is declared."""
+        """Returns the array's view, or its buffer where that is declared."""
         self._check_dtype(value)
         self._check_shape(value, value.shape)
         try:
@@ -232,7 +232,7 @@ class _Reference:
 
 
 def _generality(dtype: np.dtype[np.generic]) -> int:
-    """0 for booleans, 1 for integers, 2 for floats, 3 for complex numbers."""
+    """Returns 0 for booleans, 1 for integers, 2 for floats, 3 for complex numbers."""
     kind = dtype.kind
     if kind == "V":
         return 1 if dtype.name.lstrip("u").startswith("int") else 2
@@ -249,7 +249,7 @@ def _is_misaligned(array: DeviceArray) -> bool:
 
 
 def declared_view(declared: DeclaredValue | None) -> Callable[[Any], Any]:
-    """What makes a view of a buffer that is declared to hold a tensor; it gives other values as they are."""
+    """Returns a converter of a buffer that holds a tensor to a view; it returns other values unchanged."""
     element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None
     if declared is None or element_type is None or declared.shape is None:
         return lambda value: value
@@ -270,7 +270,7 @@ def result_unbinder(
     wrap: Callable[[BufferView], object],
     wrap_known: Callable[[BufferView, np.dtype[np.generic]], object],
 ) -> Callable[[Any], Any]:
-    """A converter of the VM's value to the caller's. ``wrap`` makes that of a view, ``wrap_known`` of a dense one."""
+    """Returns a converter of the VM's value to the caller's: ``wrap`` for a view, ``wrap_known`` for a dense one."""
     if result.letter == "r":
         declared = result.declared
         element_type = element_type_of(declared) if declared is not None and declared.is_tensor else None

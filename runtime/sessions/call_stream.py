@@ -25,7 +25,7 @@ def stream_calls(
     depth: int,
     ordered: bool,
 ) -> AsyncIterator[Any]:
-    """The results of calls, at most ``depth`` in flight; ``out`` has the arrays of each."""
+    """Returns the results of calls, at most ``depth`` in flight; ``out`` has the arrays of each."""
     if not isinstance(depth, int) or isinstance(depth, bool) or depth < 1:
         raise InvalidArgumentError(f"depth is the most calls in flight, at least 1; got {depth!r}")
     if isinstance(calls, AsyncIterable):
@@ -55,7 +55,7 @@ class _Outs:
         self._next: list[Buffer] = []
 
     def take(self) -> Out | None:
-        """The arrays of the next call."""
+        """Returns the arrays of the next call."""
         if self._outs is None:
             return None
         out: Out | None = next(self._outs, None)
@@ -151,7 +151,7 @@ async def _stream(
 
 
 def _take(flight: deque[Invocation], ended: deque[Invocation], ordered: bool) -> Invocation | None:
-    """The invocation whose result is next, if it is done."""
+    """Returns the invocation whose result is next, if it is done."""
     if ordered:
         return flight.popleft() if flight and flight[0].done() else None
     if not ended:

@@ -86,7 +86,7 @@ class Donation:
         return f"{self._signature.name}: cannot donate argument {argument.position} ({argument}): {problem}"
 
     def _check_wait(self, wait: Fence | HalFence) -> None:
-        """Work that waits for another device is submitted when the host has seen it: then the arrays are closed."""
+        """Refuses fences of other devices: work behind them is submitted later, when the arrays are closed."""
         devices = {array.device.hal for array in self.arrays.values()}
         for semaphore, value in points_of(wait):
             if semaphore.device not in devices and semaphore.reached < value:
@@ -107,12 +107,12 @@ class Donation:
             self._claimed.append(buffer)
 
     def release(self) -> None:
-        """Gives up claims; idempotent."""
+        """Releases the claims; idempotent."""
         while self._claimed:
             self._claimed.pop().is_claimed = False
 
     def match(self, storages: Sequence[tuple[Argument, int | None]]) -> dict[int, Buffer]:
-        """The memory of donated arrays for storages without any, by position: for as many as possible.
+        """Returns the memory of donated arrays for storages without any, by position: for as many as possible.
 
         ``storages`` are arguments and their bytes, where they are known.
         """
@@ -176,7 +176,7 @@ class Donation:
 
 @functools.lru_cache(1024)
 def _donated_text(function: str, position: int, name: str) -> str:
-    """What touching an array is answered with that was donated."""
+    """Returns the message for touching a donated array."""
     return (
         f"this array was donated to {function} as argument {position} ({name}): its memory is the program's; use a "
         "result of that call, or donate a copy()"
@@ -184,14 +184,14 @@ def _donated_text(function: str, position: int, name: str) -> str:
 
 
 def buffer_of(value: object) -> Buffer | None:
-    """The buffer of an array or a view; ``None`` for other values."""
+    """Returns the buffer of an array or a view; ``None`` for other values."""
     if isinstance(value, (BufferView, DeviceArray)):  # in this order it is fast for both
         return value.buffer
     return value if isinstance(value, Buffer) else None
 
 
 def _rebased(value: object, owner: Buffer) -> object:
-    """The same bytes as a part of ``owner``, which has them."""
+    """Returns the same bytes as a part of ``owner``, which has them."""
     part = buffer_of(value)
     assert part is not None
     if part.offset != owner.offset or part.size != owner.size:
@@ -202,7 +202,7 @@ def _rebased(value: object, owner: Buffer) -> object:
 
 
 def donated_numbers(signature: Signature, inputs: Sequence[Argument], donate: Donate) -> tuple[int, ...]:
-    """The inputs that ``donate`` names, each once; InvalidArgumentError if it is no number or name of one."""
+    """Returns the inputs that ``donate`` names, each once; InvalidArgumentError if it is no number or name of one."""
     several = (donate,) if isinstance(donate, (int, str)) else donate
     numbers: dict[int, None] = {}
     try:

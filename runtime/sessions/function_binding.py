@@ -58,13 +58,13 @@ class FunctionBinding:
         self._writer: FunctionBinding | None = None
 
     def _bind_all(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> tuple[Any, ...]:
-        """The VM's values for a call's arguments."""
+        """Returns the VM's values for a call's arguments."""
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         return tuple([bind(value) for bind, value in zip(self._binders, arguments, strict=True)])
 
     def _convert(self, outputs: tuple[Any, ...]) -> Any:
-        """The caller's results for the program's."""
+        """Returns the caller's results for the program's."""
         if self._single is not None:
             return self._single(outputs[0])
         if not self._unbinders:
@@ -100,7 +100,7 @@ class FunctionBinding:
         return Outputs(signature, self._binders, unbinders, numbers, self._target)
 
     def _writer_for(self, out: object) -> FunctionBinding:
-        """The function that takes storages for these results: this one, or ``NAME$async`` beside it."""
+        """Returns the function that takes storages for these results: this one, or ``NAME$async`` beside it."""
         if self._takes_storages:
             return self
         if self._writer is None:

@@ -84,7 +84,7 @@ class FunctionCall:
     # -- its parts -----------------------------------------------------------------------------------
 
     def values(self) -> tuple[Any, ...]:
-        """The VM's values for the program, its two fences included."""
+        """Returns the VM's values for the program, its two fences included."""
         record, writer = self._record, self._writer
         if record is not None and record.is_async:
             record.bind_begin = now()
@@ -108,11 +108,11 @@ class FunctionCall:
                 record.bind_end = now()
 
     def settle(self) -> AnyFence | None:
-        """What the results have to wait for, once the program is done."""
+        """Returns what the results have to wait for, once the program is done."""
         return self._done if self._writer.signature.is_async and self._signal is None else None
 
     def results(self, outputs: tuple[Any, ...]) -> Any:
-        """The caller's results for the program's."""
+        """Returns the caller's results for the program's."""
         if self._record is not None:
             self._record.convert_begin = now()
         if self._output is not None:
@@ -122,7 +122,7 @@ class FunctionCall:
         return self._function._convert(outputs)
 
     def end(self) -> None:
-        """Has to follow, whether the call succeeded or not; idempotent."""
+        """Releases claims; has to follow, whether the call succeeded or not. Idempotent."""
         if self._output is not None:
             self._output.end()
 

@@ -57,7 +57,7 @@ class Instance(Closing):
         return tuple([device for device in self._devices.values() if not device.is_closed])
 
     def device(self, uri: str | None = None) -> Device:
-        """A device by URI as for ``pumice.open_device``; the same object while the device is open.
+        """Returns a device by URI as for ``pumice.open_device``; the same object while the device is open.
 
         The instance closes it. If it is closed earlier, the next ``device`` opens it again.
 

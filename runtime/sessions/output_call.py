@@ -74,7 +74,7 @@ class OutputCall:
             self.done = HalFence(outputs.target.devices.first().hal)
 
     def bind(self) -> tuple[Any, ...]:
-        """The VM's values for the arguments, without fences."""
+        """Returns the VM's values for the arguments, without fences."""
         outputs, targets = self._outputs, self._targets
         binders = outputs.binders
         bound: list[Any] = [None] * len(binders)
@@ -100,7 +100,7 @@ class OutputCall:
         return tuple(bound)
 
     def finish(self, returned: tuple[Any, ...]) -> Any:
-        """The caller's results for those that the program returned; it copies what was not written in place.
+        """Returns the caller's results for those that the program returned; it copies what was not written in place.
 
         Raises:
             InvalidArgumentError: a result has another shape or element type than the array for it.
@@ -130,7 +130,7 @@ class OutputCall:
         return results[0] if len(results) == 1 else tuple(results)
 
     def end(self) -> None:
-        """Has to follow, whether the call succeeded or not; idempotent."""
+        """Releases claims; has to follow, whether the call succeeded or not. Idempotent."""
         if self._donation is not None:
             self._donation.release()
 
@@ -184,7 +184,7 @@ def _view_of(output: Output, target: Target) -> BufferView:
 
 
 def _beside(output: Output, target: Target) -> BufferView:
-    """New memory for what the device cannot write in place."""
+    """Allocates memory for a result that the device cannot write in place."""
     if isinstance(target, DeviceArray):
         return _view_of(output, new_array(target.device, target.shape, target.dtype))
     device = target.buffer.device

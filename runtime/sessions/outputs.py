@@ -66,7 +66,7 @@ class Output:
 
 
 class Outputs:
-    """Where the results of a function go: what its calls have in common.
+    """The destinations of a function's results, which its calls share.
 
     ``numbers`` are the results that callers get as numbers, though the program writes them into storages.
 
@@ -103,7 +103,7 @@ class Outputs:
         self.stored = tuple([(one, one.storage) for one in tensors if one.storage is not None])
 
     def contexts(self) -> Mapping[Any, DeviceContext]:
-        """The device contexts of the session's programs, by device; none without the ``hal`` module."""
+        """Returns the device contexts of the session's programs, by device; none without the ``hal`` module."""
         try:
             state = self.target.context.module_state("hal")
         except NotFoundError:
@@ -111,7 +111,7 @@ class Outputs:
         return state.contexts if isinstance(state, DeviceTable) else {}
 
     def donated_numbers(self, donate: Donate) -> tuple[int, ...]:
-        """The inputs that ``donate`` names, each once."""
+        """Returns the inputs that ``donate`` names, each once."""
         if type(donate) is not tuple and type(donate) is not int:
             return donated_numbers(self.signature, self.inputs, donate)
         found = self._donated.get(donate)
@@ -120,7 +120,7 @@ class Outputs:
         return found
 
     def new_view(self, output: Output, memory: Buffer | None) -> BufferView:
-        """The storage of a result that the caller left out, in ``memory`` or else in new one."""
+        """Returns the storage of a result that the caller left out, in ``memory`` or else in new one."""
         tensor = output.tensor
         if output.nbytes is None or tensor.shape is None or tensor.element_type is None:
             raise InvalidArgumentError(
@@ -145,7 +145,7 @@ class Outputs:
     # -- checks --------------------------------------------------------------------------------------
 
     def targets(self, out: object) -> tuple[Target, ...]:
-        """The arrays of ``out``, one for each of ``tensors``, checked."""
+        """Returns the arrays of ``out``, one for each of ``tensors``, checked."""
         name, tensors = self.signature.name, self.tensors
         if type(out) is DeviceArray and len(tensors) == 1:
             self._check(tensors[0], out)
@@ -257,7 +257,7 @@ class Outputs:
 
 
 def _output(number: int, signature: Signature, storage: Argument | None) -> Output | None:
-    """What is known of a result before a call; ``None`` if it is a number or another object."""
+    """Describes a tensor result before a call; ``None`` for numbers and other objects."""
     result = signature.results[number] if signature.results else storage
     assert result is not None
     declared = result.declared

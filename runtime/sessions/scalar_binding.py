@@ -23,7 +23,7 @@ _REGISTER_BITS: Final = {"i": 32, "I": 64}
 
 
 def scalar_binder(argument: Argument, function: str) -> Callable[[Any], Any]:
-    """A converter of a caller's number (Python's, NumPy's, or an array of rank 0) to the VM's."""
+    """Returns a converter of a caller's number (Python's, NumPy's, or an array of rank 0) to the VM's."""
     if argument.letter in "iI":
         element_type = element_type_of(argument.declared)
         if element_type is not None and element_type.is_float and element_type.dtype is not None:
@@ -33,7 +33,7 @@ def scalar_binder(argument: Argument, function: str) -> Callable[[Any], Any]:
 
 
 def scalar_unbinder(result: Result) -> Callable[[Any], Any]:
-    """A converter of the VM's number to the caller's: a bool where ``i1`` is declared, else an int or a float."""
+    """Returns a converter of the VM's number to the caller's: a bool for ``i1``, else an int or a float."""
     text = (result.declared.element_type if result.declared is not None else None) or ""
     if result.letter not in "iI" or not text:
         return lambda value: value
@@ -56,7 +56,7 @@ def scalar_unbinder(result: Result) -> Callable[[Any], Any]:
 
 
 def _integer_range(declared: DeclaredValue | None, letter: str) -> tuple[int, int, int]:
-    """The lowest and the highest value, and the first of the values that stand for negative ones."""
+    """Returns the lowest and the highest value, and the first of the values that stand for negative ones."""
     bits = _REGISTER_BITS[letter]
     text = (declared.element_type if declared is not None else None) or ""
     width = bits
@@ -131,7 +131,7 @@ def _float(argument: Argument, function: str) -> Callable[[Any], float]:
 
 
 def _narrow_float(argument: Argument, function: str, dtype: np.dtype[np.generic]) -> Callable[[Any], int]:
-    """For a float of 16 or 8 bits, which is the low bits of an integer register."""
+    """Returns a converter for floats of 16 or 8 bits, which are the low bits of an integer register."""
     bits = np.dtype(f"i{dtype.itemsize}")
 
     def bind(value: Any) -> int:

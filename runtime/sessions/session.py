@@ -206,7 +206,7 @@ class Session(SessionCalls, Closing):
         return self._context.modules
 
     def functions(self, module_name: str | None = None) -> tuple[SessionFunction, ...]:
-        """The exported functions that a session can call.
+        """Returns the exported functions that a session can call.
 
         Args:
             module_name: of one module; ``None`` is all modules but the built-in ones.
@@ -274,7 +274,7 @@ class Session(SessionCalls, Closing):
         await_source(fence, deadline_after(timeout))
 
     def wrap_view(self, view: BufferView) -> DeviceArray | BufferView:
-        """The array of a view that a program returned; the view itself where NumPy has no dtype for its elements."""
+        """Returns the array of a program's view; the view itself where NumPy has no dtype for its elements."""
         return self._devices.wrap(view)
 
     # -- end -----------------------------------------------------------------------------------------

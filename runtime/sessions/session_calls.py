@@ -19,7 +19,7 @@ from .session_function import SessionFunction
 
 
 class SessionCalls:
-    """What a session calls: the base of ``Session``."""
+    """The calls of a session by function name: the base of ``Session``."""
 
     def __init__(self, target: CallTarget) -> None:
         self._target = target
@@ -27,7 +27,7 @@ class SessionCalls:
         self._functions: dict[str, SessionFunction] = {}
 
     def lookup(self, full_name: str) -> SessionFunction:
-        """The exported function ``module.function``, valid until the session is closed.
+        """Returns the exported function ``module.function``, valid until the session is closed.
 
         Raises:
             NotFoundError: no such module or function; the message suggests similar names.

@@ -1,4 +1,4 @@
-"""What the functions of a session share: the context, and the devices, which are opened when first needed."""
+"""The target of a session's calls: the context, and the devices, which are opened when first needed."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class SessionDevices:
         self._is_closed = False
 
     def open(self) -> tuple[Device, ...]:
-        """All of them, opened if they are not."""
+        """Returns all of them, opened if they are not."""
         if not self.opened:
             with self._lock:
                 if not self.opened:
@@ -81,11 +81,11 @@ class SessionDevices:
         self.opened = devices
 
     def first(self) -> Device:
-        """The device that arguments go to."""
+        """Returns the device that arguments go to."""
         return self.open()[0]
 
     def wrap(self, view: BufferView) -> DeviceArray | BufferView:
-        """The array of a buffer view; the view itself where NumPy has no dtype for its elements."""
+        """Returns the array of a buffer view; the view itself where NumPy has no dtype for its elements."""
         element_type = view.element_type
         dtype = element_type.dtype
         if dtype is None or element_type.is_sub_byte or view.encoding is not EncodingType.DENSE_ROW_MAJOR:
@@ -106,7 +106,7 @@ class SessionDevices:
         return DeviceArray(device, buffer, view.shape, dtype, nbytes, shared=buffer)
 
     def wrap_number(self, view: object) -> object:
-        """The one element of a buffer view, as a Python number."""
+        """Returns the one element of a buffer view, as a Python number."""
         assert isinstance(view, BufferView)
         array = self.wrap(view)
         assert isinstance(array, DeviceArray)

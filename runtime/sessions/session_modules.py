@@ -23,7 +23,7 @@ ModuleSource: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryvi
 
 
 def open_module(source: ModuleSource) -> BytecodeModule:
-    """The module that a source has; see ``Session.load``."""
+    """Returns the module that a source has; see ``Session.load``."""
     if isinstance(source, str) and source == "-":
         stdin = getattr(sys.stdin, "buffer", None)
         if stdin is None:
@@ -37,7 +37,7 @@ def open_module(source: ModuleSource) -> BytecodeModule:
 
 
 def _bytes_of(source: object) -> bytes | bytearray | memoryview:
-    """The bytes of a buffer in place, or the rest of a file."""
+    """Returns the bytes of a buffer in place, or the rest of a file."""
     if isinstance(source, (bytes, bytearray)):
         return source
     try:
@@ -58,7 +58,7 @@ def _bytes_of(source: object) -> bytes | bytearray | memoryview:
 
 
 def imported_modules(module: BytecodeModule) -> set[str]:
-    """The names of the modules that a module imports from."""
+    """Returns the names of the modules that a module imports from."""
     imported = {one.name.partition(".")[0] for one in module.definition.imports}
     return imported.union(one.name for one in module.definition.dependencies)
 
@@ -66,7 +66,7 @@ def imported_modules(module: BytecodeModule) -> set[str]:
 def builtin_modules(
     module: BytecodeModule, context: Context, devices: SessionDevices, options: SessionOptions
 ) -> Iterator[NativeModule]:
-    """The built-in modules that a module imports from and the context has not yet."""
+    """Returns the built-in modules that a module imports from and the context has not yet."""
     wanted = imported_modules(module)
     known = {one.name for one in context.modules}
     if module.name in known:
@@ -84,7 +84,7 @@ def builtin_modules(
 
 
 def wrong_device(error: IncompatibleError, name: str, devices: Iterable[Device]) -> str | None:
-    """What to do where adding a module failed because it was compiled for another kind of devices."""
+    """Returns what to do about a module that was compiled for another kind of devices; ``None`` for others."""
     target = re.search(r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message)
     if target is None:
         return None

@@ -76,7 +76,7 @@ class Argument(Result):
 
     @classmethod
     def of(cls, name: str, letter: str, declared: DeclaredValue | None, position: int) -> Argument:
-        """The argument that is declared."""
+        """Returns the argument that is declared."""
         tensor = declared if declared is not None and declared.is_tensor else None
         element_type = element_type_of(tensor)
         attributes: Mapping[str, str] = {} if declared is None else declared.attributes
@@ -105,14 +105,14 @@ class Argument(Result):
         return self.declared is not None and self.declared.is_tensor
 
     def error(self, function: str, value: object, detail: str = "") -> InvalidArgumentError:
-        """The error that ``value`` is not what is declared."""
+        """Returns the error that ``value`` is not what is declared."""
         return InvalidArgumentError(
             f"{function}: argument {self.position} ({self}) got {_describe(value)}{'; ' + detail if detail else ''}"
         )
 
 
 def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
-    """The element type of a declared tensor or scalar; ``None`` if there is none or buffers have no such type."""
+    """Returns the element type of a declared tensor or scalar; ``None`` where buffers have no such type."""
     if declared is None or declared.element_type is None:
         return None
     text = declared.element_type
@@ -127,7 +127,7 @@ def element_type_of(declared: DeclaredValue | None) -> ElementType | None:
 
 
 def dtypes_of(element_type: ElementType | None) -> tuple[np.dtype[np.generic], ...]:
-    """The NumPy dtypes for an element type; empty where there are none, or for ``None``."""
+    """Returns the NumPy dtypes for an element type; empty where there are none, or for ``None``."""
     if element_type is None or element_type.dtype is None:
         return ()
     dtype = element_type.dtype
@@ -179,7 +179,7 @@ class Signature:
         return tuple(sorted(found, key=lambda one: one.storage or 0))
 
     def without_storages(self) -> Signature:
-        """What callers see who leave the storages out: results that the program only writes are returned."""
+        """The results for callers who omit the storages: those that the program only writes are returned."""
         return replace(self, arguments=self.inputs, results=self.results or self.storages)
 
     def writes(self, other: Signature) -> bool:
@@ -218,7 +218,7 @@ class Signature:
 def make_signature(
     name: str, convention: CallingConvention, declaration: FunctionDeclaration | None, attributes: Mapping[str, str]
 ) -> Signature:
-    """The signature of an export."""
+    """Returns the signature of an export."""
     letters = [element for element in convention.arguments if isinstance(element, str)]
     if len(letters) < len(convention.arguments):
         raise InvalidArgumentError(
@@ -262,7 +262,7 @@ def _has_storages(arguments: Sequence[Argument], results: Sequence[Result]) -> b
 
 
 def shape_text(shape: Sequence[int | None]) -> str:
-    """``(4, ?)`` for a shape with dynamic lengths."""
+    """Formats a shape, ``(4, ?)`` with dynamic lengths."""
     text = ", ".join("?" if one is None else str(one) for one in shape)
     return f"({text}{',' if len(shape) == 1 else ''})"
 

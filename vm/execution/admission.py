@@ -76,7 +76,7 @@ class Ticket(Latch):
         self._gate.release_dropped()
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until the invocation may run; refused in a thread whose end of a function it would wait for."""
+        """Blocks until the turn has come; refused in a thread that would wait for itself."""
         if not self.is_settled and self._gate.runs_here():
             raise FailedPreconditionError(
                 "waiting for a turn in a context whose function this thread is running would never end; call the "
@@ -258,7 +258,7 @@ class ContextGate:
         _Releaser.wake(self)
 
     def release_dropped(self) -> None:
-        """Gives back the turns that were dropped."""
+        """Ends the turns that were dropped."""
         with contextlib.suppress(IndexError):
             while True:
                 self.give_back(self._dropped.popleft())
@@ -327,7 +327,7 @@ class ContextGate:
     # -- messages ------------------------------------------------------------------------------------
 
     def _refusal(self, policy: InvocationPolicy | None) -> FailedPreconditionError:
-        """The error of an invocation with a policy, or of a synchronous call, that does not get its turn."""
+        """Returns the error of an invocation with a policy, or of a synchronous call, that does not get its turn."""
         if policy is not None and policy.concurrent:
             return FailedPreconditionError(
                 f"this {self.kind} was not made for concurrent invocations: make it with {self.concurrent_option}, or "
@@ -349,7 +349,7 @@ class ContextGate:
         )
 
     def _user(self) -> str:
-        """The thread inside, if it is known which."""
+        """Returns the thread inside, if it is known which."""
         thread = self._closer or (self.holder.thread if self.holder is not None else 0)
         return _name_of(thread) if thread else "of a concurrent call"
 

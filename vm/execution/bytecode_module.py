@@ -129,15 +129,15 @@ class BytecodeModule:
         )
 
     def function_name(self, ordinal: int) -> str:
-        """The name of an export, or a number for an internal function."""
+        """Returns the name of an export, or a number for an internal function."""
         return self.code_map.function_name(ordinal)
 
     def source_location(self, ordinal: int, pc: int) -> str | None:
-        """The place of an instruction in the source program, if the module has debug information for it."""
+        """Returns the place of an instruction in the source program, if the module has debug information for it."""
         return self.code_map.source_location(ordinal, pc)
 
     def translation(self, ordinal: int, non_suspending: frozenset[int] = frozenset()) -> Translation:
-        """The translation of a function for contexts in which some imports, by ordinal, never return a ``Wait``."""
+        """Returns a function's translation for contexts where the imports with these ordinals never suspend."""
         key = ordinal, non_suspending
         found = self._translations.get(key)
         if found is None:
@@ -181,7 +181,7 @@ class Translation:
         self._spilled: dict[int, tuple[str, ...]] = {}
 
     def variant(self, entry: int) -> tuple[Source, Callable[..., Any]]:
-        """The source of the variant for an entry, and its ``make``."""
+        """Returns the source of the variant for an entry, and its ``make``."""
         found = self._variants.get(entry)
         if found is None:
             with self._module.translation_lock:
@@ -226,24 +226,24 @@ class Translation:
         return self._translator
 
     def spilled(self, entry: int) -> tuple[str, ...]:
-        """Names of the registers that a frame suspended at ``entry`` holds."""
+        """Returns names of the registers that a frame suspended at ``entry`` holds."""
         return self._spilled.get(entry, ())
 
     def source_text(self, entry: int = 0) -> str:
-        """The Python source of a variant."""
+        """Returns the Python source of a variant."""
         return self.variant(entry)[0].text
 
     def pc_of(self, file_name: str, line: int) -> int:
-        """The pc that a line of source is translated from; -1 if it is from none."""
+        """Returns the pc that a line of source is translated from; -1 if it is from none."""
         pcs = self._sources[file_name].pcs
         return pcs[line - 1] if 0 < line <= len(pcs) else -1
 
     def pc_before(self, entry: int) -> int:
-        """The pc of the instruction that an entry is behind."""
+        """Returns the pc of the instruction that an entry is behind."""
         return self._module.verified.functions[self.ordinal].instructions[entry - 1].pc
 
     def place(self, pc: int) -> str:
-        """Function, pc and source line, for messages."""
+        """Returns function, pc and source line, for messages."""
         return self.code_map.place(self.ordinal, pc)
 
 
@@ -254,7 +254,7 @@ _serials = itertools.count(1)
 
 
 def translated_function(code: CodeType, line: int) -> tuple[Translation, int] | None:
-    """The translation that a Python frame runs, and the pc of its line; ``None`` if it runs no translated function."""
+    """Returns the translation that a Python frame runs, and the pc of its line; ``None`` for other code."""
     translation = _translations.get(code.co_filename)
     if translation is None or code.co_name != _BODY_NAME:
         return None

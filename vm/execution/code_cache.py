@@ -1,4 +1,4 @@
-"""What is kept on disk of a module: that its bytecode was verified, and its functions as Python code.
+"""The cache of a module on disk: that its bytecode was verified, and its functions as Python code.
 
 Entries are keyed by the module's content, by the code that verifies and translates, and by the Python that compiles.
 They hold code objects as ``marshal`` writes them, which is right only because the cache gives out nothing that this
@@ -41,10 +41,10 @@ class KeptCode(NamedTuple):
 
 
 class CodeCache:
-    """What is kept of one module."""
+    """The cache entries of one module."""
 
     def __init__(self, content: bytes | memoryview) -> None:
-        """``content``: of the module's file, but for external constants, on which code does not depend."""
+        """``content``: the module's file without external constants, which do not influence code."""
         self._module = digest(content)
 
     def is_verified(self) -> bool:
@@ -56,7 +56,7 @@ class CodeCache:
         self._file("verdict").store(_VERIFIED)
 
     def load(self, variant: object, file_name: str) -> KeptCode | None:
-        """The code of a variant, by what tells it from others; ``file_name`` is what its frames show."""
+        """Returns the code of a variant, named by ``variant``; ``file_name`` is the one that its frames show."""
         content = self._file(variant).load()
         if content is None:
             return None
@@ -75,14 +75,14 @@ class CodeCache:
 
 
 def _renamed(code: CodeType, file_name: str) -> CodeType:
-    """A code object, and those in it, with another file name."""
+    """Returns a code object, and those in it, with another file name."""
     constants = tuple(_renamed(one, file_name) if isinstance(one, CodeType) else one for one in code.co_consts)
     return code.replace(co_filename=file_name, co_consts=constants)
 
 
 @cache
 def _made_by() -> tuple[object, ...]:
-    """What verifies, translates and compiles."""
+    """Identifies the code that verifies and translates, and the Python that compiles."""
     room = Path(__file__).parents[1]
     made_by = ("bytecode", "types", "translation", "machine_code", "execution")
     stamp = folder_stamp(*(room / name for name in made_by))

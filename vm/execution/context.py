@@ -135,11 +135,11 @@ class Context(Closing):
         return tuple(loaded.module for loaded in self._modules.values())
 
     def freeze(self) -> None:
-        """Ends the adding of modules; idempotent."""
+        """Refuses further modules; idempotent."""
         self.is_frozen = True
 
     def module_state(self, name: str) -> object:
-        """The state of a module in this context: a ``ModuleState``, or the object made by a native module's factory."""
+        """Returns a module's state in this context: a ``ModuleState``, or what a native module's factory made."""
         return self._loaded(name).state
 
     def add(self, module: Module, *, timeout: float | None = None) -> None:
@@ -202,14 +202,14 @@ class Context(Closing):
     # -- functions -----------------------------------------------------------------------------------
 
     def lookup(self, full_name: str) -> Function:
-        """The exported function ``module.function``; raises NotFoundError, which names close ones."""
+        """Returns the exported function ``module.function``; raises NotFoundError, which names close ones."""
         self.check_open()
         if not isinstance(full_name, str):
             raise InvalidArgumentError(f"a function's full name is a str such as 'module.main', got {full_name!r}")
         return self._function(*find_function(full_name, self._modules))
 
     def functions(self, module_name: str) -> tuple[Function, ...]:
-        """All exported functions of a module except its initializers."""
+        """Returns all exported functions of a module except its initializers."""
         loaded = self._loaded(module_name)
         return tuple(self._function(loaded, name) for name in loaded.module.exports if name not in (_INIT, _DEINIT))
 
@@ -241,7 +241,7 @@ class Context(Closing):
     # -- invocation ----------------------------------------------------------------------------------
 
     def stack_for(self, function: Function, arguments: tuple[Any, ...]) -> Stack:
-        """A stack with a function entered, to be stepped by the caller; the arguments are not checked."""
+        """Returns a stack with a function entered, to be stepped by the caller; the arguments are not checked."""
         if function.bytecode is not None:
             return Stack(self.max_stack_depth, function.bytecode, arguments)
         assert function.native is not None

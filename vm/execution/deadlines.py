@@ -1,4 +1,4 @@
-"""Runs an invocation in the calling thread until a deadline: the implementation of ``timeout=``.
+"""Deadlines: steps and waits that end at one; the implementation of ``timeout=``.
 
 An invocation made by a native function while another one is under way in the same thread is part of that one: it also
 ends by the outer deadline, whatever its own timeout, and the outer invocation reports it.
@@ -26,7 +26,7 @@ _SHOWN_FRAMES: Final = 10
 
 
 def timeout_seconds(timeout: float) -> float:
-    """A timeout as seconds, between 0 and the longest wait of the platform; raises InvalidArgumentError."""
+    """Returns a timeout as seconds, between 0 and the longest wait of the platform; raises InvalidArgumentError."""
     try:
         if isinstance(timeout, (bool, str, bytes)):
             raise TypeError
@@ -41,24 +41,24 @@ def timeout_seconds(timeout: float) -> float:
 
 
 def deadline_after(timeout: float | None) -> float | None:
-    """The ``time.monotonic()`` time in ``timeout`` seconds; raises InvalidArgumentError if it is no number."""
+    """Returns the ``time.monotonic()`` time in ``timeout`` seconds; raises InvalidArgumentError if it is no number."""
     return None if timeout is None else time.monotonic() + timeout_seconds(timeout)
 
 
 def timed_out(name: str, timeout: float | None) -> DeadlineExceededError:
-    """The error of an invocation that was not done in time."""
+    """Returns the error of an invocation that was not done in time."""
     return DeadlineExceededError(
         f"{name} was not done within its timeout of {timeout:g} s; everything of the call was released"
     )
 
 
 def outer_deadline() -> float:
-    """The deadline of the invocations under way in this thread; infinite if there is none."""
+    """Returns the deadline of the invocations under way in this thread; infinite if there is none."""
     return deadlines.get(threading.get_ident(), math.inf)
 
 
 def deadline_of_call(timeout: float | None) -> float | None:
-    """The deadline of an invocation that begins in this thread: its own or that of the outer ones, the earlier."""
+    """Returns the deadline of an invocation that begins in this thread: its own or the outer one, if earlier."""
     own = deadline_after(timeout)
     if not deadlines:
         return own
@@ -97,7 +97,7 @@ def step_until(stack: Stack, deadline: float) -> bool:
 
 
 def guard_of(stack: Stack, deadline: float) -> Guard:
-    """A guard, not entered yet, that interrupts the functions on a stack from a deadline on."""
+    """Returns a guard, not entered yet, that interrupts the functions on a stack from a deadline on."""
 
     def calls() -> Iterable[CellType]:
         stack.max_depth = 0  # calls through the stack are refused

@@ -1,4 +1,4 @@
-"""Calls that machine code left, where translated code continues them without the VM's stack: those of leaves."""
+"""Calls that machine code left and that translated code continues without the VM's stack: those of leaves."""
 
 from __future__ import annotations
 

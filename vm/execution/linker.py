@@ -28,7 +28,7 @@ class LoadedModule:
 
 
 def _split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule | None, str]:
-    """The module that a full name begins with, and the rest.
+    """Returns the module that a full name begins with, and the rest.
 
     Names of modules and functions may have dots: the first module that has the function counts, or the shortest name.
     """
@@ -46,7 +46,7 @@ def _split_name(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[Lo
 
 
 def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[LoadedModule, str]:
-    """The module that a function's full name begins with, and the function's own name; raises NotFoundError."""
+    """Returns the module that a function's full name begins with, and the function's own name; raises NotFoundError."""
     loaded, name = _split_name(full_name, modules)
     if loaded is not None:
         return loaded, name
@@ -61,7 +61,7 @@ def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[
 
 
 def unknown_export(module: Module, name: str) -> NotFoundError:
-    """The error for a function that a module does not export; it names close ones."""
+    """Returns the error for a function that a module does not export; it names close ones."""
     names = [one for one in module.exports if not one.startswith("__")]
     near = close_to(name, names)
     shown = ", ".join(near or names[:10]) or "none"
@@ -71,7 +71,7 @@ def unknown_export(module: Module, name: str) -> NotFoundError:
 
 
 def native_function(loaded: LoadedModule, export: NativeExport) -> Callable[..., Any]:
-    """The function to call for an export of a native module, bound to its state; results are checked unless trusted."""
+    """Binds an export of a native module to its state; results are checked unless the module is trusted."""
     function = export.bind(loaded.state)
     if not export.trusted:
         name = f"{loaded.module.name}.{export.name}"
@@ -106,7 +106,7 @@ def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[Li
 
 
 def non_suspending_imports(module: BytecodeModule, natives: Iterable[NativeModule]) -> frozenset[int]:
-    """The imports that never return a ``Wait`` where these native modules provide them; for looking at translations."""
+    """Returns the imports that never suspend where these native modules provide them; for dumps."""
     modules = {native.name: LoadedModule(native, None) for native in natives}
     found = set()
     for ordinal, convention in enumerate(module.imports):
@@ -161,7 +161,7 @@ def _resolve(
 
 
 def names_of(modules: Mapping[str, LoadedModule]) -> str:
-    """The names of modules, for messages."""
+    """Returns the names of modules, for messages."""
     return ", ".join(map(repr, modules)) or "none"
 
 

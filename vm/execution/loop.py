@@ -62,10 +62,10 @@ class Loop(Closing, ABC):
 
     @abstractmethod
     def _post(self, callback: Callable[[], None]) -> None:
-        """Has the loop call ``callback`` soon, after those posted before; or raises if it cannot."""
+        """Schedules ``callback`` after those posted before; raises if it cannot."""
 
     def _stop(self) -> None:  # many a loop has nothing to stop
-        """The loop has ended; nothing is posted after this."""
+        """Returns the loop has ended; nothing is posted after this."""
 
     def runs_here(self) -> bool:
         """Whether this is the loop's own thread; blocking on the loop there deadlocks."""
@@ -78,7 +78,7 @@ class Loop(Closing, ABC):
     # -- scheduling ----------------------------------------------------------------------------------
 
     def call(self, callback: LoopCallback) -> None:
-        """Has a callback called soon, perhaps before this returns; with AbortedError if the loop ends before."""
+        """Schedules a callback, which may run before this returns; it gets AbortedError if the loop ends first."""
         if self._ended is None:
             try:
                 self._post(lambda: self._run(callback))
@@ -161,7 +161,7 @@ class Loop(Closing, ABC):
         self._stop()
 
     def add(self, one: Abortable) -> bool:
-        """Notes what is to be aborted when the loop ends; ``False`` if it has ended."""
+        """Registers what is aborted when the loop ends; ``False`` if it has ended."""
         # Needs no lock: whoever ends the loop sets ``_ended`` first and looks at the set then.
         self._active.add(one)
         return self._ended is None

@@ -218,7 +218,7 @@ class MachineTier:
         return RESUME
 
     def _judge(self, begun: int, spent: int) -> None:
-        """After a run: where there is too little to do each time, loops are entered less and less often."""
+        """Adapts, after a run, how often loops are entered: ever less where a run does too little."""
         if spent >= _SHORT:
             self._delay = 0
         elif begun and Settings.hot:
@@ -226,7 +226,7 @@ class MachineTier:
             self.function.delay(self._delay)
 
     def _left(self, memory: _Memory, depth: int, references: References) -> tuple[list[Left], bool]:
-        """The frames that were left, the outermost first, and whether the innermost ran out of fuel."""
+        """Returns the frames that were left, the outermost first, and whether the innermost ran out of fuel."""
         assert self._compiled is not None
         frames: list[Left] = []
         ordinal, base, where = self.function.ordinal, _CONTEXT_WORDS, 0
@@ -255,7 +255,7 @@ class References:
         self._slots = array("q")
 
     def add(self, value: object) -> int:
-        """The ordinal of an object; the same one for the same object."""
+        """Returns the ordinal of an object; the same one for the same object."""
         found = self._ordinals.get(id(value))
         if found is None:
             found = self._ordinals[id(value)] = len(self.objects)
@@ -271,12 +271,12 @@ class References:
         return value.address, length, length if value.writable else 0, mask - (1 << IS_BUFFER)
 
     def slots(self, values: Iterable[object]) -> array[int]:
-        """The ordinals of values, in memory; valid until the next call."""
+        """Returns the ordinals of values, in memory; valid until the next call."""
         self._slots = array("q", map(self.add, values))
         return self._slots
 
     def table(self) -> int:
-        """The address of the descriptors; valid until an object is added."""
+        """Returns the address of the descriptors; valid until an object is added."""
         return self._words.buffer_info()[0]
 
 

@@ -47,12 +47,12 @@ class Hooks:
         self.on_print: Callable[[str, tuple[object, ...]], None] | None = None
 
     def trace(self, event: str, values: tuple[object, ...]) -> None:
-        """Called by ``vm.trace``."""
+        """Forwards a ``vm.trace``."""
         if self.on_trace is not None:
             self.on_trace(event, values)
 
     def print(self, event: str, values: tuple[object, ...]) -> None:
-        """Called by ``vm.print``."""
+        """Forwards a ``vm.print``."""
         if self.on_print is not None:
             self.on_print(event, values)
 
@@ -97,7 +97,7 @@ class ContextFunction:
         self.start: Callable[..., object] | None = None
 
     def code(self, entry: int) -> Callable[..., object]:
-        """The function for an entry."""
+        """Returns the function for an entry."""
         if entry:  # most are there; without a call (benchmarks/call_latency.py)
             return self._entries.get(entry) or self.translated(entry)
         if self.start is None:
@@ -106,7 +106,7 @@ class ContextFunction:
         return self.start
 
     def translated(self, entry: int) -> Callable[..., object]:
-        """The Python function for an entry."""
+        """Returns the Python function for an entry."""
         code = self._entries.get(entry)
         if code is None:
             source, make = self.translation.variant(entry)
@@ -135,7 +135,7 @@ class ContextFunction:
         return self.state.bind(name)
 
     def _ask_tier(self, frame: object, entry: int, count: int, registers: tuple[object, ...]) -> object:
-        """Called by translated code from time to time: leaves the call to machine code from an entry on.
+        """Leaves a call to machine code from an entry on. Translated code calls this from time to time.
 
         Args:
             frame: of the call, if it is on the VM's stack.
@@ -159,13 +159,13 @@ class ContextFunction:
                 cell.cell_contents = limit
 
     def rebind_import(self, number: int, function: Callable[..., object]) -> None:
-        """Makes the existing code call another function for an import."""
+        """Rebinds an import in the existing code."""
         for name, cell in self._cells():
             if name == f"im{number}":
                 rebind(cell, function)
 
     def call_cells(self) -> list[CellType]:
-        """The cells through which its code calls imports. For the watchdog."""
+        """Returns the cells through which its code calls imports. For the watchdog."""
         return [cell for name, cell in self._cells() if name.startswith("im")]
 
     def _cells(self) -> Iterator[tuple[str, CellType]]:
@@ -178,23 +178,23 @@ class ContextFunction:
         return self.translation.code_map.full_name(self.ordinal)
 
     def source_location(self, pc: int) -> str | None:
-        """The place of an instruction in the source program."""
+        """Returns the place of an instruction in the source program."""
         return self.translation.code_map.source_location(self.ordinal, pc)
 
     def place(self, pc: int) -> str:
-        """Function, pc and source line, for messages."""
+        """Returns function, pc and source line, for messages."""
         return self.translation.place(pc)
 
     def pc_before(self, entry: int) -> int:
-        """The pc of the instruction that an entry is behind."""
+        """Returns the pc of the instruction that an entry is behind."""
         return self.translation.pc_before(entry)
 
     def register_names(self, entry: int) -> tuple[str, ...]:
-        """Names of the registers that a frame suspended at ``entry`` holds."""
+        """Returns names of the registers that a frame suspended at ``entry`` holds."""
         return self.translation.spilled(entry)
 
     def import_name(self, pc: int) -> str:
-        """The full name of the import that the instruction at a pc calls."""
+        """Returns the full name of the import that the instruction at a pc calls."""
         number = self.translation.code_map.import_at(self.ordinal, pc)
         return "?" if number is None else self.translation.code_map.import_name(number)
 
@@ -254,19 +254,19 @@ class ModuleState:
         self.lock = threading.RLock()  # held while code is bound to the state, and while an import is replaced
 
     def function(self, ordinal: int) -> ContextFunction:
-        """A function of the module in this context."""
+        """Returns a function of the module in this context."""
         function = self._functions.get(ordinal)
         return function or self._functions.setdefault(ordinal, ContextFunction(self, ordinal))
 
     def replace_import(self, number: int, function: Callable[..., object]) -> None:
-        """Makes an import call another function, in invocations under way too. For profiles."""
+        """Replaces the function of an import, in invocations under way too. For profiles."""
         with self.lock:
             self.imports[number] = function
             for caller in self._functions.copy().values():
                 caller.rebind_import(number, function)
 
     def bind(self, name: str) -> object:
-        """The object of this context that a name in translated source stands for."""
+        """Returns the object of this context that a name in translated source stands for."""
         if name.startswith("g_"):
             return self.refs if name == "g_ref" else self._primitive[name[2:]]
         if name == "hooks":
@@ -290,7 +290,7 @@ class ModuleState:
         raise AssertionError(name)
 
     def ref_classes(self, number: int) -> tuple[type, ...] | None:
-        """The classes that a type of the module stands for; ``None`` if the context knows none."""
+        """Returns the classes that a type of the module stands for; ``None`` if the context knows none."""
         text = self.module.definition.types[number]
         return ref_type_class(text) if text.startswith("!") else ()
 
@@ -300,7 +300,7 @@ class ModuleState:
         return self.module.rodata
 
     def machine_code(self, ordinal: int, llvm: Compiler) -> tuple[Unit, MachineCode] | None:
-        """The machine code of a function and what it calls; ``None`` if there can be none."""
+        """Returns the machine code of a function and what it calls; ``None`` if there can be none."""
         with self.module.translation_lock:
             units = self.module.machine_code
             code = None if units is None else units.compiled(ordinal, llvm)

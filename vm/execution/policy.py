@@ -1,4 +1,4 @@
-"""How invocations of one context are ordered.
+"""Policies: the order of a context's invocations.
 
 A context runs one invocation at a time, from its beginning to its end, waits included, because its modules' globals are
 one state; only a context made ``concurrent`` lets them overlap. A policy says what an invocation does while another one
@@ -15,7 +15,7 @@ from ...status import InvalidArgumentError
 
 @dataclass(frozen=True, slots=True)
 class InvocationPolicy:
-    """How an invocation is ordered among the others of its context.
+    """The order of an invocation among the others of its context.
 
     ``InvocationPolicy()`` (``FIFO``) waits for its turn, in the order of beginning. ``InvocationPolicy(priority=1)``
     goes before those of smaller priority that have not begun to run, and never interrupts one that has.
@@ -58,7 +58,7 @@ CONCURRENT: Final = InvocationPolicy(concurrent=True)
 
 
 def checked_policy(policy: object, default: InvocationPolicy, *, concurrent: bool) -> InvocationPolicy:
-    """A caller's policy, or the one that ``None`` stands for in a context; raises InvalidArgumentError."""
+    """Returns a caller's policy, or the one that ``None`` stands for in a context; raises InvalidArgumentError."""
     if policy is None:
         return CONCURRENT if concurrent else default
     if not isinstance(policy, InvocationPolicy):

@@ -41,20 +41,20 @@ class RunContext(Protocol):
     gate: ContextGate
 
     def stack_for(self, function: Any, arguments: tuple[Any, ...], /) -> Stack:
-        """A stack with a function entered."""
+        """Returns a stack with a function entered."""
 
 
 class InvocationObserver(Protocol):
     """Observes each step of an invocation, in the thread that makes it, and its end."""
 
     def enter_step(self) -> None:
-        """A step begins."""
+        """Returns a step begins."""
 
     def leave_step(self) -> None:
-        """The step is over: the invocation waits, yielded or ended."""
+        """Returns the step is over: the invocation waits, yielded or ended."""
 
     def ended(self, error: BaseException | None) -> None:
-        """The invocation has ended. Called before those who wait for it are notified."""
+        """Returns the invocation has ended. Called before those who wait for it are notified."""
 
 
 class Run(Turn):
@@ -248,7 +248,7 @@ class Run(Turn):
         self.gate.drop(self)
 
     def outcome(self) -> Any:
-        """The results; raises the error. To be asked for once."""
+        """Returns the results; raises the error. To be asked for once."""
         error, self.error = self.error, None  # its traceback refers to this run
         if error is None:
             return self.results
@@ -279,7 +279,7 @@ class Run(Turn):
         self._wake()
 
     def _wake(self) -> None:
-        """Has the driver advance it, which is suspended and has been aborted."""
+        """Wakes the driver of a suspended run that was aborted."""
 
 
 def call(run: Run) -> Any:
@@ -311,7 +311,7 @@ def call(run: Run) -> Any:
 
 
 def _nothing(_: object) -> None:
-    """What a wait that is on no stack resumes."""
+    """Resumes nothing: of waits that are on no stack."""
 
 
 YIELDED: Final = WaitFrame(Wait(resume=_nothing))

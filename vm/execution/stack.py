@@ -75,7 +75,7 @@ class Stack:
         self.push_wait(name, Wait(resume=call)).complete()
 
     def wait_first(self, name: str, source: WaitSource) -> WaitFrame:
-        """Has the function of this name, which was entered and has not run, wait for a source before it runs."""
+        """Suspends the function of this name, which was entered, in a wait for a source before it runs."""
         frame = self.wait_frame
         if frame is not None:  # a native function
             frame.sources, frame.done = (source,), False
@@ -223,7 +223,7 @@ class Stack:
     # -- errors --------------------------------------------------------------------------------------
 
     def _located(self, error: BaseException) -> BaseException:
-        """The error to raise: with its place in the program, and a PumiceError if the program is at fault."""
+        """Returns the error to raise: with its place in the program, and a PumiceError if the program is at fault."""
         places: list[str] = []
         inner: tuple[Translation, int] | None = None
         in_native = nested = False
@@ -274,7 +274,7 @@ class Stack:
         return result
 
     def _foreign(self, error: Exception, translation: Translation, pc: int, *, in_native: bool) -> BaseException:
-        """The PumiceError that stands for another exception; a user's own exceptions stay as they are."""
+        """Returns the PumiceError that stands for another exception; a user's own exceptions stay as they are."""
         code, ordinal = translation.code_map, translation.ordinal
         instruction, number = code.instruction_at(ordinal, pc), code.import_at(ordinal, pc)
         mnemonic = "?" if instruction is None else instruction.operation.mnemonic

@@ -81,13 +81,13 @@ class Guard:
         self.thread = 0
 
     def enter(self, thread: int | None = None) -> None:
-        """From here on a thread may get ``Interrupted``: this one, or the given one, which then has to ``leave``."""
+        """Arms the guard: this thread, or ``thread``, may get ``Interrupted`` until it calls ``leave``."""
         self.thread = threading.get_ident() if thread is None else thread
         self.is_active = True
         watchdog.watch(self)
 
     def leave(self) -> None:
-        """From here on it cannot. Swallows a pending ``Interrupted``. Idempotent."""
+        """Disarms the guard, and swallows a pending ``Interrupted``. Idempotent."""
         try:
             with watchdog.lock:
                 if self.is_active:

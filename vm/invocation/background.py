@@ -78,7 +78,7 @@ class AsyncInvocation(Run):
     # -- steps, on the loop --------------------------------------------------------------------------
 
     def _drive(self, error: Exception | None) -> None:
-        """Advances it, and has the loop perform its wait or its callback called."""
+        """Advances it, then leaves its wait to the loop or calls back."""
         with self.gate.lock:
             if self._is_driven or self._callback is None:
                 return  # whoever drives it sees that it is ending
@@ -110,7 +110,7 @@ class AsyncInvocation(Run):
             raise thrown
 
     def _prepare(self) -> None:
-        """Makes the VM's values, before the first step."""
+        """Converts the inputs, before the first step."""
         make_values, self._make_values = self._make_values, None
         if make_values is not None:
             if self.deadline is not None and time.monotonic() >= self.deadline:
@@ -119,7 +119,7 @@ class AsyncInvocation(Run):
             self.policy = checked_policy(self.policy, FIFO, concurrent=self.context.concurrent)
 
     def _arm(self, wait: WaitFrame) -> None:
-        """Has the loop perform a wait that can be cancelled; it may be over already, or the invocation ending."""
+        """Leaves a wait to the loop; it may be over already, or the invocation ending."""
         if wait.done:
             self._loop.call(self._drive)
             return
@@ -207,7 +207,7 @@ def async_invoke(
 
 
 def values_of(context: Context, function: Function, inputs: Inputs) -> Callable[[], tuple[Any, ...]]:
-    """Makes the VM's values of inputs when the invocation begins; refuses a function in the place of inputs at once."""
+    """Returns a function that converts inputs when the invocation begins; refuses a callable at once."""
     if callable(inputs):
         raise InvalidArgumentError(f"inputs is a sequence of values, got {type(inputs).__name__}")
     return lambda: checked_call(context, function, inputs)

@@ -25,16 +25,16 @@ from .state import status_of
 
 
 class CallInProgress(Protocol):
-    """What follows the program of an invocation that the runtime makes."""
+    """The part of a session's call that follows the program."""
 
     def settle(self) -> WaitSource | None:
-        """What results have to wait for, when the program is done."""
+        """Returns what the results have to wait for, once the program is done."""
 
     def results(self, outputs: tuple[Any, ...], /) -> Any:
-        """The caller's results for the VM's."""
+        """Returns the caller's results for the VM's."""
 
     def end(self) -> None:
-        """It has ended, well or not. Called before anybody is told."""
+        """Releases what the call holds: it has ended, well or not. Called before anybody is notified."""
 
 
 class Invocation(Latch):
@@ -149,7 +149,7 @@ class Invocation(Latch):
     # -- its outcome ---------------------------------------------------------------------------------
 
     def query_status(self) -> StatusCode:
-        """OK, DEFERRED while it is not done, CANCELLED, ABORTED if its loop ended first, or the code of its error."""
+        """Returns OK, DEFERRED while it is not done, CANCELLED, ABORTED if its loop ended, or its error's code."""
         if not self.is_settled:
             return StatusCode.DEFERRED
         return StatusCode.OK if self.error is None else status_of(self.error)

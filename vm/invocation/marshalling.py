@@ -15,7 +15,7 @@ _KINDS: Final = {"i": "i32", "I": "i64", "f": "f32", "F": "f64"}
 
 
 def marshal_inputs(function: Function, inputs: Iterable[Any] | VmList) -> tuple[Any, ...]:
-    """The VM's values for a caller's; raises InvalidArgumentError for another number or kind of them."""
+    """Returns the VM's values for a caller's; raises InvalidArgumentError for another number or kind of them."""
     kinds = function.convention.arguments
     if isinstance(inputs, VmList):
         values: tuple[Any, ...] = inputs.values()
@@ -76,7 +76,7 @@ def _repeated(values: Any, kinds: tuple[str, ...], position: int, function: Func
 
 
 def outputs_of(function: Function, results: Any) -> tuple[Any, ...]:
-    """A function's results as a tuple; the VM returns nothing, a value, or a tuple."""
+    """Returns a function's results as a tuple; the VM returns nothing, a value, or a tuple."""
     count = len(function.convention.results)
     if count == 0:
         return ()

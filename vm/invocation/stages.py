@@ -132,7 +132,7 @@ def begin_invoke(
 
 
 def checked_call(context: Context, function: Function, inputs: Inputs) -> tuple[Any, ...]:
-    """The VM's values of inputs; raises if they do not fit the function, or this the context."""
+    """Returns the VM's values of inputs; raises if they do not fit the function, or this the context."""
     if not isinstance(context, Context):
         raise InvalidArgumentError(f"expected a Context, got {type(context).__name__}")
     if not isinstance(function, Function):

@@ -32,7 +32,7 @@ class InvokeResult:
     error: Exception | None
 
     def unwrap(self) -> tuple[Any, ...]:
-        """The outputs; raises the error."""
+        """Returns the outputs; raises the error."""
         if self.error is not None:
             raise self.error
         assert self.outputs is not None
@@ -81,7 +81,7 @@ class InvokeState:
             self._run.drop()
 
     def result(self) -> InvokeResult:
-        """The result of an invocation that has ended. The caller must have exclusive access."""
+        """Returns the result of an invocation that has ended. The caller must have exclusive access."""
         run, function = self._run, self.function
         assert run is not None and function is not None
         if run.error is not None:
@@ -159,5 +159,5 @@ def advance(state: InvokeState) -> StatusCode:
 
 
 def status_of(error: BaseException) -> StatusCode:
-    """An error's status code; UNKNOWN for exceptions that are no PumiceError."""
+    """Returns an error's status code; UNKNOWN for exceptions that are no PumiceError."""
     return error.code if isinstance(error, PumiceError) else StatusCode.UNKNOWN

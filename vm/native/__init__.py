@@ -1,6 +1,4 @@
-"""Modules written in Python, and how their functions are called.
-
-Imports: `bytecode`, `translation`, `wait` and the ground files at the root.
+"""Modules written in Python, and calls of their functions.
 
 Read: `module`, `calls`.
 """

@@ -28,7 +28,7 @@ from ..types.numerics import round_f32, wrap32, wrap64
 def checked_native(
     function: Callable[..., Any], name: str, convention: CallingConvention, *, may_wait: bool = True
 ) -> Callable[..., Any]:
-    """A function that calls ``function`` and checks its results, also after waits.
+    """Returns a function that calls ``function`` and checks its results, also after waits.
 
     Integer results may be given unsigned; they become the signed value of the same bits.
     """
@@ -97,7 +97,7 @@ def _checked(value: Any, kind: str, name: str, convention: CallingConvention) ->
 
 
 def driven(function: Callable[..., Coroutine[Any, Any, Any]]) -> Callable[..., Any]:
-    """A function that runs a coroutine function's coroutines; their results are not checked."""
+    """Returns a function that runs a coroutine function's coroutines; their results are not checked."""
 
     def call(*arguments: Any) -> Any:
         return advance(function(*arguments), lambda result: result)

@@ -70,7 +70,7 @@ class NativeExport:
     trusted: bool
 
     def bind(self, state: object) -> Callable[..., Any]:
-        """The function to call in a context with this state."""
+        """Returns the function to call in a context with this state."""
         if not isinstance(self.target, str):
             return self.target
         bound: Callable[..., Any] = getattr(state, self.target)
@@ -171,11 +171,11 @@ class NativeModule:
         return {name: tuple(overloads) for name, overloads in self._exports.items()}
 
     def find_export(self, name: str) -> tuple[NativeExport, ...]:
-        """The overloads of a name; empty if there is none."""
+        """Returns the overloads of a name; empty if there is none."""
         return tuple(self._exports.get(name, ()))
 
     def new_state(self) -> object:
-        """The state of one context."""
+        """Returns the state of one context."""
         return None if self._state is None else self._state()
 
     def __repr__(self) -> str:

@@ -50,7 +50,7 @@ class VmBuffer(BufferElements):
 
     @classmethod
     def allocate(cls, length: int, alignment: int = 0) -> VmBuffer:
-        """A writable buffer of zeros.
+        """Returns a writable buffer of zeros.
 
         Args:
             length: bytes; zero is allowed.
@@ -81,7 +81,7 @@ class VmBuffer(BufferElements):
 
     @classmethod
     def wrap(cls, data: bytes | bytearray | memoryview, *, writable: bool | None = None) -> VmBuffer:
-        """A buffer that shares the memory of ``data``.
+        """Returns a buffer that shares the memory of ``data``.
 
         Args:
             data: C-contiguous, any format; module rodata as it lies in the file, for instance.
@@ -102,7 +102,7 @@ class VmBuffer(BufferElements):
         return cls(view.toreadonly() if writable is False else view)
 
     def clone(self, offset: int, length: int, alignment: int = 0) -> VmBuffer:
-        """A new writable buffer with a copy of ``length`` bytes from byte ``offset`` on; raises as ``allocate``."""
+        """Returns a writable copy of ``length`` bytes from byte ``offset`` on; raises as ``allocate``."""
         source = self._range(offset, length, "clone")
         result = VmBuffer.allocate(length, alignment)
         result._u8[:] = source
@@ -122,7 +122,7 @@ class VmBuffer(BufferElements):
         return f"<VmBuffer of {self.length} bytes, {'writable' if self.writable else 'read-only'}>"
 
     def as_memoryview(self) -> memoryview:
-        """The bytes (format ``B``), shared, not copied; read-only where the buffer is. For NumPy: ``np.frombuffer``."""
+        """Returns the bytes (format ``B``), shared; read-only where the buffer is. For NumPy: ``np.frombuffer``."""
         return self._u8
 
     def copy(self, source: VmBuffer, source_offset: int, target_offset: int, length: int) -> None:
@@ -135,12 +135,12 @@ class VmBuffer(BufferElements):
         self._range(target_offset, length, "copy (target)")[:] = data
 
     def compare(self, offset: int, other: VmBuffer, other_offset: int, length: int) -> int:
-        """1 where ``length`` bytes from ``offset`` here and from ``other_offset`` in ``other`` are equal, else 0."""
+        """Returns 1 if ``length`` bytes at ``offset`` here and at ``other_offset`` in ``other`` are equal, else 0."""
         mine = self._range(offset, length, "compare (left)")
         return 1 if mine == require_buffer(other)._range(other_offset, length, "compare (right)") else 0
 
     def hash(self, offset: int, length: int) -> int:
-        """SipHash-2-4 of ``length`` bytes from byte ``offset`` on, as a signed i64; some MB/s."""
+        """Returns SipHash-2-4 of ``length`` bytes from byte ``offset`` on, as a signed i64; some MB/s."""
         return wrap64(siphash_2_4(self._range(offset, length, "hash")))
 
 

@@ -88,49 +88,49 @@ class BufferElements:
         )
 
     def load_i8_s(self, index: int) -> int:
-        """Element ``index`` of the i8s, sign-extended. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the i8s, sign-extended. Raises OutOfRangeError past the end."""
         try:
             return self._i8[index if index >= 0 else self.length]
         except IndexError:
             raise self._outside(index, 1) from None
 
     def load_i8_u(self, index: int) -> int:
-        """Element ``index`` of the i8s, zero-extended. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the i8s, zero-extended. Raises OutOfRangeError past the end."""
         try:
             return self._u8[index if index >= 0 else self.length]
         except IndexError:
             raise self._outside(index, 1) from None
 
     def load_i16_s(self, index: int) -> int:
-        """Element ``index`` of the i16s, sign-extended. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the i16s, sign-extended. Raises OutOfRangeError past the end."""
         try:
             return self._i16[index if index >= 0 else self.length]
         except IndexError:
             raise self._outside(index, 2) from None
 
     def load_i16_u(self, index: int) -> int:
-        """Element ``index`` of the i16s, zero-extended. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the i16s, zero-extended. Raises OutOfRangeError past the end."""
         try:
             return self._u16[index if index >= 0 else self.length]
         except IndexError:
             raise self._outside(index, 2) from None
 
     def load_i32(self, index: int) -> int:
-        """Element ``index`` of the i32s. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the i32s. Raises OutOfRangeError past the end."""
         try:
             return self._i32[index if index >= 0 else self.length]
         except IndexError:
             raise self._outside(index, 4) from None
 
     def load_i64(self, index: int) -> int:
-        """Element ``index`` of the i64s. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the i64s. Raises OutOfRangeError past the end."""
         try:
             return self._i64[index if index >= 0 else self.length]
         except IndexError:
             raise self._outside(index, 8) from None
 
     def load_f32(self, index: int) -> float:
-        """Element ``index`` of the f32s, NaNs bit for bit. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the f32s, NaNs bit for bit. Raises OutOfRangeError past the end."""
         try:
             value = self._f32[index if index >= 0 else self.length]
         except IndexError:
@@ -138,7 +138,7 @@ class BufferElements:
         return value if value == value else bitcast_i32_f32(self._i32[index])
 
     def load_f64(self, index: int) -> float:
-        """Element ``index`` of the f64s. Raises OutOfRangeError past the end."""
+        """Returns element ``index`` of the f64s. Raises OutOfRangeError past the end."""
         try:
             return self._f64[index if index >= 0 else self.length]
         except IndexError:

@@ -27,7 +27,7 @@ tanh = math.tanh
 
 
 def fma_f64(a: float, b: float, c: float) -> float:
-    """a·b + c rounded once.
+    """Returns a·b + c rounded once.
 
     The exact sum is an integer over a power of two, and Python divides integers with one correct rounding. IREE's
     runtime rounds the product too where the processor it was built for has no fused operation, plain x86-64 among them.
@@ -45,7 +45,7 @@ def fma_f64(a: float, b: float, c: float) -> float:
 
 
 def fma_f32(a: float, b: float, c: float) -> float:
-    """a·b + c of f32 values rounded once to f32; see ``fma_f64`` for IREE's.
+    """Returns a·b + c of f32 values rounded once to f32; see ``fma_f64`` for IREE's.
 
     The product of two f32 is exact in f64. The f64 sum is rounded to odd: where it is not exact and its last bit is 0,
     it moves one step towards the exact sum, so that the rounding to f32 is not misled by a tie that the sum is not.
@@ -62,7 +62,7 @@ def fma_f32(a: float, b: float, c: float) -> float:
 
 
 def div(a: float, b: float) -> float:
-    """a / b; x/0 is ±inf and 0/0 NaN."""
+    """Returns a / b; x/0 is ±inf and 0/0 NaN."""
     if b != 0.0:
         return a / b
     if a == 0.0 or a != a:
@@ -86,21 +86,21 @@ def rem(a: float, b: float) -> float:
 
 
 def floor(x: float) -> float:
-    """Largest integral value not above ``x``; zeros keep their sign."""
+    """Returns the largest integral value not above ``x``; zeros keep their sign."""
     if -_TWO52 < x < _TWO52:
         return math.copysign(float(math.floor(x)), x)
     return x
 
 
 def ceil(x: float) -> float:
-    """Smallest integral value not below ``x``; -0.5 gives -0."""
+    """Returns the smallest integral value not below ``x``; -0.5 gives -0."""
     if -_TWO52 < x < _TWO52:
         return math.copysign(float(math.ceil(x)), x)
     return x
 
 
 def round_away(x: float) -> float:
-    """Nearest integral value, halves away from zero; zeros keep their sign."""
+    """Rounds to the nearest integral value, halves away from zero; zeros keep their sign."""
     if -_TWO52 < x < _TWO52:
         magnitude = abs(x)
         whole = float(int(magnitude))
@@ -109,24 +109,24 @@ def round_away(x: float) -> float:
 
 
 def round_even(x: float) -> float:
-    """Nearest integral value, halves to even; zeros keep their sign, and -0.5 gives -0 (in IREE's runtime +0)."""
+    """Rounds to the nearest integral value, halves to even; -0.5 gives -0 (in IREE's runtime +0)."""
     if -_TWO52 < x < _TWO52:
         return math.copysign(float(round(x)), x)
     return x
 
 
 def sqrt(x: float) -> float:
-    """Square root; -0 for -0, NaN below zero. Rounded to f32 it is the correctly rounded root of an f32."""
+    """Returns the square root; NaN below zero. Rounded to f32 it is the correctly rounded root of an f32."""
     return math.sqrt(x) if x >= 0.0 else _NAN
 
 
 def rsqrt_f64(x: float) -> float:
-    """1 / sqrt(x), both steps rounded; ±inf for ±0, NaN below zero."""
+    """Returns 1 / sqrt(x), both steps rounded; ±inf for ±0, NaN below zero."""
     return div(1.0, sqrt(x))
 
 
 def rsqrt_f32(x: float) -> float:
-    """1 / sqrt(x) with both steps rounded to f32; ±inf for ±0, NaN below zero."""
+    """Returns 1 / sqrt(x) with both steps rounded to f32; ±inf for ±0, NaN below zero."""
     return round_f32(div(1.0, round_f32(sqrt(x))))
 
 
@@ -135,7 +135,7 @@ def _is_odd(x: float) -> bool:
 
 
 def power(base: float, exponent: float) -> float:
-    """base to the power of exponent, special cases as in C's Annex F (F.10.4.4)."""
+    """Raises ``base`` to the power of ``exponent``; special cases as in C's Annex F (F.10.4.4)."""
     try:
         return math.pow(base, exponent)
     except ValueError:  # a zero to a negative power, or a negative finite base to a fractional power
@@ -147,7 +147,7 @@ def power(base: float, exponent: float) -> float:
 
 
 def _or_infinity(function: Callable[[float], float]) -> Callable[[float], float]:
-    """An exponential whose overflow gives inf."""
+    """Returns an exponential whose overflow gives inf."""
 
     def guarded(x: float) -> float:
         try:
@@ -164,7 +164,7 @@ expm1 = _or_infinity(math.expm1)
 
 
 def _above(pole: float, function: Callable[[float], float]) -> Callable[[float], float]:
-    """A logarithm that is -inf at its pole and NaN below."""
+    """Returns a logarithm that is -inf at its pole and NaN below."""
 
     def guarded(x: float) -> float:
         if x > pole:
@@ -181,10 +181,10 @@ log1p = _above(-1.0, math.log1p)
 
 
 def sin(x: float) -> float:
-    """Sine of radians; NaN for ±inf."""
+    """Returns the sine of radians; NaN for ±inf."""
     return math.sin(x) if math.isfinite(x) else _NAN
 
 
 def cos(x: float) -> float:
-    """Cosine of radians; NaN for ±inf."""
+    """Returns the cosine of radians; NaN for ±inf."""
     return math.cos(x) if math.isfinite(x) else _NAN

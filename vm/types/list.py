@@ -37,7 +37,7 @@ _EMPTY: Final = ""
 
 
 def _convert(value: object, source: str, target: str) -> int | float:
-    """A stored number as another kind. Between integers and floats there is no conversion: the result is 0."""
+    """Returns a stored number as another kind. Between integers and floats there is no conversion: the result is 0."""
     bits = _BITS.get(target)
     if bits is not None:
         if not isinstance(value, int):
@@ -66,7 +66,7 @@ class VmList:
     __slots__ = ("_classes", "_kinds", "_values", "element_kind")
 
     def __init__(self, element_kind: str, initial_capacity: int = 0) -> None:
-        """An empty list. The capacity is only checked against the limit: Python lists grow by themselves.
+        """Returns an empty list. The capacity is only checked against the limit: Python lists grow by themselves.
 
         Raises:
             InvalidArgumentError: an unknown element kind.
@@ -106,7 +106,7 @@ class VmList:
 
     @classmethod
     def of(cls, element_kind: str, elements: Iterable[object]) -> VmList:
-        """A list with the elements given, for native modules.
+        """Returns a list with the elements given, for native modules.
 
         In a list of kind ``any``, Python ints become i64 and floats f64; everything else is a reference.
 
@@ -126,7 +126,7 @@ class VmList:
         return result
 
     def size(self) -> int:
-        """Number of elements."""
+        """Returns the number of elements."""
         return len(self._values)
 
     def __len__(self) -> int:
@@ -136,11 +136,11 @@ class VmList:
         return f"<VmList of {len(self._values)} {self.element_kind}>"
 
     def values(self) -> tuple[object, ...]:
-        """All elements; ``None`` for null references and empty variant slots."""
+        """Returns all elements; ``None`` for null references and empty variant slots."""
         return tuple(self._values)
 
     def kind_of(self, index: int) -> str:
-        """The kind of the slot at ``index``: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty variant slot."""
+        """Returns the kind of the slot at ``index``: ``"i32"`` and the like, ``"ref"``, or ``""`` for an empty one."""
         self._check_index(index)
         if self.element_kind == "any":
             return self._kinds[index]
@@ -210,7 +210,7 @@ class VmList:
             self._values[index] = value if kind == source else _convert(value, source, kind)
 
     def get_i32(self, index: int) -> int:
-        """The number at ``index`` as an i32.
+        """Returns the number at ``index`` as an i32.
 
         Raises:
             OutOfRangeError: no such element.
@@ -220,16 +220,16 @@ class VmList:
         return value if isinstance(value, int) else 0
 
     def get_i64(self, index: int) -> int:
-        """The number at ``index`` as an i64; errors as ``get_i32``'s."""
+        """Returns the number at ``index`` as an i64; errors as ``get_i32``'s."""
         value = self._get(index, "i64")
         return value if isinstance(value, int) else 0
 
     def get_f32(self, index: int) -> float:
-        """The number at ``index`` as an f32; errors as ``get_i32``'s."""
+        """Returns the number at ``index`` as an f32; errors as ``get_i32``'s."""
         return float(self._get(index, "f32"))
 
     def get_f64(self, index: int) -> float:
-        """The number at ``index`` as an f64; errors as ``get_i32``'s."""
+        """Returns the number at ``index`` as an f64; errors as ``get_i32``'s."""
         return float(self._get(index, "f64"))
 
     def set_i32(self, index: int, value: int) -> None:
@@ -256,7 +256,7 @@ class VmList:
     # -------------------------------------------------------------------------------------------------- references
 
     def get_ref(self, index: int, classes: tuple[type, ...] | None = None, *, move: bool = False) -> object:
-        """The reference at ``index``, or ``None`` where the slot is null, empty, or holds another type.
+        """Returns the reference at ``index``, or ``None`` where the slot is null, empty, or holds another type.
 
         Args:
             classes: Python classes of the type asked for (``ref_types.ref_type_class``); ``None`` takes any. An

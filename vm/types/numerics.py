@@ -35,12 +35,12 @@ _unpack_i64 = struct.Struct("q").unpack
 
 
 def wrap32(x: int) -> int:
-    """Any int modulo 2³², as a signed canonical i32."""
+    """Wraps an int modulo 2³² to a signed canonical i32."""
     return ((x + _SIGN32) & _MASK32) - _SIGN32
 
 
 def wrap64(x: int) -> int:
-    """Any int modulo 2⁶⁴, as a signed canonical i64."""
+    """Wraps an int modulo 2⁶⁴ to a signed canonical i64."""
     return ((x + _SIGN64) & _MASK64) - _SIGN64
 
 
@@ -52,7 +52,7 @@ def _divided_by_zero(operation: str, a: int, bits: int, sign: str) -> InvalidArg
 
 
 def div_s(a: int, b: int, bits: int) -> int:
-    """Signed division towards zero; the lowest integer divided by -1 wraps to itself. Division by zero raises.
+    """Divides signed integers towards zero; the lowest integer divided by -1 wraps to itself. Division by zero raises.
 
     That quotient is undefined in C: x86-64 traps on it, other processors wrap. A trap would end the process (IREE's
     runtime dies of SIGFPE), and wrapping is what the VM's other integer operations do.
@@ -66,7 +66,7 @@ def div_s(a: int, b: int, bits: int) -> int:
 
 
 def div_u(a: int, b: int, bits: int) -> int:
-    """Unsigned division of the words' bits. Division by zero raises."""
+    """Divides the words' bits as unsigned integers. Division by zero raises."""
     if b == 0:
         raise _divided_by_zero("div", a, bits, "u")
     mask = (1 << bits) - 1
@@ -75,7 +75,7 @@ def div_u(a: int, b: int, bits: int) -> int:
 
 
 def rem_s(a: int, b: int, bits: int) -> int:
-    """Signed remainder with the sign of ``a``; that of the lowest integer and -1 is 0. Division by zero raises."""
+    """Returns the signed remainder, with the sign of ``a``; lowest % -1 is 0. Division by zero raises."""
     if b == 0:
         raise _divided_by_zero("rem", a, bits, "s")
     remainder = abs(a) % abs(b)
@@ -83,7 +83,7 @@ def rem_s(a: int, b: int, bits: int) -> int:
 
 
 def rem_u(a: int, b: int, bits: int) -> int:
-    """Unsigned remainder of the words' bits. Division by zero raises."""
+    """Returns the unsigned remainder of the words' bits. Division by zero raises."""
     if b == 0:
         raise _divided_by_zero("rem", a, bits, "u")
     mask = (1 << bits) - 1
@@ -92,7 +92,7 @@ def rem_u(a: int, b: int, bits: int) -> int:
 
 
 def round_to_i64(x: float) -> int:
-    """Nearest i64, halves away from zero; -2⁶³ for NaN and everything out of range.
+    """Rounds to the nearest i64, halves away from zero; -2⁶³ for NaN and everything out of range.
 
     That value is the "integer indefinite" of x86-64's CVTTSD2SI, which C's ``lround`` family passes on there.
     """
@@ -108,12 +108,12 @@ def round_to_i64(x: float) -> int:
 
 
 def round_to_i32(x: float) -> int:
-    """The low 32 bits of ``round_to_i64``; NaN and ±inf give 0."""
+    """Returns the low 32 bits of ``round_to_i64``; NaN and ±inf give 0."""
     return wrap32(round_to_i64(x))
 
 
 def round_to_ui64(x: float) -> int:
-    """Nearest integer of 0 … 2⁶⁴-1, halves away from zero; down to -2⁶³ negative ones are kept; others give 2⁶³."""
+    """Rounds to 0 … 2⁶⁴-1, halves away from zero; negative ones down to -2⁶³ are kept; others give 2⁶³."""
     if _TWO63 <= x < _TWO64:
         return int(x) - (1 << 64)
     return round_to_i64(x)
@@ -130,7 +130,7 @@ def round_f32(x: float) -> float:
 
 
 def integer_to_f32(x: int) -> float:
-    """The f32 nearest to an int of up to 64 bits and a sign, rounded once.
+    """Returns the f32 nearest to an int of up to 64 bits and a sign, rounded once.
 
     An int past 2⁵³ would be rounded twice by way of f64. Shifted to 53 bits, with what was lost kept as a sticky last
     bit (round to odd), the f64 is exact and the one rounding to f32 sees on which side it lies.
@@ -141,7 +141,7 @@ def integer_to_f32(x: int) -> float:
 
 
 def bitcast_i32_f32(x: int) -> float:
-    """The f32 with a word's bits.
+    """Returns the f32 with a word's bits.
 
     NaNs keep sign and payload, signalling ones too: a NaN is built as the f64 whose upper significand bits are the
     f32's. (The processor's conversion would make it quiet; so does any arithmetic on it.)
@@ -153,7 +153,7 @@ def bitcast_i32_f32(x: int) -> float:
 
 
 def bitcast_f32_i32(x: float) -> int:
-    """The word with an f32's bits; the inverse of ``bitcast_i32_f32`` for every word.
+    """Returns the word with an f32's bits; the inverse of ``bitcast_i32_f32`` for every word.
 
     A NaN that f64 arithmetic made with a payload in the lower bits only becomes the default quiet NaN.
     """
@@ -165,12 +165,12 @@ def bitcast_f32_i32(x: float) -> int:
 
 
 def bitcast_i64_f64(x: int) -> float:
-    """The f64 with a word's bits, of NaNs too."""
+    """Returns the f64 with a word's bits, of NaNs too."""
     value: float = _unpack_f64(_pack_i64(x))[0]
     return value
 
 
 def bitcast_f64_i64(x: float) -> int:
-    """The word with an f64's bits, of NaNs too."""
+    """Returns the word with an f64's bits, of NaNs too."""
     word: int = _unpack_i64(_pack_f64(x))[0]
     return word

@@ -29,7 +29,7 @@ def register_ref_type(name: str, *classes: type) -> None:
 
 
 def ref_type_class(name: str) -> tuple[type, ...] | None:
-    """The classes of a type name, for ``isinstance``; ``None`` for a name that is not registered.
+    """Returns the classes of a type name, for ``isinstance``; ``None`` for a name that is not registered.
 
     ``name`` may be written as modules write it: with a leading ``!`` and, for lists, with the element type.
     """
@@ -42,7 +42,7 @@ def ref_type_class(name: str) -> tuple[type, ...] | None:
 
 
 def ref_type_name(value: object) -> str:
-    """The registered type name of an object, or its Python class's name; ``null`` for ``None``."""
+    """Returns the registered type name of an object, or its Python class's name; ``null`` for ``None``."""
     if value is None:
         return "null"
     for name, classes in _CLASSES.items():

@@ -6,7 +6,7 @@ import numpy as np
 
 
 def siphash_2_4(data: memoryview) -> int:
-    """The hash of some bytes, unsigned.
+    """Returns the hash of some bytes, unsigned.
 
     The key is the sixteen bytes 00 … 0f, of the algorithm's test vectors (J.-P. Aumasson and D. J. Bernstein, "SipHash:
     a fast short-input PRF", appendix A).
