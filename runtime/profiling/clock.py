@@ -33,12 +33,12 @@ class ClockRelation:
         """Whether a calibrated-timestamps extension read both clocks at once; otherwise submissions bracket the
         readings, and the deviation is half the width of the bracket: a certain bound.
         """
-        return all(one.calibrated for one in self.readings)
+        return all(reading.calibrated for reading in self.readings)
 
     @property
     def deviation_ns(self) -> int:
         """The largest deviation of a reading: host times of the device's timestamps are right within this."""
-        return max(one.max_deviation_ns for one in self.readings)
+        return max(reading.max_deviation_ns for reading in self.readings)
 
     @property
     def base_ns(self) -> int:
@@ -92,7 +92,7 @@ class ClockRelation:
 
     @cached_property
     def _host(self) -> Times:
-        return np.array([one.host_ns - self.base_ns for one in self.readings], np.float64)
+        return np.array([reading.host_ns - self.base_ns for reading in self.readings], np.float64)
 
     @cached_property
     def _line(self) -> tuple[float, float] | None:
@@ -124,7 +124,7 @@ class ClockRelation:
         bits = self.readings[0].valid_bits
         near = np.asarray(near_ns, np.float64) - self.base_ns
         nearest = np.abs(self._host[None, :] - near[:, None]).argmin(axis=1)
-        references = np.array([one.device_ticks for one in self.readings], np.uint64)[nearest]
+        references = np.array([reading.device_ticks for reading in self.readings], np.uint64)[nearest]
         offsets = ((np.asarray(ticks, np.uint64) - references) & np.uint64((1 << bits) - 1)).astype(np.int64)
         if bits < 64:
             offsets = np.where(offsets >> (bits - 1), offsets - (1 << bits), offsets)
@@ -145,7 +145,11 @@ class ClockRelation:
             "valid_bits": first.valid_bits,
             "host_clock": first.host_clock,
             "readings": [
-                {"device_ticks": one.device_ticks, "host_ns": one.host_ns, "max_deviation_ns": one.max_deviation_ns}
-                for one in self.readings
+                {
+                    "device_ticks": reading.device_ticks,
+                    "host_ns": reading.host_ns,
+                    "max_deviation_ns": reading.max_deviation_ns,
+                }
+                for reading in self.readings
             ],
         }

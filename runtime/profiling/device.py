@@ -43,44 +43,50 @@ def dispatches_of(
 
     ``submitters`` has the number of the call that made a submission, by its id().
     """
-    ran = [one for one in submissions if one.ticks]
-    ticks = np.frombuffer(b"".join(one.ticks for one in ran if one.ticks), np.uint64)
-    counts = np.array([len(one.ticks or b"") // 8 for one in ran], np.int64)
-    near = np.repeat(np.array([one.submit_ns for one in ran], np.int64), counts)
+    ran = [submission for submission in submissions if submission.ticks]
+    ticks = np.frombuffer(b"".join(submission.ticks for submission in ran if submission.ticks), np.uint64)
+    counts = np.array([len(submission.ticks or b"") // 8 for submission in ran], np.int64)
+    near = np.repeat(np.array([submission.submit_ns for submission in ran], np.int64), counts)
     host = relation.host_ns(ticks, near)
     mask = np.uint64((1 << relation.readings[0].valid_bits) - 1)
     durations = ((ticks[1::2] - ticks[::2]) & mask).astype(np.float64) * relation.readings[0].ns_per_tick
     times = zip(host[::2].tolist(), host[1::2].tolist(), durations.tolist(), strict=True)
-    found: list[ProfiledDispatch] = []
-    for number, one in enumerate(submissions):
-        if one.failed:
+    profiled: list[ProfiledDispatch] = []
+    for number, submission in enumerate(submissions):
+        if submission.failed:
             continue
-        is_span = one.is_span or (one.ticks is None and not one.untimed)
-        dispatches = [(one.name, None)] if is_span else one.dispatches if one.ticks or one.untimed else ()
-        barriers = (True,) if is_span else one.barriers
+        is_span = submission.is_span or (submission.ticks is None and not submission.untimed)
+        dispatches = (
+            [(submission.name, None)]
+            if is_span
+            else submission.dispatches
+            if submission.ticks or submission.untimed
+            else ()
+        )
+        barriers = (True,) if is_span else submission.barriers
         overlapping = _overlapping(barriers)
         for index, (name, groups) in enumerate(dispatches):
-            begin, end, duration = next(times) if one.ticks else (None, None, None)
-            found.append(
+            begin, end, duration = next(times) if submission.ticks else (None, None, None)
+            profiled.append(
                 ProfiledDispatch(
                     name=name,
                     kind="span" if is_span else "dispatch",
-                    call=submitters.get(id(one)),
+                    call=submitters.get(id(submission)),
                     device=relation.device,
                     submission=number,
                     workgroups=groups,
-                    submit_ns=one.submit_ns,
+                    submit_ns=submission.submit_ns,
                     begin_ns=None if begin is None else relation.base_ns + begin,
                     end_ns=None if end is None else relation.base_ns + end,
                     duration_ns=duration,  # by the device's clock alone, whatever the relation of the clocks
                     stage=_STAGE,
                     barrier=barriers[index],
                     overlapping=overlapping[index],
-                    location=None if is_span else next((at[name] for at in one.locations if name in at), None),
-                    is_untimed=one.untimed,
+                    location=None if is_span else next((at[name] for at in submission.locations if name in at), None),
+                    is_untimed=submission.untimed,
                 )
             )
-    return found
+    return profiled
 
 
 def _overlapping(barriers: Sequence[bool]) -> list[bool]:
@@ -94,26 +100,26 @@ def _overlapping(barriers: Sequence[bool]) -> list[bool]:
 def _groups(dispatches: Iterable[ProfiledDispatch]) -> list[list[ProfiledDispatch]]:
     """Dispatches grouped by whether they may have overlapped; others are groups of one."""
     groups: list[list[ProfiledDispatch]] = []
-    for one in dispatches:
+    for dispatch in dispatches:
         last = groups[-1][-1] if groups else None
         if (
             last is not None
-            and one.overlapping
-            and not one.barrier
-            and (last.device, last.submission) == (one.device, one.submission)
+            and dispatch.overlapping
+            and not dispatch.barrier
+            and (last.device, last.submission) == (dispatch.device, dispatch.submission)
         ):
-            groups[-1].append(one)
+            groups[-1].append(dispatch)
         else:
-            groups.append([one])
+            groups.append([dispatch])
     return groups
 
 
 def busy_ns(dispatches: Iterable[ProfiledDispatch]) -> float:
     """Returns the time in which at least one of them ran."""
     by_device: dict[str, list[tuple[float, float]]] = {}
-    for one in dispatches:
-        if one.begin_ns is not None and one.end_ns is not None:
-            by_device.setdefault(one.device, []).append((one.begin_ns, one.end_ns))
+    for dispatch in dispatches:
+        if dispatch.begin_ns is not None and dispatch.end_ns is not None:
+            by_device.setdefault(dispatch.device, []).append((dispatch.begin_ns, dispatch.end_ns))
     total = 0.0
     for intervals in by_device.values():
         until = -np.inf
@@ -125,36 +131,36 @@ def busy_ns(dispatches: Iterable[ProfiledDispatch]) -> float:
 
 def exports_of(dispatches: Sequence[ProfiledDispatch]) -> tuple[ProfiledExport, ...]:
     """Returns the dispatches by name and source location, the busiest first."""
-    ran = [one for one in dispatches if one.begin_ns is not None or one.is_untimed]
+    ran = [run for run in dispatches if run.begin_ns is not None or run.is_untimed]
     spans: dict[tuple[Literal["dispatch", "span"], str, str | None], float] = {}
     for group in _groups(ran):
         if len(group) > 1 and not group[0].is_untimed:
-            extent = max(one.end_ns or 0.0 for one in group) - min(one.begin_ns or 0.0 for one in group)
-            for key in {(one.kind, one.name, one.location) for one in group}:
+            extent = max(run.end_ns or 0.0 for run in group) - min(run.begin_ns or 0.0 for run in group)
+            for key in {(run.kind, run.name, run.location) for run in group}:
                 spans[key] = spans.get(key, 0.0) + extent
     by_name: dict[tuple[Literal["dispatch", "span"], str, str | None], list[ProfiledDispatch]] = {}
-    for one in ran:
-        by_name.setdefault((one.kind, one.name, one.location), []).append(one)
-    found = []
-    for key, ones in by_name.items():
-        timed, busy = sum(one.begin_ns is not None for one in ones), busy_ns(ones)
-        alone = [one.duration_ns for one in ones if not one.overlapping and one.duration_ns is not None]
-        found.append(
+    for run in ran:
+        by_name.setdefault((run.kind, run.name, run.location), []).append(run)
+    exports = []
+    for key, runs in by_name.items():
+        timed, busy = sum(run.begin_ns is not None for run in runs), busy_ns(runs)
+        alone = [run.duration_ns for run in runs if not run.overlapping and run.duration_ns is not None]
+        exports.append(
             ProfiledExport(
-                name=ones[0].name,
-                kind=ones[0].kind,
-                location=ones[0].location,
-                count=len(ones),
-                workgroups=tuple(dict.fromkeys(one.workgroups for one in ones)),
+                name=runs[0].name,
+                kind=runs[0].kind,
+                location=runs[0].location,
+                count=len(runs),
+                workgroups=tuple(dict.fromkeys(run.workgroups for run in runs)),
                 timed=timed,
                 busy_ns=busy,
-                total_ns=busy * len(ones) / timed if timed else None,
+                total_ns=busy * len(runs) / timed if timed else None,
                 min_ns=min(alone, default=None),
                 median_ns=statistics.median(alone) if alone else None,
                 mean_ns=statistics.fmean(alone) if alone else None,
                 max_ns=max(alone, default=None),
-                overlapping=sum(one.overlapping for one in ones),
+                overlapping=sum(run.overlapping for run in runs),
                 span_ns=spans.get(key, 0.0),
             )
         )
-    return tuple(sorted(found, key=lambda one: (-(one.total_ns or 0.0), one.name)))
+    return tuple(sorted(exports, key=lambda run: (-(run.total_ns or 0.0), run.name)))

@@ -118,14 +118,14 @@ class Profile:
 
     def _time(self, context: Context, device_context: DeviceContext) -> None:
         try:
-            found = ProfiledDevice(context, device_context, self.most_slowdown)
+            device = ProfiledDevice(context, device_context, self.most_slowdown)
         except UnimplementedError as error:
             note = f"host only: {error.message}"
             if note not in self.notes:
                 self.notes.append(note)
         else:
-            self._devices.append(found)
-            self._sampling.queues.append(found.timed)
+            self._devices.append(device)
+            self._sampling.queues.append(device.timed)
 
     def new_call(self, function: Function, *, is_async: bool) -> CallRecord:
         """Returns the record of a call that begins now."""
@@ -160,20 +160,20 @@ class Profile:
             self._leave(context, timeout)
 
     def _leave(self, context: Context, timeout: float) -> None:
-        for one in self._devices:
-            if one.context is not context:
+        for device in self._devices:
+            if device.context is not context:
                 continue
-            one.device_context.end_profile(timeout)
+            device.device_context.end_profile(timeout)
             try:
-                one.read()
+                device.read()
             except PumiceError as error:
-                self.notes.append(f"the clock of {one.name} was not read at the end: {error.message}")
-            for failed in one.timed.errors:
-                self.notes.append(f"{one.name}: {failed.message}")
-            if not one.readings[0].calibrated:
+                self.notes.append(f"the clock of {device.name} was not read at the end: {error.message}")
+            for failed in device.timed.errors:
+                self.notes.append(f"{device.name}: {failed.message}")
+            if not device.readings[0].calibrated:
                 self.notes.append(
-                    f"{one.name} has no calibrated timestamps: its times in host time are certain within "
-                    f"{max(reading.max_deviation_ns for reading in one.readings)} ns, half the width of the "
+                    f"{device.name} has no calibrated timestamps: its times in host time are certain within "
+                    f"{max(reading.max_deviation_ns for reading in device.readings)} ns, half the width of the "
                     "submissions that bracket them"
                 )
         self._contexts.pop(context)()
@@ -204,16 +204,16 @@ class Profile:
     def clocks(self) -> tuple[ClockRelation, ...]:
         """The relation of each device's clock to the host's: deviation and drift."""
         self._check_stopped()
-        return tuple(ClockRelation(one.name, tuple(one.readings)) for one in self._devices)
+        return tuple(ClockRelation(device.name, tuple(device.readings)) for device in self._devices)
 
     @cached_property
     def dispatches(self) -> tuple[ProfiledDispatch, ...]:
         """Every dispatch in the order of submission, device by device."""
         submitters = self._attribution.submitters
-        found: list[ProfiledDispatch] = []
-        for relation, one in zip(self.clocks, self._devices, strict=True):
-            found += dispatches_of(relation, one.timed.submissions, submitters)
-        return tuple(found)
+        dispatches: list[ProfiledDispatch] = []
+        for relation, device in zip(self.clocks, self._devices, strict=True):
+            dispatches += dispatches_of(relation, device.timed.submissions, submitters)
+        return tuple(dispatches)
 
     @cached_property
     def exports(self) -> tuple[ProfiledExport, ...]:
@@ -224,9 +224,9 @@ class Profile:
     def calls(self) -> tuple[ProfiledCall, ...]:
         """Every call, in order of begin."""
         by_call: dict[int | None, list[ProfiledDispatch]] = defaultdict(list)
-        for one in self.dispatches:
-            if one.begin_ns is not None or one.is_untimed:
-                by_call[one.call].append(one)
+        for dispatch in self.dispatches:
+            if dispatch.begin_ns is not None or dispatch.is_untimed:
+                by_call[dispatch.call].append(dispatch)
         return tuple(self._finished(number, record, by_call[number]) for number, record in enumerate(self._all_calls))
 
     def _finished(self, number: int, record: CallRecord, ran: list[ProfiledDispatch]) -> ProfiledCall:
@@ -259,8 +259,8 @@ class Profile:
             native_ns=shares.native if record.is_detailed else None,
             waits_ns=waits if record.is_detailed else None,
             results_ns=results,
-            device_ns=busy_ns(ran) if all(one.begin_ns is not None for one in ran) else None,
-            dispatches=sum(one.kind == "dispatch" for one in ran),
+            device_ns=busy_ns(ran) if all(dispatch.begin_ns is not None for dispatch in ran) else None,
+            dispatches=sum(dispatch.kind == "dispatch" for dispatch in ran),
             error=record.error,
             is_finished=bool(record.end),
         )
@@ -275,16 +275,16 @@ class Profile:
             called[name].append(end - begin)
         for name, _, begin, end in self._attribution.waits:
             waited[name].append(end - begin)
-        found = [
+        natives = [
             ProfiledNative(name, len(times), sum(times), max(times), len(waited[name]), sum(waited[name]))
             for name, times in called.items()
         ]
-        return tuple(sorted(found, key=lambda one: (-one.total_ns, one.name)))
+        return tuple(sorted(natives, key=lambda native: (-native.total_ns, native.name)))
 
     @cached_property
     def waits(self) -> tuple[ProfiledWait, ...]:
         """Every wait of a program."""
-        return tuple(ProfiledWait(*one) for one in self._attribution.waits)
+        return tuple(ProfiledWait(*wait) for wait in self._attribution.waits)
 
     @property
     def native_calls(self) -> tuple[tuple[str, int | None, int, int], ...]:
@@ -303,7 +303,7 @@ class Profile:
             "most_slowdown": self.most_slowdown,
             "notes": list(self.notes),
             "clocks": [clock.as_dict() for clock in self.clocks],
-            **{name: [dataclasses.asdict(one) for one in getattr(self, name)] for name in figures},
+            **{name: [dataclasses.asdict(entry) for entry in getattr(self, name)] for name in figures},
         }
 
     def to_json(self) -> str:
@@ -344,8 +344,8 @@ class Profile:
 
     def _repr_html_(self) -> str | None:
         """Returns the tables for notebooks; ``None``, for the plain text, while it runs."""
-        found = (self.exports, self.calls, self.natives, self.clocks, self.notes) if self.end_ns else None
-        return None if found is None else profile_html(*found)
+        figures = (self.exports, self.calls, self.natives, self.clocks, self.notes) if self.end_ns else None
+        return None if figures is None else profile_html(*figures)
 
     def __repr__(self) -> str:
         state = f"{(self.end_ns - self.begin_ns) / 1e6:.3f} ms" if self.end_ns else "running"

@@ -42,7 +42,7 @@ def profile_html(
 ) -> str:
     """Returns the same for notebooks."""
     *tables, last = _tables(exports, calls, natives)
-    shown = [_html(one, ()) for one in tables]
+    shown = [_html(table, ()) for table in tables]
     return "".join([*shown, _html(last, _notes(clocks, notes))])
 
 
@@ -69,28 +69,30 @@ def _notes(clocks: Sequence[ClockRelation], notes: Sequence[str]) -> list[str]:
         if clock.drift_text:
             text += f", drift {clock.drift_text}"
         parts.append(text)
-    return parts + [f"note: {one}" for one in notes]
+    return parts + [f"note: {note}" for note in notes]
 
 
 def _exports(exports: Sequence[ProfiledExport]) -> _Table:
     columns = ("export", "count", "total", "median", "min", "max", "workgroups", "source")
     rows = []
-    for one in exports:
-        whole = one.timed == one.count
+    for export in exports:
+        whole = export.timed == export.count
         rows.append(
             (
-                one.name + (" (span)" if one.kind == "span" else ""),
-                str(one.count) if whole else f"{one.count} ({one.timed} timed)",
-                _time(one.total_ns) + ("" if whole else " est."),
-                _time(one.median_ns) + (" *" if one.overlapping else ""),
-                _time(one.min_ns),
-                _time(one.max_ns),
-                _workgroups(one.workgroups),
-                place_text(one.location or ""),
+                export.name + (" (span)" if export.kind == "span" else ""),
+                str(export.count) if whole else f"{export.count} ({export.timed} timed)",
+                _time(export.total_ns) + ("" if whole else " est."),
+                _time(export.median_ns) + (" *" if export.overlapping else ""),
+                _time(export.min_ns),
+                _time(export.max_ns),
+                _workgroups(export.workgroups),
+                place_text(export.location or ""),
             )
         )
     note = ""
-    spans = [f"{one.name} {_time(one.span_ns)} in {one.overlapping}" for one in exports if one.overlapping]
+    spans = [
+        f"{export.name} {_time(export.span_ns)} in {export.overlapping}" for export in exports if export.overlapping
+    ]
     if spans:
         note = (
             "* ran beside others with no barrier between; left out of median, min and max. Spans of those groups: "
@@ -104,19 +106,19 @@ def _calls(calls: Sequence[ProfiledCall]) -> _Table:
     for call in calls:
         by_name.setdefault(call.name, []).append(call)
     rows = []
-    for name, ones in by_name.items():
-        detailed = [one for one in ones if one.vm_ns is not None]
-        failed = sum(bool(one.error) for one in ones)
-        count = str(len(ones)) + (f" ({failed} failed)" if failed else "")
-        if len(detailed) < len(ones):
+    for name, group in by_name.items():
+        detailed = [call_ for call_ in group if call_.vm_ns is not None]
+        failed = sum(bool(call_.error) for call_ in group)
+        count = str(len(group)) + (f" ({failed} failed)" if failed else "")
+        if len(detailed) < len(group):
             count += f" ({len(detailed)} in detail)"
-        row = [name, count, _time(sum(one.total_ns for one in ones))]
-        known = sum(one.total_ns for one in detailed)
+        row = [name, count, _time(sum(call_.total_ns for call_ in group))]
+        known = sum(call_.total_ns for call_ in detailed)
         for share in HOST_SHARES:
-            spent = sum(getattr(one, share) or 0 for one in detailed)
+            spent = sum(getattr(call_, share) or 0 for call_ in detailed)
             row.append(f"{_time(spent)} ({spent / known:.0%})" if known else _time(spent))
-        device = [one.device_ns for one in ones if one.device_ns is not None]
-        row.append(_time(sum(device)) + ("" if len(device) == len(ones) else f" in {len(device)} timed"))
+        device = [call_.device_ns for call_ in group if call_.device_ns is not None]
+        row.append(_time(sum(device)) + ("" if len(device) == len(group) else f" in {len(device)} timed"))
         rows.append(row)
     return _Table(
         "calls, and where the host's time went",
@@ -127,11 +129,18 @@ def _calls(calls: Sequence[ProfiledCall]) -> _Table:
 
 def _natives(natives: Sequence[ProfiledNative]) -> _Table:
     rows = [
-        (one.name, str(one.count), _time(one.total_ns), _time(one.max_ns), str(one.waits), _time(one.waited_ns))
-        for one in natives[:_LISTED_NATIVES]
+        (
+            native.name,
+            str(native.count),
+            _time(native.total_ns),
+            _time(native.max_ns),
+            str(native.waits),
+            _time(native.waited_ns),
+        )
+        for native in natives[:_LISTED_NATIVES]
     ]
     rest = natives[_LISTED_NATIVES:]
-    note = f"and {len(rest)} more, {_time(sum(one.total_ns for one in rest))} together" if rest else ""
+    note = f"and {len(rest)} more, {_time(sum(native.total_ns for native in rest))} together" if rest else ""
     return _Table("native functions", ("function", "calls", "total", "max", "waits", "waited"), rows, note)
 
 
@@ -145,7 +154,7 @@ def _text(data: _Table) -> str:
 
 
 def _workgroups(all_counts: Sequence[tuple[int, int, int] | None]) -> str:
-    shown = ["indirect" if one is None else "x".join(map(str, one)) for one in all_counts[:2]]
+    shown = ["indirect" if counts is None else "x".join(map(str, counts)) for counts in all_counts[:2]]
     return ", ".join(shown) + (f" and {len(all_counts) - 2} more" if len(all_counts) > 2 else "")
 
 

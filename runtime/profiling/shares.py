@@ -71,16 +71,16 @@ def attribute(
 
     Where ``concurrent``, invocations overlap in different threads. Otherwise one runs at a time, in whatever thread.
     """
-    found = Attribution([HostShares() for _ in records])
+    attribution = Attribution([HostShares() for _ in records])
     lanes: dict[int, list[tuple[int, int, int, int, object]]] = {}
 
-    def put(thread: int, begin: int, order: int, end: int, what: object) -> None:
+    def put(thread: int, begin: int, order: int, end: int, owner: object) -> None:
         lane = lanes.setdefault(thread if concurrent else 0, [])
-        lane.append((begin, order, -end, len(lane), what))
+        lane.append((begin, order, -end, len(lane), owner))
 
     for index, record in enumerate(records):
         for thread, begin, end in record.steps:
-            found.shares[index].steps += end - begin
+            attribution.shares[index].steps += end - begin
             put(thread, begin, _INTERVAL, end, index)
     for native in natives:
         for thread, begin, end in native.calls:
@@ -94,53 +94,53 @@ def attribute(
         put(submission.thread, submission.submit_ns, _PROBE, submission.submit_ns, submission)
     for lane in lanes.values():
         lane.sort(key=lambda item: item[:4])
-        _sweep(lane, records, found)
-    return found
+        _sweep(lane, records, attribution)
+    return attribution
 
 
 def _sweep(
-    lane: Sequence[tuple[int, int, int, int, object]], records: Sequence[CallRecord], found: Attribution
+    lane: Sequence[tuple[int, int, int, int, object]], records: Sequence[CallRecord], attribution: Attribution
 ) -> None:
     stack: list[_Open] = []
 
-    def close(one: _Open) -> None:
-        own = one.end - one.begin - one.inside
+    def close(interval: _Open) -> None:
+        own = interval.end - interval.begin - interval.inside
         parent = stack[-1] if stack else None
-        if one.native is None:
-            assert one.call is not None
-            shares = found.shares[one.call]
-            if records[one.call].function.native is not None:
+        if interval.native is None:
+            assert interval.call is not None
+            shares = attribution.shares[interval.call]
+            if records[interval.call].function.native is not None:
                 shares.native += own
             else:
                 shares.vm += own
             return  # a nested call is part of the native function that makes it
         if parent is not None:
-            parent.inside += one.end - one.begin
-        if one.call is not None:
-            if one.native.name.startswith("hal."):
-                found.shares[one.call].hal += own
+            parent.inside += interval.end - interval.begin
+        if interval.call is not None:
+            if interval.native.name.startswith("hal."):
+                attribution.shares[interval.call].hal += own
             else:
-                found.shares[one.call].native += own
-        found.natives.append((one.native.name, one.call, one.begin, one.end))
+                attribution.shares[interval.call].native += own
+        attribution.natives.append((interval.native.name, interval.call, interval.begin, interval.end))
 
-    for begin, order, negative_end, _, what in lane:
+    for begin, order, negative_end, _, owner in lane:
         while stack and stack[-1].end <= begin:
             close(stack.pop())
         top = stack[-1] if stack else None
         call = None if top is None else top.call
         if order == _PROBE:
-            if isinstance(what, TimedSubmission):
+            if isinstance(owner, TimedSubmission):
                 if call is not None:
-                    found.submitters[id(what)] = call
-            elif isinstance(what, NativeTimes):
-                found.waits.append((what.name, call, begin, -negative_end))
+                    attribution.submitters[id(owner)] = call
+            elif isinstance(owner, NativeTimes):
+                attribution.waits.append((owner.name, call, begin, -negative_end))
                 if top is not None and call is not None and not records[call].is_async:
-                    found.shares[call].waits += -negative_end - begin
+                    attribution.shares[call].waits += -negative_end - begin
                     top.inside += -negative_end - begin
-        elif isinstance(what, NativeTimes):
-            stack.append(_Open(begin, -negative_end, call, what))
+        elif isinstance(owner, NativeTimes):
+            stack.append(_Open(begin, -negative_end, call, owner))
         else:
-            assert isinstance(what, int)
-            stack.append(_Open(begin, -negative_end, what, None))
+            assert isinstance(owner, int)
+            stack.append(_Open(begin, -negative_end, owner, None))
     while stack:
         close(stack.pop())

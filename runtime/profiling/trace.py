@@ -25,7 +25,7 @@ def add_profile(
     dispatches: Sequence[ProfiledDispatch],
 ) -> None:
     """Adds a stopped profile to a trace, in tracks below that of a process."""
-    flows = {place: trace.flow() for place, one in enumerate(dispatches) if one.begin_ns is not None}
+    flows = {number: trace.flow() for number, dispatch in enumerate(dispatches) if dispatch.begin_ns is not None}
     inner: dict[int | None, list[tuple[int, int, str, str]]] = {}
     for name, caller, begin, end in natives:
         category = "hal" if name.startswith("hal.") else "native"
@@ -56,10 +56,10 @@ def add_profile(
         parts = sorted(inner.get(call.number, ()))
         # The last part that had begun by then is the innermost one.
         sources: dict[int, list[int]] = {}
-        for place, flow in flows.items():
-            one = dispatches[place]
-            if one.call == call.number:
-                around = [at for at, part in enumerate(parts) if part[0] <= one.submit_ns <= part[1]]
+        for number, flow in flows.items():
+            dispatch = dispatches[number]
+            if dispatch.call == call.number:
+                around = [at for at, part in enumerate(parts) if part[0] <= dispatch.submit_ns <= part[1]]
                 sources.setdefault(around[-1] if around else -1, []).append(flow)
         trace.slice(track, call.name, call.begin_ns, call.end_ns, "call", arguments, flows=sources.get(-1, ()))
         for at, (begin, end, name, category) in enumerate(parts):
@@ -76,21 +76,21 @@ def _write_device(
     flows: Mapping[int, int],
 ) -> None:
     track = trace.track(f"{clock.device}: compute queue", process)
-    for place, one in enumerate(dispatches):
-        if one.device != clock.device or one.begin_ns is None or one.end_ns is None:
+    for number, dispatch in enumerate(dispatches):
+        if dispatch.device != clock.device or dispatch.begin_ns is None or dispatch.end_ns is None:
             continue
         arguments: dict[str, object] = {
-            "workgroups": "indirect" if one.workgroups is None else "x".join(map(str, one.workgroups)),
-            "source": one.location or "",
-            "stage": one.stage,
-            "barrier before": one.barrier,
-            "overlapping": one.overlapping,
-            "submission": one.submission,
+            "workgroups": "indirect" if dispatch.workgroups is None else "x".join(map(str, dispatch.workgroups)),
+            "source": dispatch.location or "",
+            "stage": dispatch.stage,
+            "barrier before": dispatch.barrier,
+            "overlapping": dispatch.overlapping,
+            "submission": dispatch.submission,
             "deviation_ns": clock.deviation_ns,
         }
-        if one.kind == "span":
+        if dispatch.kind == "span":
             del arguments["workgroups"], arguments["source"]
-        if one.call is not None:
-            arguments["call"] = one.call
-        ended = [flows[place]] if one.call is not None else []
-        trace.slice(track, one.name, one.begin_ns, one.end_ns, one.kind, arguments, ended=ended)
+        if dispatch.call is not None:
+            arguments["call"] = dispatch.call
+        ended = [flows[number]] if dispatch.call is not None else []
+        trace.slice(track, dispatch.name, dispatch.begin_ns, dispatch.end_ns, dispatch.kind, arguments, ended=ended)

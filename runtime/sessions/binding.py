@@ -122,7 +122,7 @@ class _Reference:
             if natural.dtype.kind in "fO" and wanted == 1:
                 # NumPy makes floats of integers that need an unsigned 64-bit type, and of larger ones.
                 exact = np.asarray(value, object)
-                if exact.size and all(isinstance(one, (int, np.integer)) for one in exact.flat):
+                if exact.size and all(isinstance(number, (int, np.integer)) for number in exact.flat):
                     return self._integers(exact)
             if natural.dtype.kind not in "biufc" and natural.dtype not in self._argument.dtypes:
                 raise TypeError("expected numbers")
@@ -198,7 +198,7 @@ class _Reference:
         if not self._argument.dtypes:
             kind = declared.element_type if declared is not None else None
             raise self._error(value, f"NumPy has no dtype for {kind}; give a buffer view of that element type")
-        wanted = " or ".join(str(one) for one in self._argument.dtypes)
+        wanted = " or ".join(str(kind_of) for kind_of in self._argument.dtypes)
         hint = ""
         if dtype == np.float64 and self._argument.dtypes[0] == np.float32:
             hint = (

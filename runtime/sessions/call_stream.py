@@ -61,9 +61,9 @@ class _Outs:
         out: Out | None = next(self._outs, None)
         if out is None:
             raise InvalidArgumentError("out of the stream ended before its calls: it has the arrays of each call")
-        found = [buffer_of(one) for one in (out if isinstance(out, (tuple, list)) else (out,))]
-        self._next = [one for one in found if one is not None]
-        if any(one.overlaps(used) for one in self._next for buffers in self._used.values() for used in buffers):
+        buffers_of = [buffer_of(buffer) for buffer in (out if isinstance(out, (tuple, list)) else (out,))]
+        self._next = [buffer for buffer in buffers_of if buffer is not None]
+        if any(buffer.overlaps(used) for buffer in self._next for buffers in self._used.values() for used in buffers):
             raise InvalidArgumentError(
                 "an array of the stream's out came again while a call that writes it was in flight, or its result not "
                 "taken; give at least depth of them"

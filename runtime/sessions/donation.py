@@ -73,13 +73,13 @@ class Donation:
     def _check_shared(self, inputs: Sequence[Argument], values: Sequence[object], donated: Sequence[int]) -> None:
         if not donated:
             return
-        given = set(donated)
-        others = [number for number in range(len(values)) if number not in given]
+        donated_numbers = set(donated)
+        others = [number for number in range(len(values)) if number not in donated_numbers]
         pair = first_overlap(*([buffer_of(values[number]) for number in numbers] for numbers in (donated, others)))
         if pair is not None:
-            one, other = ([*donated, *others][number] for number in pair)
+            donor, sharer = ([*donated, *others][number] for number in pair)
             raise InvalidArgumentError(
-                self._wrong(inputs[one], f"argument {inputs[other].position} shares its memory; give a copy()")
+                self._wrong(inputs[donor], f"argument {inputs[sharer].position} shares its memory; give a copy()")
             )
 
     def _wrong(self, argument: Argument, problem: str) -> str:
@@ -209,16 +209,16 @@ def donated_numbers(signature: Signature, inputs: Sequence[Argument], donate: Do
         wanted = list(several)
     except TypeError:
         wanted = [None]  # type: ignore[list-item]  # refused below
-    for one in wanted:
-        if isinstance(one, str):
-            found = [number for number, argument in enumerate(inputs) if argument.name == one]
-        elif isinstance(one, int) and not isinstance(one, bool):
-            found = [one] if 0 <= one < len(inputs) else []
+    for name in wanted:
+        if isinstance(name, str):
+            matching = [number for number, argument in enumerate(inputs) if argument.name == name]
+        elif isinstance(name, int) and not isinstance(name, bool):
+            matching = [name] if 0 <= name < len(inputs) else []
         else:
             raise InvalidArgumentError(f"{signature.name}: donate takes numbers or names of arguments, got {donate!r}")
-        if len(found) != 1:
+        if len(matching) != 1:
             raise InvalidArgumentError(
-                f"{signature.name} has no argument {one!r} to donate; it takes {', '.join(map(str, inputs)) or 'none'}"
+                f"{signature.name} has no argument {name!r} to donate; it takes {', '.join(map(str, inputs)) or 'none'}"
             )
-        numbers[found[0]] = None
+        numbers[matching[0]] = None
     return tuple(numbers)

@@ -114,16 +114,16 @@ class FunctionBinding:
         if self.signature.is_async or not self._unbinders:
             return None
         try:
-            found = FunctionBinding(self._target, function.context.lookup(f"{function.full_name}$async"), self.name)
+            writer = FunctionBinding(self._target, function.context.lookup(f"{function.full_name}$async"), self.name)
         except (NotFoundError, InvalidArgumentError):  # there is none, or one that only programs can call
             return None
-        if not found.signature.writes(self.signature):
+        if not writer.signature.writes(self.signature):
             return None
-        found._outputs = found._make_outputs(self.signature.results)
-        return found
+        writer._outputs = writer._make_outputs(self.signature.results)
+        return writer
 
     def _omits_storages(self, arguments: tuple[object, ...], named: Mapping[str, object]) -> bool:
         """Whether it takes storages, and none is among the arguments."""
         if not self._takes_storages or len(arguments) > len(self.outputs.inputs):
             return False
-        return not any(one.storage is not None and one.name in named for one in self.signature.arguments)
+        return not any(argument.storage is not None and argument.name in named for argument in self.signature.arguments)

@@ -70,12 +70,12 @@ class Instance(Closing):
             if self._closed:
                 raise ClosedError("this instance was closed; make a new Instance()")
             index = self._index(uri)
-            found = self._devices.get(index)
-            if found is None or found.is_closed:
-                found = self._devices[index] = open_device(
+            device = self._devices.get(index)
+            if device is None or device.is_closed:
+                device = self._devices[index] = open_device(
                     uri, validation=self._validation, sanitize=self._sanitize, wait=self._wait
                 )
-            return found
+            return device
 
     def _index(self, uri: str | None) -> int | str:
         if is_reference(uri):

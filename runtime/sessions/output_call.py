@@ -84,7 +84,9 @@ class OutputCall:
         donated: dict[int, Buffer] = {}
         if self._donation is not None:
             self._donation.claim()
-            missing = [(storage, one.nbytes) for one, storage in outputs.stored if one.number not in targets]
+            missing = [
+                (storage, omitted.nbytes) for omitted, storage in outputs.stored if omitted.number not in targets
+            ]
             donated = self._donation.match(missing)
         for output, storage in outputs.stored:
             number = output.number
@@ -106,26 +108,26 @@ class OutputCall:
             InvalidArgumentError: a result has another shape or element type than the array for it.
         """
         outputs, targets = self._outputs, self._targets
-        found: list[object] = []
+        values: list[object] = []
         if outputs.is_returned or self._donation is not None or len(targets) < outputs.count:
-            found = self._found(returned)
+            values = self._found(returned)
         if outputs.is_returned:
             for output in outputs.tensors:
                 if output.number in targets:
                     number = output.number
-                    outputs.check_result(output, targets[number], found[number], self._views.get(number))
+                    outputs.check_result(output, targets[number], values[number], self._views.get(number))
         if self._copied:
-            self._copy(found)
+            self._copy(values)
         for target in targets.values():
             if isinstance(target, DeviceArray) and (self._signal is not None or target.is_pending):
                 target.mark_pending(self._signal)
         if self._donation is not None:
-            found = self._donation.finish(found)
-        if not found:
+            values = self._donation.finish(values)
+        if not values:
             return next(iter(targets.values())) if len(targets) == 1 else tuple(targets.values())
         results = [
             targets[number] if number in targets else unbind(value)
-            for number, (value, unbind) in enumerate(zip(found, outputs.unbinders, strict=True))
+            for number, (value, unbind) in enumerate(zip(values, outputs.unbinders, strict=True))
         ]
         return results[0] if len(results) == 1 else tuple(results)
 
@@ -136,8 +138,8 @@ class OutputCall:
 
     def results(self, returned: tuple[Any, ...]) -> Any:
         """``finish`` for callers who take the VM's values: those that the program returned, or its storages."""
-        found = self._found(returned)
-        return found[0] if len(found) == 1 else tuple(found)
+        values = self._found(returned)
+        return values[0] if len(values) == 1 else tuple(values)
 
     def _found(self, returned: tuple[Any, ...]) -> list[object]:
         if self._outputs.is_returned:

@@ -97,8 +97,8 @@ class Outputs:
         storages = {one.storage: one for one in signature.arguments if one.storage is not None}
         self.is_returned = bool(signature.results)
         self.count = len(signature.results or storages)
-        found = [_output(number, signature, storages.get(number)) for number in range(self.count)]
-        tensors = [one for one in found if one is not None]
+        outputs = [_output(number, signature, storages.get(number)) for number in range(self.count)]
+        tensors = [one for one in outputs if one is not None]
         self.tensors = tuple([one for one in tensors if one.number not in numbers])
         self.stored = tuple([(one, one.storage) for one in tensors if one.storage is not None])
 
@@ -114,10 +114,10 @@ class Outputs:
         """Returns the inputs that ``donate`` names, each once."""
         if type(donate) is not tuple and type(donate) is not int:
             return donated_numbers(self.signature, self.inputs, donate)
-        found = self._donated.get(donate)
-        if found is None:
-            found = self._donated[donate] = donated_numbers(self.signature, self.inputs, donate)
-        return found
+        numbers = self._donated.get(donate)
+        if numbers is None:
+            numbers = self._donated[donate] = donated_numbers(self.signature, self.inputs, donate)
+        return numbers
 
     def new_view(self, output: Output, memory: Buffer | None) -> BufferView:
         """Returns the storage of a result that the caller left out, in ``memory`` or else in new one."""

@@ -214,10 +214,10 @@ class Session(SessionCalls, Closing):
         Raises:
             NotFoundError: no such module.
         """
-        modules = [one.name for one in self._context.modules if one.name not in BUILTIN_MODULES]
+        modules = [item.name for item in self._context.modules if item.name not in BUILTIN_MODULES]
         names = modules if module_name is None else [module_name]
-        functions = [one for name in names for one in self._context.functions(name)]
-        return tuple([self.lookup(one.full_name) for one in functions if not one.convention.is_variadic])
+        functions = [item for name in names for item in self._context.functions(name)]
+        return tuple([self.lookup(item.full_name) for item in functions if not item.convention.is_variadic])
 
     def freeze(self) -> None:
         """Refuses further modules; idempotent."""

@@ -34,13 +34,13 @@ class SessionCalls:
             InvalidArgumentError: a function with a variable number of arguments, which only programs can call.
         """
         try:
-            found = self._functions.get(full_name)
+            function = self._functions.get(full_name)
         except TypeError:
-            found = None  # not hashable: the context refuses it
-        if found is None:
-            found = SessionFunction(self._target, self._context.lookup(full_name))
-            return self._functions.setdefault(full_name, found)
-        return found
+            function = None  # not hashable: the context refuses it
+        if function is None:
+            function = SessionFunction(self._target, self._context.lookup(full_name))
+            return self._functions.setdefault(full_name, function)
+        return function
 
     def call(
         self,

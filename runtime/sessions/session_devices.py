@@ -63,20 +63,22 @@ class SessionDevices:
     def _open(self) -> None:
         if self._is_closed:
             raise ClosedError("this session was closed; make a new one")
-        devices = tuple(one if isinstance(one, Device) else self.instance.device(one) for one in self._wanted)
-        for one in devices:
-            if one.is_closed:
-                raise ClosedError(f"the device {one.name} was closed; open it again, or give its URI")
-            if one.uri == REFERENCE:
+        devices = tuple(
+            device if isinstance(device, Device) else self.instance.device(device) for device in self._wanted
+        )
+        for device in devices:
+            if device.is_closed:
+                raise ClosedError(f"the device {device.name} was closed; open it again, or give its URI")
+            if device.uri == REFERENCE:
                 continue
             for name, value in self._settings.items():
-                opened = getattr(one.vulkan.plan, name)
+                opened = getattr(device.vulkan.plan, name)
                 if value is not None and opened != value:
                     raise InvalidArgumentError(
-                        f"{name}={value!r} is for devices that the session opens; {one.name} was opened with "
+                        f"{name}={value!r} is for devices that the session opens; {device.name} was opened with "
                         f"{name}={opened!r}: open it, or the instance, with the same"
                     )
-        self._by_hal = {one.hal: one for one in devices}
+        self._by_hal = {device.hal: device for device in devices}
         self.known.update(devices)
         self.opened = devices
 
@@ -144,8 +146,8 @@ def _checked(wanted: object) -> tuple[str | Device | None, ...]:
     if not several:
         raise InvalidArgumentError("a session takes one device or several, got an empty sequence")
     checked: list[str | Device | None] = []
-    for one in several:
-        if not isinstance(one, (str, Device)):
-            raise InvalidArgumentError(f"a device is a URI or an open pumice.Device, got {type(one).__name__}")
-        checked.append(one)
+    for device in several:
+        if not isinstance(device, (str, Device)):
+            raise InvalidArgumentError(f"a device is a URI or an open pumice.Device, got {type(device).__name__}")
+        checked.append(device)
     return tuple(checked)

@@ -68,14 +68,14 @@ def builtin_modules(
 ) -> Iterator[NativeModule]:
     """Returns the built-in modules that a module imports from and the context has not yet."""
     wanted = imported_modules(module)
-    known = {one.name for one in context.modules}
+    known = {item.name for item in context.modules}
     if module.name in known:
         return  # which ``add`` refuses
     for name in BUILTIN_MODULES:
         if name not in wanted or name in known or name not in options.builtin_modules:
             continue
         if name == "hal":
-            yield hal_module([one.hal for one in devices.open()])
+            yield hal_module([item.hal for item in devices.open()])
         else:
             # Imported only for programs with parameters.
             from ..modules.parameters.module import io_parameters_module
@@ -88,7 +88,7 @@ def wrong_device(error: IncompatibleError, name: str, devices: Iterable[Device])
     target = re.search(r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message)
     if target is None:
         return None
-    kinds = {REFERENCE if one.uri == REFERENCE else "vulkan" for one in devices}
+    kinds = {REFERENCE if device.uri == REFERENCE else "vulkan" for device in devices}
     if target[1] == "vulkan":
         if "vulkan" in kinds:
             return None

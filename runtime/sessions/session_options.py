@@ -50,8 +50,8 @@ class SessionOptions:
                 "parameters maps scopes to files, indices or arrays, such as {'model': 'model.irpa'}; "
                 f"got {self.parameters!r}"
             )
-        given: list[tuple[object, object]] = list(self.parameters.items())
-        for scope, source in given:
+        pairs: list[tuple[object, object]] = list(self.parameters.items())
+        for scope, source in pairs:
             if not isinstance(scope, str) or not (isinstance(source, (str, os.PathLike, Mapping)) or _is_index(source)):
                 raise InvalidArgumentError(
                     f"parameters[{scope!r}] is an index, a path or arrays by key, got {type(source).__name__}"

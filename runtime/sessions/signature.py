@@ -170,13 +170,13 @@ class Signature:
     @property
     def inputs(self) -> tuple[Argument, ...]:
         """The arguments without the storages of results."""
-        return tuple([one for one in self.arguments if one.storage is None])
+        return tuple([argument for argument in self.arguments if argument.storage is None])
 
     @property
     def storages(self) -> tuple[Argument, ...]:
         """The storages, in order of the results that they are for."""
-        found = [one for one in self.arguments if one.storage is not None]
-        return tuple(sorted(found, key=lambda one: one.storage or 0))
+        storages = [argument for argument in self.arguments if argument.storage is not None]
+        return tuple(sorted(storages, key=lambda argument: argument.storage or 0))
 
     def without_storages(self) -> Signature:
         """The results for callers who omit the storages: those that the program only writes are returned."""
@@ -187,7 +187,7 @@ class Signature:
         return (
             self.is_async
             and not self.results
-            and [one.key for one in self.inputs] == [one.key for one in other.arguments]
+            and [argument.key for argument in self.inputs] == [argument.key for argument in other.arguments]
             and len(self.storages) == len(other.results)
             and all(_holds(storage, result) for storage, result in zip(self.storages, other.results, strict=True))
         )
@@ -253,17 +253,17 @@ def _holds(storage: Argument, result: Result) -> bool:
 
 def _has_storages(arguments: Sequence[Argument], results: Sequence[Result]) -> bool:
     """Whether the storages among arguments are each of a reference result, or where there are none all results."""
-    numbers = sorted(one.storage for one in arguments if one.storage is not None)
+    numbers = sorted(item.storage for item in arguments if item.storage is not None)
     if not results:
         return numbers == list(range(len(numbers)))
     return len(set(numbers)) == len(numbers) and all(
-        one < len(results) and results[one].letter == "r" for one in numbers
+        item < len(results) and results[item].letter == "r" for item in numbers
     )
 
 
 def shape_text(shape: Sequence[int | None]) -> str:
     """Formats a shape, ``(4, ?)`` with dynamic lengths."""
-    text = ", ".join("?" if one is None else str(one) for one in shape)
+    text = ", ".join("?" if length is None else str(length) for length in shape)
     return f"({text}{',' if len(shape) == 1 else ''})"
 
 

@@ -156,19 +156,19 @@ class Loop(Closing, ABC):
         with self._lock:
             active, self._active = list(self._active), set()
         assert self._ended is not None
-        for one in active:
-            one.abort(self._ended.again())
+        for invocation in active:
+            invocation.abort(self._ended.again())
         self._stop()
 
-    def add(self, one: Abortable) -> bool:
+    def add(self, invocation: Abortable) -> bool:
         """Registers what is aborted when the loop ends; ``False`` if it has ended."""
         # Needs no lock: whoever ends the loop sets ``_ended`` first and looks at the set then.
-        self._active.add(one)
+        self._active.add(invocation)
         return self._ended is None
 
-    def remove(self, one: Abortable) -> None:
+    def remove(self, invocation: Abortable) -> None:
         """Forgets it."""
-        self._active.discard(one)
+        self._active.discard(invocation)
 
     def __repr__(self) -> str:
         state = "open" if self._ended is None else "failed" if self.failure is not None else "closed"

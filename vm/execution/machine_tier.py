@@ -148,12 +148,12 @@ class MachineTier:
         llvm = compiler(wait=not Settings.hot)
         if llvm is None and not is_broken.is_set():
             return False  # it is being loaded
-        found = None if llvm is None else self.function.state.machine_code(self.function.ordinal, llvm)
-        if found is None:
+        compiled = None if llvm is None else self.function.state.machine_code(self.function.ordinal, llvm)
+        if compiled is None:
             self._is_hopeless = True
             self.function.set_limit(NEVER)
             return False
-        unit, code = found
+        unit, code = compiled
         # Functions that call each other are as many on the stack as they may; others are there once.
         size = sum(layout.size for layout in unit.layouts.values()) + (HOST_STACK // 8 if unit.deep else 0)
         classes = [(1 << bit, self.function.state.ref_classes(number)) for number, bit in unit.types.items()]
@@ -256,12 +256,12 @@ class References:
 
     def add(self, value: object) -> int:
         """Returns the ordinal of an object; the same one for the same object."""
-        found = self._ordinals.get(id(value))
-        if found is None:
-            found = self._ordinals[id(value)] = len(self.objects)
+        ordinal = self._ordinals.get(id(value))
+        if ordinal is None:
+            ordinal = self._ordinals[id(value)] = len(self.objects)
             self.objects.append(value)
             self._words.extend(self._descriptor(value))
-        return found
+        return ordinal
 
     def _descriptor(self, value: object) -> tuple[int, int, int, int]:
         mask = sum(bit for bit, classes in self._classes if classes is None or isinstance(value, classes))

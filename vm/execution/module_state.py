@@ -233,8 +233,8 @@ class ModuleState:
     def __init__(self, module: BytecodeModule, hooks: Hooks, links: Sequence[LinkedImport]) -> None:
         self.module = module
         self.links = tuple(links)
-        self.imports = [one.function for one in links]
-        self.non_suspending = frozenset(number for number, one in enumerate(links) if not one.suspends)
+        self.imports = [link.function for link in links]
+        self.non_suspending = frozenset(number for number, link in enumerate(links) if not link.suspends)
         self._hooks = hooks
         definition = module.definition
         size = -(-definition.global_bytes // 8) * 8

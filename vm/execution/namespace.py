@@ -38,7 +38,7 @@ def _checked_ref(value: object, classes: tuple[type, ...] | None) -> object:
     wanted = (
         "of a type that this context knows"
         if classes is None
-        else " or ".join(one.__name__ for one in classes) or "none"
+        else " or ".join(kind.__name__ for kind in classes) or "none"
     )
     raise InvalidArgumentError(f"expected a reference {wanted}, got {ref_type_name(value)}")
 

@@ -233,18 +233,18 @@ class Stack:
             if code is _STEP and inner is not None:
                 nested = True  # an invocation made by a native function located this already
                 break
-            found = translated_function(code, traceback.tb_lineno)
+            translated = translated_function(code, traceback.tb_lineno)
             if code is continue_frames.__code__:
                 waiting = traceback.tb_frame.f_locals
                 del places[len(places) - waiting["replaced"] :]
                 places += [function.place(function.pc_before(entry)) for function, entry, _ in waiting["frames"]]
-            if found is not None:
-                inner = found
+            if translated is not None:
+                inner = translated
                 in_native = False
-                places.append(found[0].place(found[1]))
+                places.append(translated[0].place(translated[1]))
             elif inner is not None:
                 in_native = True
-            if found is not None or code.co_filename in _OPERATIONS:
+            if translated is not None or code.co_filename in _OPERATIONS:
                 # Registers live no longer than the function, even if the error is kept.
                 with contextlib.suppress(RuntimeError):
                     traceback.tb_frame.clear()
@@ -287,7 +287,7 @@ class Stack:
             if isinstance(error, (AttributeError, TypeError)):
                 return InvalidArgumentError(f"{mnemonic}: an operand is null or of another type ({error})")
             return InternalError(f"{mnemonic} failed with {type(error).__name__}: {error}")
-        caller = next(one for one in reversed(self.frames) if isinstance(one, Frame))
+        caller = next(frame for frame in reversed(self.frames) if isinstance(frame, Frame))
         if caller.function.is_trusted_import(number) or not in_native:
             return InvalidArgumentError(
                 f"{name} was called with arguments that it does not take: {type(error).__name__}: {error}"

@@ -114,9 +114,9 @@ class VmList:
             InvalidArgumentError: an element that the list does not take.
         """
         result = cls(element_kind)
-        given = list(elements)
-        result.resize(len(given))
-        for index, element in enumerate(given):
+        values = list(elements)
+        result.resize(len(values))
+        for index, element in enumerate(values):
             if isinstance(element, int):
                 result.set_i64(index, element)
             elif isinstance(element, float):
