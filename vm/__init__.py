@@ -1,6 +1,6 @@
 """The virtual machine: modules, contexts, invocations. Knows no Vulkan; waits on anything that is a ``WaitSource``.
 
-Read: `bytecode`, `assembly`, `wait`, `translation`, `types`, `native`, `execution`, `invocation`.
+Read: bytecode, assembly, types, native, translation, machine_code, execution, invocation.
 """
 
 from typing import TYPE_CHECKING
