@@ -123,10 +123,10 @@ class TypeParser(Scanner):
         self.expect("->")
         results = self.types_in_parentheses() if self.at("(") else [self.type()]
         self.leave()
-        self._hold_length([*inputs, *results], start)
+        self._check_length([*inputs, *results], start)
         return FunctionType(inputs, results)
 
-    def _hold_length(self, types: Sequence[Type], start: int) -> None:
+    def _check_length(self, types: Sequence[Type], start: int) -> None:
         """Checks that a type of types is not too long to be written: aliases of aliases double at each step."""
         if sum(len(str(type)) for type in types) > _MAX_TEXT:
             self.error(f"a type of more than {_MAX_TEXT:,} characters", start)
@@ -144,7 +144,7 @@ class TypeParser(Scanner):
                 return TupleType([])
             elements = self.types()
             self.expect(">")
-            self._hold_length(elements, start)
+            self._check_length(elements, start)
             return TupleType(elements)
         shape: list[Dim | None] = []
         count = 1
