@@ -66,7 +66,7 @@ class Device(LogicalDevice, AnyDevice):
         allocator: device memory.
         reports: what instrumented shaders report.
         semaphore_context, pipeline_context, command_context: what its semaphores, pipelines and command buffers share.
-        notifier: the thread that serves notifications.
+        notifier: the callbacks of semaphores, and the thread that makes them.
     """
 
     queues: tuple[Queue, ...]

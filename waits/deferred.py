@@ -1,7 +1,7 @@
 """Deferred waits: a loop looks at their source before it arms them.
 
 Work of a device is often done by the time that its loop has nothing else to do, or soon after. Then some queries are
-enough, where an armed callback has to wake the device's notifier and be woken by it. So a loop defers such a wait, runs
+enough, where an armed callback has to wake the device's poll thread and be woken by it. So a loop defers such a wait, runs
 what is scheduled, and then asks: once, and again and again for as long as the source says that it pays (``look``). What
 is not ready by then is armed. Only sources that say they answer ``query`` quickly are deferred (``quick_query``).
 

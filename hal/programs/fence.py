@@ -315,7 +315,7 @@ def signal_after(wait: OptionalFence, target: OptionalFence, action: Callable[[]
 def run_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], None]) -> None:
     """Runs ``action`` on the host once ``wait`` is reached.
 
-    Never blocks: if ``wait`` is pending, the action runs on its device's notifier thread and must not block there.
+    Never blocks: if ``wait`` is pending, the action runs on a poll thread and must not block there.
     ``target`` fails if ``wait`` does, and with what the action raises.
     """
 

@@ -7,7 +7,7 @@ devices runs whatever buffers they share, at a cost for each byte.
 Calling sequence: command buffers note their uses (``ProgramCommandBuffer.reference``) → ``submit_across`` at each
 submission.
 
-Thread rule: any thread; the steps of a submission run in order on the notifier threads of the devices.
+Thread rule: any thread; the steps of a submission run in order on poll threads.
 """
 
 from __future__ import annotations

@@ -1,8 +1,6 @@
 """Submission: queues, work held back on the host, and what is kept until the device is done with it.
 
-Imports: `vulkan`, `instance`, `memory`, `sync`, `commands` and the ground files at the root.
-
-Read: `retirement`, `held_submission`, `submit_structures`, `submission`, `queue`, `prepared_submission`, `calibration`.
+Read: batch, retirement, held_submission, submission, queue, prepared_submission, calibration.
 """
 
 from __future__ import annotations

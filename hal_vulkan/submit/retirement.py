@@ -177,7 +177,7 @@ class RetiringQueue:
 def _run_due(actions: deque[tuple[int, Callable[[], None]]], completed: int) -> None:
     """Runs the actions that waited for a submission.
 
-    What one raises is logged: the caller, perhaps the notifier's thread, goes on.
+    What one raises is logged: the caller, perhaps a poll thread, goes on.
     """
     while actions and actions[0][0] <= completed:
         action = actions.popleft()[1]

@@ -5,7 +5,7 @@ A batch is submitted in these steps:
 1. It becomes pending: what other threads close from now on is kept for it.
 2. Its command buffers are prepared, which may record them.
 3. Under the device's lock it claims the payloads that it signals, is noted, and goes to the driver.
-4. Work that waited for its signals is released, and the notifier is woken.
+4. Work that waited for its signals is released, and the poll thread is woken.
 
 Whatever interrupts this, Ctrl-C or another thread, the submission is noted and made, or neither.
 """
@@ -281,7 +281,7 @@ class SubmissionQueue(RetiringQueue):
             batch.serial = 0
 
     def _after_submission(self, signals: Points) -> None:
-        """Releases held submissions and wakes the notifier. May be repeated after an interrupt."""
+        """Releases held submissions and wakes the poll thread. May be repeated after an interrupt."""
         for semaphore in (*[signalled for signalled, _ in signals], self.stream):
             if semaphore.held:
                 semaphore.after_schedule()

@@ -1,8 +1,6 @@
-"""Synchronisation: timeline semaphores, and the notifier that calls back.
+"""Synchronisation: timeline semaphores, and the callbacks that they make.
 
-Imports: `vulkan`, `instance`, `hal` and the ground files at the root.
-
-Read: `look`, `timeline`, `notifier`, `context`, `semaphore`, `program_semaphore`, `queue_timeline`.
+Read: look, timeline, notifier, context, semaphore, program_semaphore, queue_timeline.
 """
 
 from __future__ import annotations

@@ -90,8 +90,8 @@ class SemaphoreContext:
 
     def is_waited_for(self, semaphore: _Semaphore | None = None) -> bool:
         """Whether a thread blocks on the semaphore, or on any."""
-        waiting = list(self.waiting.values())
-        return bool(waiting) if semaphore is None else any(one is semaphore for one in waiting)
+        waiting = list(self.waiting.copy().values())
+        return bool(waiting) if semaphore is None else any(waited is semaphore for waited in waiting)
 
     def wait_for_waiters(self, semaphore: _Semaphore | None = None) -> None:
         """Returns when no thread blocks on the (failed) semaphore any more, or on any of the device."""

@@ -330,9 +330,10 @@ class TimelineSemaphore(AnySemaphore):
             wait = WaitInfo()
         if wait.handle is not self.handle:
             wait.handle = wait.semaphores[0] = self.handle
-        # Closing the semaphore or the device waits until this is empty: the handle must outlive the call.
-        context.waiting[wait] = self
         try:
+            # The handle must outlive the call: whoever closes the semaphore or the device sets the failure, and then
+            # waits until this is empty.
+            context.waiting[wait] = self
             if self.failure is not None:
                 raise self.failure.again()
             budget = context.look_budget
@@ -357,7 +358,7 @@ class TimelineSemaphore(AnySemaphore):
                     "it can be waited for again"
                 )
         finally:
-            del context.waiting[wait]
+            context.waiting.pop(wait, None)
             pool.append(wait)
         if self._unjudged:
             self._judge(value)
@@ -410,7 +411,7 @@ class TimelineSemaphore(AnySemaphore):
 
         Args:
             value: the payload.
-            callback: gets ``None``, or the failure. It runs on the device's notifier thread, or in this call if the
+            callback: gets ``None``, or the failure. It runs on a poll thread, or in this call if the
                 payload is reached already; it must not block.
         """
         if self.is_closed:
