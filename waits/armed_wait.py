@@ -1,8 +1,8 @@
-"""Performs waits: of one source or several, with a deadline, in the calling thread or without one.
+"""Waits for one source or several, with a deadline: by a callback, or blocking.
 
-Without a thread, ``arm`` arms each source by its own ``notify``, and one callback gets the outcome. A blocking wait for
-one source is its ``wait_until``; for several they are armed together, and the thread sleeps until the callback: a
-failure is known at once, however long the others take, and nothing polls.
+``arm`` arms each source by its own ``notify``, and one callback gets the outcome. A blocking wait for one source is its
+``wait_until``. For several they are armed together and the thread sleeps until the callback, so a failure is known at
+once, however long the others take.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class ArmedWait(JointNotification):
             self.call(DeadlineExceededError(self.describe()))
 
     def describe(self) -> str:
-        """What is missing, for a message."""
+        """Describes what is missing, for a message."""
         what = "none" if self._any else str(self._missing)
         if self._count == 1:
             return "the source waited for was not ready in time"
@@ -95,20 +95,20 @@ def arm_frame(frame: WaitFrame, deadline: float | None, callback: Callback) -> A
 
 
 def _adapt(frame: WaitFrame) -> bool:
-    """Replaces the futures among a frame's sources by wait sources; whether there were any.
+    """Replaces the futures among a frame's sources by wait sources; returns whether there were any.
 
     Raises:
         InvalidArgumentError: a source is neither.
     """
-    given = frame.sources
+    sources = frame.sources
     adapted = []
-    for position, source in enumerate(given):
+    for position, source in enumerate(sources):
         try:
             adapted.append(as_wait_source(source))
         except InvalidArgumentError as error:
             raise InvalidArgumentError(f"source {position} of a Wait is {error.message}") from None
     frame.sources = tuple(adapted)
-    return not all(a is b for a, b in zip(adapted, given, strict=True))
+    return not all(a is b for a, b in zip(adapted, sources, strict=True))
 
 
 def perform_wait(frame: WaitFrame, deadline: float | None) -> None:

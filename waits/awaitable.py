@@ -1,7 +1,7 @@
 """``await`` on a wait source: in asyncio coroutines, and in native functions that are coroutines.
 
 Whoever drives a native coroutine sets ``driving``: then ``await`` yields the source to it, and the invocation suspends.
-Anywhere else the source is looked at first, if it answers quickly, and then a callback tells the running asyncio loop.
+Anywhere else the source is polled first, if it answers quickly, and then a callback resumes the running asyncio loop.
 Nothing blocks.
 """
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # programs without it start sooner
 
 
 class Driving(threading.local):
-    """Whether this thread steps a native coroutine."""
+    """How many native coroutines this thread is stepping."""
 
     depth: int = 0
 
@@ -34,16 +34,16 @@ driving = Driving()
 def look_for(
     source: Any, mode: WaitMode | None = None, deadline: float | None = None, ended: Callable[[], object] = bool
 ) -> Generator[None, None, bool]:
-    """Looks at a source that was not ready when it was asked, between the other callbacks of an asyncio loop.
+    """Polls a source that was not ready, between the other callbacks of an asyncio loop.
 
     Args:
-        source: a wait source with ``quick_query``; it is asked again if it has ``look`` (hal/semaphore.py).
+        source: a wait source with ``quick_query``; it is polled only if it has ``look``.
         mode: how to wait; ``None`` is as the device was opened.
         deadline: ``monotonic()`` seconds at which to stop.
-        ended: whether to stop; asked each time.
+        ended: returns whether to stop; called each time.
 
     Returns:
-        whether it is ready, or ``ended``. Raises its failure.
+        Whether it is ready, or ``ended``. Raises its failure.
     """
     look = getattr(source, "look", None)
     looks: Look | None = None if look is None else look(mode)
@@ -63,14 +63,14 @@ def look_for(
     return False
 
 
-_LONGEST_GATHERED: Final = 0.005  # seconds; about as long as a thread that computes keeps the interpreter
+_LONGEST_GATHERED: Final = 0.005  # seconds; about as long as a busy thread keeps the interpreter
 
 
 class _Mailbox:
-    """Outcomes that other threads have for coroutines of one asyncio loop.
+    """Outcomes that other threads post for the coroutines of one asyncio loop.
 
-    A thread that gathers what it tells may begin something long before it wakes the loop. Where several coroutines are
-    told by such threads, the loop looks by itself every few milliseconds; a single one is told at once.
+    A thread that gathers wake-ups (``gather_wakes``) may run something long before it wakes the loop. So where several
+    coroutines wait for such threads, the loop checks its mailbox every few milliseconds; a single one is woken at once.
     """
 
     __slots__ = ("_due", "_is_called", "_is_watched", "_lock", "_watching")
@@ -104,7 +104,7 @@ class _Mailbox:
             self._due.clear()
 
     def watch(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Has the loop look now and then, from here to ``unwatch``."""
+        """Makes the loop check the mailbox regularly until ``unwatch``."""
         self._watching += 1
         if self._watching > 1 and not self._is_watched:
             self._is_watched = True
@@ -136,7 +136,7 @@ class _Mailbox:
 
 
 class _Gathered(threading.local):
-    """What this thread has told, in mailboxes whose loop it has yet to wake; ``None`` where it wakes at once."""
+    """Mailboxes that this thread has posted to and whose loops it has yet to wake; ``None`` if it wakes at once."""
 
     boxes: dict[_Mailbox, asyncio.AbstractEventLoop] | None = None
 
@@ -145,12 +145,12 @@ gathered: Final = _Gathered()
 
 
 def gather_wakes() -> None:
-    """Has this thread wake asyncio loops in ``wake_told`` only, for sources with ``told_late``."""
+    """Makes this thread wake asyncio loops only in ``wake_told``, for sources with ``told_late``."""
     gathered.boxes = {}
 
 
 def wake_told() -> None:
-    """Wakes the loops that this thread has told something."""
+    """Wakes the loops that this thread has posted to."""
     boxes = gathered.boxes
     while boxes:
         box, loop = boxes.popitem()
@@ -165,9 +165,9 @@ def _mailbox_of(loop: asyncio.AbstractEventLoop) -> _Mailbox:
 
 
 def tell(loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError | None) -> None:
-    """Has an asyncio loop call back, from another thread; nothing is called if it is closed.
+    """Makes a callback in an asyncio loop, from another thread; does nothing if the loop is closed.
 
-    A wake-up of the loop costs more than what is told, so those who are told before it is awake share one.
+    Waking the loop costs more than the call, so callbacks that come before it is awake share one wake-up.
     """
     _mailbox_of(loop).post(loop, callback, error)
 

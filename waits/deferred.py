@@ -1,9 +1,9 @@
-"""Deferred waits: a loop looks at their source before it arms them.
+"""Deferred waits: a loop polls their source before it arms a callback.
 
-Work of a device is often done by the time that its loop has nothing else to do, or soon after. Then some queries are
-enough, where an armed callback has to wake the device's poll thread and be woken by it. So a loop defers such a wait, runs
-what is scheduled, and then asks: once, and again and again for as long as the source says that it pays (``look``). What
-is not ready by then is armed. Only sources that say they answer ``query`` quickly are deferred (``quick_query``).
+Work of a device is often done by the time that its loop has nothing else to do, or soon after. A few queries are then
+enough, where an armed callback has to wake the device's poll thread and be woken by it. So a loop defers such a wait,
+runs what is scheduled, and then queries the source: once, and again for as long as the source says that polling is
+worthwhile (``look``). What is not ready by then is armed. Only sources with ``quick_query`` are deferred.
 
 Thread rule: ``look_at`` in the loop's thread; ``cancel`` from any.
 """
@@ -30,8 +30,8 @@ def can_defer(frame: WaitFrame) -> bool:
 class DeferredWait(Notification):
     """A wait that is not armed yet. It ends in its callback, once, or is cancelled.
 
-    The callback gets ``None`` with the outcome on the frame, or what kept the wait from being performed. ``schedule``
-    has a callback called by the loop.
+    The callback gets ``None`` with the outcome on the frame, or the error that kept the wait from being performed.
+    ``schedule`` makes the loop call a callback.
     """
 
     __slots__ = ("_armed", "_began", "_deadline", "_failure", "_frame", "_look", "_mode", "_schedule", "_until")
@@ -72,21 +72,21 @@ class DeferredWait(Notification):
         return True
 
     def end(self) -> None:
-        """Calls back; it is over."""
+        """Calls back, once it is over."""
         self.call(self._failure)
 
     def begin_look(self) -> bool:
-        """Whether it pays to ask again; for how long, is known then."""
+        """Returns whether polling is worthwhile; sets its duration."""
         look = getattr(self._frame.sources[0], "look", None)
         if look is not None and self._look is None:
-            self._look = found = look(self._mode)
-            if found is not None:
+            self._look = polling = look(self._mode)
+            if polling is not None:
                 self._began = now = monotonic()
-                self._until = now + found.length(now)
+                self._until = now + polling.length(now)
         return self._look is not None
 
     def goes_on(self) -> bool:
-        """Whether the look has not lasted long enough."""
+        """Returns whether to go on polling."""
         now = monotonic()
         if now < self._until and (self._deadline is None or now < self._deadline):
             return True
@@ -95,7 +95,7 @@ class DeferredWait(Notification):
         return False
 
     def arm(self) -> None:
-        """Has it end when the source calls back, through the loop."""
+        """Arms the source, whose callback ends it in the loop."""
         if self._callback is None:
             return
         try:
@@ -117,10 +117,10 @@ class DeferredWait(Notification):
 
 
 def look_at(waits: deque[DeferredWait]) -> bool:
-    """Looks at the waits deferred by now, in order; whether to look again when the loop has nothing else to do.
+    """Polls the waits deferred by now, in order; returns whether to poll again when the loop is idle.
 
-    Work of a device mostly ends in the order it began: behind the first that is not ready nothing is asked. When its
-    look is over, all are armed.
+    Work of a device mostly ends in the order in which it began, so nothing behind the first wait that is not over is
+    queried. When polling for that one ends, all are armed.
     """
     for _ in range(len(waits)):
         first = waits[0]

@@ -1,4 +1,4 @@
-"""Adapters from futures to wait sources: of ``concurrent.futures``, of asyncio, and of objects with ``when_ready``.
+"""Adapters that make wait sources of futures and of objects with ``when_ready``.
 
 ``as_wait_source`` picks the adapter. Thread rule: every method from any thread.
 """
@@ -79,7 +79,7 @@ class FutureSource(_FutureLatch):
         super().__init__(future)
 
     def result(self) -> Any:
-        """The future's result, or what it failed with; does not block."""
+        """Returns the future's result, or raises its error; does not block."""
         return self.future.result(0)
 
 
@@ -147,14 +147,14 @@ class WhenReadySource(Latch):
 
 
 def as_wait_source(source: Any) -> WaitSource:
-    """The wait source itself, or the adapter of a future or of an object with ``when_ready``.
+    """Returns the wait source itself, or the adapter of a future or of an object with ``when_ready``.
 
     Raises:
         InvalidArgumentError: anything else.
     """
     if hasattr(source, "notify") and hasattr(source, "query") and hasattr(source, "wait_until"):
-        found: WaitSource = source
-        return found
+        whole: WaitSource = source
+        return whole
     futures, asyncio = sys.modules.get("concurrent.futures"), sys.modules.get("asyncio")
     if futures is not None and isinstance(source, futures.Future):
         return FutureSource(source)
@@ -169,7 +169,7 @@ def as_wait_source(source: Any) -> WaitSource:
 
 
 def as_pumice_error(error: BaseException, what: str) -> PumiceError:
-    """A pumice error for any exception, which becomes its cause."""
+    """Returns a pumice error whose cause is the exception, or the exception itself if it is one."""
     if isinstance(error, PumiceError):
         return error
     if type(error).__name__ == "CancelledError":  # asyncio's and concurrent.futures'

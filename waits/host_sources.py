@@ -92,7 +92,7 @@ class FileReady(Latch):
 
     Args:
         file: a descriptor, or an object with ``fileno()``, which is kept alive. It must stay open.
-        read, write: what is waited for; one of the two is enough.
+        read, write: which of the two to wait for; with both, either is enough.
 
     Raises:
         InvalidArgumentError: no descriptor, or nothing to wait for. A descriptor that cannot be waited for fails the

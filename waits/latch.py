@@ -31,8 +31,7 @@ class _LatchNotification(Notification):
 class Latch(Source):
     """A wait source that is settled once: ready, or failed.
 
-    Subclasses whose readiness comes from elsewhere override ``_armed``, which is called for each callback that is
-    armed, and ``_poll``, which looks.
+    Subclasses whose readiness comes from elsewhere override ``_armed`` and ``_poll``.
 
     Attributes:
         is_settled: whether it is ready or failed.
@@ -48,10 +47,10 @@ class Latch(Source):
     # -- for subclasses ------------------------------------------------------------------------------
 
     def _armed(self) -> None:
-        """A callback was armed: make sure that ``settle`` is called. May be called again."""
+        """Makes sure that ``settle`` will be called. Called for each callback that is armed."""
 
     def _disarmed(self) -> None:
-        """A callback was cancelled."""
+        """Called when a callback was cancelled."""
 
     def _poll(self) -> None:
         """Calls ``settle`` if it is ready now."""

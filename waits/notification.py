@@ -1,7 +1,7 @@
 """Callbacks that come once, or never if they are cancelled first: what ``notify`` of every wait source returns.
 
 Thread rule: every method from any thread, and from signal handlers and finalizers: nothing here blocks. Callbacks run
-with no lock held. They must not block; what one raises is logged and keeps no other from being called.
+with no lock held and must not block; what a callback raises is logged.
 """
 
 from __future__ import annotations
@@ -79,13 +79,13 @@ class Notification:
         return True
 
     def _ended(self, *, is_cancelled: bool) -> None:
-        """Called once: it was cancelled, or its callback is about to be called."""
+        """Called once, when it is cancelled or right before its callback is called."""
 
 
 class JointNotification(Notification):
     """One callback for several sources: it comes when enough of them are ready, or with the first failure.
 
-    What was armed for it is disarmed before the callback comes. Calling sequence: make it, then ``arm``.
+    The sources' own notifications are cancelled before the callback comes. Calling sequence: make it, then ``arm``.
 
     Args:
         callback: as for one source.
@@ -124,7 +124,7 @@ class JointNotification(Notification):
             self.call()
 
     def _add(self, armed: Cancellable) -> None:
-        """Adds something to disarm at the end, which may have come meanwhile."""
+        """Adds a notification to cancel at the end, or cancels it if that has come."""
         with lock:
             self._armed.append(armed)
             is_done = self._callback is None
@@ -132,7 +132,7 @@ class JointNotification(Notification):
             armed.cancel()
 
     def _source_ended(self, error: PumiceError | None) -> None:
-        """One of the sources is ready, or failed."""
+        """Counts a source that is ready; ends with the last one or a failure."""
         with lock:
             self._missing -= 1
             is_over = error is not None or self._missing <= 0

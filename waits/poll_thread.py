@@ -1,12 +1,12 @@
-"""The poll thread: the one mechanism for everything that needs a thread to wait in.
+"""Poll threads: the one mechanism for whatever needs a thread to wait in.
 
 A poll thread sleeps until something is due and calls back. Callbacks run one after another, with no lock held, and must
 not block. It is started when first needed, and nothing polls.
 
-``PollThread.shared()`` is one a process, for times and file descriptors. Each device has one more, made with a
-``NativeWait``: a driver's wait for semaphores can neither be joined with a selector nor with the semaphores of another
-device, and it cannot be broken off. While a thread is in such a wait, the shared thread makes the calls that come due
-by other means, such as a signal from the host.
+``PollThread.shared()`` serves the times and file descriptors of the process. Each device has a poll thread of its own,
+made with a ``NativeWait``: a driver's wait for semaphores cannot be joined with a selector, or with semaphores of
+another device, and it cannot be broken off. While a thread is in such a wait, the shared one makes the calls that come
+due by other means, such as a signal from the host.
 
 Thread rule: every method from any thread.
 """
@@ -34,17 +34,17 @@ Due: TypeAlias = tuple[Notification, PumiceError | None]
 _order = itertools.count()
 _LONGEST: Final = 3600.0  # seconds in one sleep; selectors take no more than some weeks
 
-# What a thread is doing.
+# States of a thread.
 _RUNNING: Final = 0  # looks for something to do, and again before it sleeps
 _SLEEPING: Final = 1  # until it is woken, or the next time is due
 _WAITING: Final = 2  # in a native wait
 
 
 class NativeWait(Protocol):
-    """What the thread of a device blocks in. Only that thread calls it."""
+    """The wait that a device's thread blocks in. Only that thread calls it."""
 
     def collect(self) -> None:
-        """Adds what is done by now to ``PollThread.due``."""
+        """Adds the callbacks that are due by now to ``PollThread.due``."""
 
     def is_pending(self) -> bool:
         """Whether there is something to wait for. Called under the thread's lock: it takes no other."""
@@ -87,7 +87,7 @@ class PollThread:
     """A thread that waits and calls back.
 
     Attributes:
-        due: what to call, in order. Whoever adds to it calls ``flush`` then.
+        due: notifications to call, in order. Whoever adds to it calls ``flush`` then.
     """
 
     _shared: ClassVar[PollThread | None] = None
@@ -142,18 +142,18 @@ class PollThread:
         return self._thread is not None and self._thread.is_alive()
 
     def wake(self) -> None:
-        """Has the thread look again whether there is something to wait for."""
+        """Makes the thread check again whether there is something to wait for."""
         with self._lock:
             self._wake()
 
     def flush(self) -> None:
-        """Has what is due called: by the thread, or by the shared one if the thread is in a native wait."""
+        """Makes the calls that are due happen: in the thread, or in the shared one if that is in a native wait."""
         with self._lock:
             if self.due and not self._wake():
                 PollThread.shared()._call_soon(Notification(self._assist))
 
     def stop(self) -> None:
-        """Ends the thread, if it waits for nothing; then calls what is due."""
+        """Ends the thread, which must have nothing to wait for, and makes the calls that are due."""
         with self._lock:
             self._is_stopping = True
             self._wake()
@@ -163,7 +163,7 @@ class PollThread:
         self._call_due()
 
     def abandon(self) -> None:
-        """In a forked child, where the thread is not."""
+        """Forgets the thread, in a forked child, where it does not run."""
         self._lock, self._calling = threading.RLock(), threading.RLock()
         self._thread = None
         self._is_stopping = True
@@ -186,8 +186,8 @@ class PollThread:
         return self._doing == _RUNNING
 
     def _assist(self, _: PumiceError | None) -> None:
-        """Makes the calls of a thread that is in a native wait; for the shared thread, which must not block."""
-        # If the thread has come back it makes them itself: before it waits again it looks for more.
+        """Makes the calls of a thread that is in a native wait. For the shared thread, which must not block."""
+        # A thread that has come back makes them itself: it checks for more before it waits again.
         while self.due and self._calling.acquire(blocking=False):
             try:
                 self._call_next()
@@ -230,7 +230,7 @@ class PollThread:
                 was_woken = self._asleep.acquire(timeout=-1 if sleep == math.inf else min(max(sleep, 0.0), _LONGEST))
             with self._lock:
                 if not was_woken and self._doing == _RUNNING:
-                    self._asleep.acquire()  # it was woken when the time was over
+                    self._asleep.acquire()  # it was woken just when its time was over
                 self._doing = _RUNNING
 
     # -- times ---------------------------------------------------------------------------------------

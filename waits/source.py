@@ -26,7 +26,7 @@ LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
 
 
 def seconds_until(deadline: float | None) -> float | None:
-    """The time left until ``time.monotonic()`` is at ``deadline``, as threads wait it."""
+    """Returns the seconds left until ``time.monotonic()`` is at ``deadline``, as a limit for threads."""
     return None if deadline is None else min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
 
 
@@ -50,7 +50,7 @@ class WaitSource(Protocol):
 
 
 class Source(WaitSource):
-    """A wait source of pumice's own. Subclasses have ``query`` and ``notify``; the other ways to wait follow.
+    """A wait source of pumice's own. Subclasses define ``query`` and ``notify``; the other ways to wait follow.
 
     Attributes:
         quick_query: whether ``query`` is quick, so that loops ask before they arm a callback (deferred.py).
@@ -62,7 +62,7 @@ class Source(WaitSource):
     told_late: ClassVar[bool] = False
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """How a loop looks for it before it arms a callback, in a mode or the device's; ``None`` for not at all."""
+        """Returns how a loop polls it before it arms a callback, in a mode or the device's; ``None`` if not at all."""
         return None
 
     def wait_until(self, deadline: float | None = None) -> None:

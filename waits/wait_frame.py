@@ -18,13 +18,13 @@ from ..status import InvalidArgumentError, PumiceError
 from .source import Waitable
 
 OnWait: TypeAlias = Literal["suspend", "ask", "block"]
-"""What native functions that wait for a device do: they return a ``Wait``; once a step they ask first whether it is
-over; or they block in their own place, which is for waits without a deadline of calls that nothing else can end. The
-last two save suspending and resuming."""
+"""How native functions wait for a device: they return a ``Wait``; they first ask, once a step, whether it is over; or
+they block in place, in calls without a deadline that nothing else can end. The last two save suspending and
+resuming."""
 
 
 class StepMode(threading.local):
-    """What native functions of the invocation that this thread steps do where they wait."""
+    """How native functions wait in the invocation that this thread steps."""
 
     on_wait: OnWait = "suspend"
 
@@ -33,13 +33,13 @@ step_mode: Final = StepMode()
 
 
 class Wait:
-    """A native function's answer that its results are not there yet.
+    """Returned by a native function whose results are not ready yet.
 
     It is over when its sources are ready: all of them, or one if ``any`` is set. The first source that fails ends it in
     either case, with that source's failure.
 
     Attributes:
-        sources: what it waits for; without any it only yields.
+        sources: wait sources; without any it only yields.
         any: whether one ready source is enough.
         deadline: ``time.monotonic()`` seconds after which the wait ends with DeadlineExceededError; ``None`` is never.
         resume: called once, when the wait is over, with ``None`` or the wait's error: a source's failure or
@@ -112,7 +112,7 @@ class WaitFrame:
         self.error: PumiceError | None = None
 
     def until(self, deadline: float | None) -> float | None:
-        """The earlier of its own deadline and another."""
+        """Returns the earlier of its own deadline and another."""
         own = self.deadline
         return own if deadline is None else deadline if own is None else min(own, deadline)
 

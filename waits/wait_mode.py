@@ -1,9 +1,9 @@
-"""How a thread waits for a device: it blocks, it looks again and again, or it looks for a while and then blocks.
+"""Modes of waiting for a device: to block, to poll, or to poll for a while and then block.
 
-A blocked thread is woken by the operating system, which takes from five to a few hundred microseconds; a thread that
-looks goes on at once, and occupies a core. The design is in docs/design/hal.md.
+A blocked thread is woken by the operating system, which takes from five to a few hundred microseconds. A thread that
+polls continues at once, and occupies a core. The design is in docs/design/hal.md.
 
-A device has a mode. A call that is given another one sets it for the waits that its thread performs meanwhile.
+A device has a mode. A call with another mode sets it for the waits of its thread meanwhile.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final, Literal, Protocol, TypeAlias, get_args
 from ..status import InvalidArgumentError, shown
 
 WaitMode: TypeAlias = Literal["adaptive", "block", "spin"]
-"""``"adaptive"`` looks for as long as recent waits took, some tens of microseconds at most, and then blocks;
-``"block"`` blocks at once; ``"spin"`` looks until what is waited for is there, and keeps a core busy."""
+"""``"adaptive"`` polls for as long as recent waits took, some tens of microseconds at most, and then blocks;
+``"block"`` blocks at once; ``"spin"`` polls until the wait is over, and keeps a core busy."""
 
 WAIT_MODES: Final[tuple[WaitMode, ...]] = get_args(WaitMode)
 WAIT_VARIABLE: Final = "PUMICE_WAIT"
@@ -26,29 +26,29 @@ WAIT_VARIABLE: Final = "PUMICE_WAIT"
 
 
 def checked_wait_mode(mode: object, what: str = "wait") -> WaitMode:
-    """The mode itself; raises InvalidArgumentError for what is none."""
+    """Returns the mode itself; raises InvalidArgumentError for anything else."""
     if not isinstance(mode, str) or mode not in WAIT_MODES:
         raise InvalidArgumentError(f"{what}: expected one of {', '.join(WAIT_MODES)}, got {shown(mode)}")
     return mode
 
 
 def wait_mode_of_environment() -> WaitMode | None:
-    """What ``PUMICE_WAIT`` says; ``None`` where it is unset or empty."""
+    """Returns the mode in ``PUMICE_WAIT``; ``None`` if it is unset or empty."""
     mode = os.environ.get(WAIT_VARIABLE)
     return checked_wait_mode(mode, f"the environment variable {WAIT_VARIABLE}") if mode else None
 
 
 class Look(Protocol):
-    """Looks at one counter: for how long they pay, which they learn from what they find."""
+    """A *look*: polling a counter before blocking. It learns from its successes how long to poll."""
 
     def length(self, now: float) -> float:
-        """Seconds for which to look, 0 for once; ``now`` is ``time.monotonic()``."""
+        """Returns the seconds to poll for, 0 for once; ``now`` is ``time.monotonic()``."""
 
     def found(self, seconds: float) -> None:
-        """What was waited for came after some seconds of looking."""
+        """Notes that the wait was over after some seconds of polling."""
 
     def missed(self, seconds: float) -> None:
-        """It did not."""
+        """Notes that polling for some seconds was in vain."""
 
 
 class _Chosen(threading.local):
@@ -56,14 +56,14 @@ class _Chosen(threading.local):
 
 
 chosen: Final = _Chosen()
-"""The mode that this thread's calls have chosen; ``None`` leaves it to the device."""
+"""The mode chosen by this thread's calls; ``None`` leaves it to the device."""
 
 give_way: Final = getattr(os, "sched_yield", None) or (lambda: time.sleep(0))
-"""Lets another thread have the core; returns at once if none wants it."""
+"""Yields the core to another thread; returns at once if none wants it."""
 
 
 class waits:
-    """Has the waits of this thread performed in a mode: ``with waits("spin"): …``; ``None`` changes nothing.
+    """Sets the mode of this thread's waits: ``with waits("spin"): …``; ``None`` changes nothing.
 
     Raises:
         InvalidArgumentError: not a mode.

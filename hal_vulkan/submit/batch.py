@@ -1,4 +1,4 @@
-"""Batches: what one vkQueueSubmit takes, and the native structures that it is written into."""
+"""Batches: the work of one vkQueueSubmit, and the native structures that it is written into."""
 
 from __future__ import annotations
 
@@ -66,10 +66,10 @@ class SubmitStructures:
 
 
 class Batch:
-    """What one vkQueueSubmit takes, from its preparation until the driver has it.
+    """The work of one vkQueueSubmit.
 
-    It is *pending* from before its command buffers are prepared until it is noted: what is closed meanwhile is kept for
-    it (``LogicalDevice.defer``).
+    It is *pending* from before its command buffers are prepared until it is noted: resources that are closed meanwhile
+    are kept for it (``LogicalDevice.defer``).
 
     Attributes:
         command_buffers: run in order.
@@ -119,7 +119,7 @@ class Batch:
 
     @property
     def is_scheduled(self) -> bool:
-        """Whether work or the host will bring about all that it waits for, as far as is known."""
+        """Whether all payloads that it waits for are signalled, or will be by submitted work."""
         for semaphore, value in self.waits:
             if value > semaphore.scheduled or semaphore.failure is not None:
                 return False

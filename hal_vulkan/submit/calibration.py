@@ -1,6 +1,6 @@
-"""How device time relates to the host's clock: read by the driver, or bracketed by a submission.
+"""Calibration of device time against the host's clock: read by the driver, or bracketed by a submission.
 
-A reading is taken several times, and the one with the least deviation counts.
+Of several readings the one with the least deviation counts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:
 def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
     """``calibrate`` with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
 
-    Where that is another one, its offset is read between two readings of the monotonic clock, and the deviation is
-    larger by their distance.
+    For another clock, its offset is read between two readings of the monotonic clock, and the deviation grows by their
+    distance.
     """
     reading = calibrate(queue, samples=samples)
     read_other = _OTHER_CLOCKS.get(reading.host_clock)
@@ -79,7 +79,7 @@ def _read_calibrated(queue: Queue) -> ClockCalibration:
 
 
 def _read_bracketed(queue: Queue) -> ClockCalibration:
-    """Without the extension: a timestamp written between two readings of the host's clock."""
+    """Reads a timestamp that is written between two readings of the host's clock; needs no extension."""
     context = queue.command_context
     with CommandBuffer(context, timing=True, name="clock bracket", family=queue.family) as commands:
         commands.begin().dispatch(context.builtins.empty(), (), (1, 1, 1))

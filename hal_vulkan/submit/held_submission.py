@@ -13,7 +13,7 @@ from .batch import Batch
 
 
 class Submits(Protocol):
-    """What a held submission uses of its queue; ``SubmissionQueue`` documents it."""
+    """The part of a queue that a held submission uses; ``SubmissionQueue`` documents it."""
 
     device: LogicalDevice
 
@@ -25,10 +25,8 @@ class Submits(Protocol):
 class HeldSubmission:
     """A pending batch that waits on the host for its waits to be scheduled.
 
-    Its command buffers are prepared when it is held back, as if it were submitted then.
-
-    It ends submitted or failed, in the thread whose ``try_release`` or ``fail`` claims it first. After an interrupt
-    (Ctrl-C) that thread repeats the step that was interrupted.
+    Its command buffers were prepared when it was held back. It ends submitted or failed, in the thread whose
+    ``try_release`` or ``fail`` claims it first. After an interrupt (Ctrl-C) that thread repeats the interrupted step.
     """
 
     def __init__(self, queue: Submits, batch: Batch) -> None:
@@ -38,9 +36,9 @@ class HeldSubmission:
         self._error: PumiceError | None = None
 
     def hold(self) -> None:
-        """Adds it to the semaphores that it waits for, then checks: one may be scheduled by now.
+        """Adds it to the semaphores that it waits for, then checks whether they have been scheduled meanwhile.
 
-        If it raises, by an interrupt too, the caller claims and drops it, or another thread ends it.
+        If this raises, even by an interrupt, the caller claims and drops it, or another thread ends it.
         """
         batch = self._batch
         with self._queue.device.lock:
@@ -61,7 +59,7 @@ class HeldSubmission:
         _worklist.run(self, None)
 
     def fail(self, error: PumiceError) -> None:
-        """Drops it and fails what it was to signal."""
+        """Drops it and fails the semaphores that it signals."""
         _worklist.run(self, error)
 
     def end(self, error: PumiceError | None) -> None:
@@ -79,7 +77,7 @@ class HeldSubmission:
         self._queue.settle(batch)
 
     def claim(self) -> bool:
-        """Whether this thread is the one to end it: the first that asks, until it has ended."""
+        """Returns whether this thread ends it: the first one that asks, until it has ended."""
         me, batch = threading.get_ident(), self._batch
         with self._queue.device.lock:
             if self._owner is None:

@@ -1,7 +1,7 @@
 """Submissions prepared for timing: between the two readings of the clock there is nothing but the native call.
 
-``Queue.submit`` checks, locks and keeps books, which is part of what pumice costs. To time Vulkan alone, the structures
-of vkQueueSubmit are made beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` →
+``Queue.submit`` checks, locks and notes, which is part of what pumice costs. To time Vulkan alone, the structures of
+vkQueueSubmit are made beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` →
 ``wait`` …, or ``run``, any number of times. It signals the queue's own timeline and nothing else, as a program on plain
 Vulkan would.
 
@@ -66,10 +66,10 @@ class PreparedSubmission:
         return before, after, self._wait_on(result, timeout) if result else awake
 
     def _submit(self, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
-        """The submission's number, and the host's time before and after vkQueueSubmit.
+        """Submits; returns the submission's number, and the host's time before and after vkQueueSubmit.
 
-        With ``wait_ns`` it then waits for at most so long, with as little in between as possible, and also returns the
-        host's time after vkWaitSemaphores and what that returned; else 0 and 0.
+        With ``wait_ns`` it then waits for up to that long, with as little in between as possible, and returns also the
+        host's time after vkWaitSemaphores and its result; else 0 and 0.
         """
         device, clock, batch, wait_info = self._device, self._clock, self._batch, self._wait.info
         wait, device_handle = device.fn.vkWaitSemaphores, device.handle
@@ -109,7 +109,7 @@ class PreparedSubmission:
         return awake
 
     def look(self, number: int, seconds: float, timeout: float | None = None) -> int:
-        """``wait`` that looks at the counter for some seconds first, and gives way between looks."""
+        """``wait`` that polls the counter for some seconds first, and yields the core in between."""
         poll(self._device, self._wait, number, time.monotonic() + seconds, self._device.check_usable)
         awake = self._clock()
         return awake if self._wait.counter[0] >= number else self.wait(number, timeout)

@@ -25,7 +25,7 @@ class RetiringQueue:
 
     Attributes:
         family, index: its queue family, and the index within.
-        stream: a semaphore of its own, whose payload is the number of the last submission that is done.
+        stream: its own semaphore, whose payload is the number of the last finished submission.
         timeline: its handle.
         completed: the count, as it was last read.
     """
@@ -46,7 +46,7 @@ class RetiringQueue:
         self._submitted = 0
         self.completed = 0
         self._ended = False
-        # Number, commands, signals, and whether the commands may have to be told that they have retired.
+        # Number, commands, signals, and whether some of the commands are one-shot.
         self._inflight: deque[tuple[int, Used, Points, bool]] = deque()
         self._waits: dict[int, Points] = {}
         self._deferred: deque[tuple[int, Callable[[], None]]] = deque()
@@ -68,7 +68,7 @@ class RetiringQueue:
                 self._retire_up_to(min(self._counter[0], self._submitted))
 
     def end_retirement(self) -> None:
-        """Retires everything: the device is closed, and no thread may ask it afterwards. For the device."""
+        """Retires everything for good: the device is closed, and may not be asked any more. For the device."""
         with self._retire_lock:
             if not self._ended:
                 self._retire_up_to(self._submitted)
@@ -101,9 +101,10 @@ class RetiringQueue:
             _run_due(self._after_next, completed)
 
     def pending_signals(self, semaphore: object) -> list[tuple[int, bool]]:
-        """Payloads of a semaphore that submitted work is still to signal, and whether each may come at any moment.
+        """Returns payloads of a semaphore that submitted work will signal, and whether each may come at any moment.
 
-        It may not while the submission, or one before it on this queue, waits for a payload that is not reached.
+        A payload cannot come while its submission, or one before it on this queue, waits for a payload that is not
+        reached.
         """
         found = []
         may_come = True
@@ -114,7 +115,7 @@ class RetiringQueue:
         return found
 
     def next_completion(self) -> int | None:
-        """The payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
+        """Returns the payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
         completed = self.completed
         return completed + 1 if completed < self._submitted else None
 
@@ -140,16 +141,16 @@ class RetiringQueue:
         self._deferred.append((self._submitted, action))
 
     def after_next(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` when a submission later than all of now has retired; see ``SemaphoreContext.destroy``."""
+        """Runs ``action`` when the next submission has retired; see ``SemaphoreContext.destroy``."""
         self._after_next.append((self._submitted + 1, action))
 
     def pass_idle(self) -> None:
-        """Runs the actions that wait for a later submission, once the driver has brought the queue to rest."""
+        """Runs the actions of ``after_next`` once the driver has made the queue idle."""
         if self._after_next:
             with self.device.lock:
                 result = self.device.fn.vkQueueWaitIdle(self.handle)
                 reached = self._submitted + 1
-            self.device.check(result, f"bringing {self.name} to rest")
+            self.device.check(result, f"making {self.name} idle")
             with self._retire_lock:
                 _run_due(self._after_next, reached)
 
@@ -160,7 +161,7 @@ class RetiringQueue:
         self.retire()
 
     def close_to_submissions(self) -> None:
-        """Returns when no thread is inside a submission; later ones see the device closed. For the device."""
+        """Waits until no thread is inside a submission; later ones see that the device is closed. For the device."""
         with self._lock, self.device.lock:
             pass
 
@@ -177,7 +178,7 @@ class RetiringQueue:
 def _run_due(actions: deque[tuple[int, Callable[[], None]]], completed: int) -> None:
     """Runs the actions that waited for a submission.
 
-    What one raises is logged: the caller, perhaps a poll thread, goes on.
+    An exception is logged, as the caller may be a poll thread.
     """
     while actions and actions[0][0] <= completed:
         action = actions.popleft()[1]

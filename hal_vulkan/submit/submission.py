@@ -2,12 +2,12 @@
 
 A batch is submitted in these steps:
 
-1. It becomes pending: what other threads close from now on is kept for it.
+1. It becomes pending: resources that other threads close from now on are kept for it.
 2. Its command buffers are prepared, which may record them.
 3. Under the device's lock it claims the payloads that it signals, is noted, and goes to the driver.
 4. Work that waited for its signals is released, and the poll thread is woken.
 
-Whatever interrupts this, Ctrl-C or another thread, the submission is noted and made, or neither.
+Whatever interrupts this, Ctrl-C or an error, the submission is noted and made, or neither.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class SubmissionQueue(RetiringQueue):
         self.command_context = commands
         self.semaphore_context = semaphores
         self._native = SubmitStructures(_INITIAL_CAPACITY)
-        # Of repeated submissions, which signal the stream alone, or a semaphore before it.
+        # For repeated submissions, which signal the stream alone, or a semaphore before it.
         self._repeated = (SubmitStructures(1, (1, 0, 1)), SubmitStructures(2, (1, 0, 2)))
         for native in self._repeated:
             native.signal_handles[native.capacity - 1] = self.timeline
@@ -176,20 +176,20 @@ class SubmissionQueue(RetiringQueue):
     def submit_native(self, commands: CData, wait: CData, signal: CData) -> int:
         """Submits a VkCommandBuffer between two binary semaphores, as presentation has them; returns its number.
 
-        It counts as any submission: what is closed from now on is kept until it is done. The caller keeps the commands
-        and the semaphores until then.
+        Resources that are closed from now on are kept until it is done, as for any submission. The caller keeps the
+        commands and the semaphores until then.
         """
         return self._submit(NativeBatch(commands, wait, signal), None)
 
     def call_native(self, function: NativeFunction, *arguments: object) -> int:
-        """Calls a function of Vulkan that no other thread may use the queue beside; returns its result."""
+        """Calls a Vulkan function that needs exclusive use of the queue; returns its result."""
         with self.device.lock:
             return int(function(self.handle, *arguments))
 
     def _submit(self, batch: Batch, bindings: Sequence[Buffer] | None, *, may_report: bool = True) -> int:
         """Submits a batch, or holds it back; returns its number, or 0.
 
-        Unless it ``may_report``, 0 also says that its shaders do, and that nothing was done.
+        Without ``may_report``, 0 also means that its shaders report, and that nothing was done.
         """
         device = self.device
         held = None if batch.is_scheduled else HeldSubmission(self, batch)
@@ -221,7 +221,7 @@ class SubmissionQueue(RetiringQueue):
     def commit(self, batch: Batch) -> None:
         """Claims the payloads of a prepared batch, notes it and hands it to the driver; or raises. ``settle`` follows.
 
-        For ``PreparedSubmission`` and held submissions, too.
+        Also for ``PreparedSubmission`` and held submissions.
         """
         device, stream = self.device, self.stream
         used, waits, signals = batch.used, batch.waits, batch.signals
@@ -271,7 +271,7 @@ class SubmissionQueue(RetiringQueue):
             device.check(result, f"submitting {names or 'a barrier'}")
 
     def settle(self, batch: Batch) -> None:
-        """Ends what a batch was pending for, submitted or not. May be repeated after an interrupt."""
+        """Ends the pending state of a batch, submitted or not. May be repeated after an interrupt."""
         if batch.number:
             self._after_submission(batch.signals)
         else:

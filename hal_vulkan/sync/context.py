@@ -1,4 +1,4 @@
-"""What the timeline semaphores of one device share: the notifier, and the waiting threads."""
+"""The state that the timeline semaphores of one device share: the notifier, and the waiting threads."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WAITERS_LEAVE_S: Final = 2.0
 
 
 class _Semaphore(Protocol):
-    """What the context knows of a ``TimelineSemaphore``."""
+    """The part of a ``TimelineSemaphore`` that the context uses."""
 
     def fail(self, error: PumiceError) -> None: ...
 
@@ -35,8 +35,8 @@ class SemaphoreContext:
     Attributes:
         wait_infos: structures of finished waits, for the next ones.
         waiting: the waits under way, each with its semaphore.
-        mode: how waits are performed, unless the call says otherwise.
-        look_budget: what looks may cost before waits block.
+        mode: the wait mode, unless the call sets another.
+        look_budget: limits the time spent polling.
         peeked: a counter for whoever holds the device's lock.
     """
 
@@ -55,7 +55,7 @@ class SemaphoreContext:
     def register(self, semaphore: _Semaphore) -> None:
         with self._lock:
             self._semaphores.add(semaphore)
-        # One that was made while the device was being lost has not been failed with the others.
+        # A semaphore that was made while the device was being lost has not been failed with the others.
         if self.device.lost is not None:
             semaphore.fail(self.device.lost)
 
@@ -78,10 +78,10 @@ class SemaphoreContext:
             semaphore.fail(error)
 
     def destroy(self, handle: CData, queues: Sequence[DeviceQueue]) -> None:
-        """Destroys a semaphore once ``queues``, which have waited for it, are a submission further.
+        """Destroys a semaphore once ``queues``, which have waited for it, have finished another submission.
 
-        Mesa's queue thread uses what a submission waited for until after it has signalled (22.3, lavapipe: a mutex in
-        freed memory): a signal alone does not say that the semaphore is out of use.
+        Mesa's queue thread uses the semaphores that a submission waited for until after it has signalled (22.3,
+        lavapipe: a mutex in freed memory), so a signal does not say that they are out of use.
         """
         if queues:
             queues[0].after_next(lambda: self.destroy(handle, queues[1:]))
@@ -89,19 +89,19 @@ class SemaphoreContext:
             self.device.destroy("semaphore", handle)
 
     def is_waited_for(self, semaphore: _Semaphore | None = None) -> bool:
-        """Whether a thread blocks on the semaphore, or on any."""
+        """Returns whether a thread blocks on the semaphore, or on any."""
         waiting = list(self.waiting.copy().values())
         return bool(waiting) if semaphore is None else any(waited is semaphore for waited in waiting)
 
     def wait_for_waiters(self, semaphore: _Semaphore | None = None) -> None:
-        """Returns when no thread blocks on the (failed) semaphore any more, or on any of the device."""
+        """Waits until no thread blocks on the (failed) semaphore, or on any of the device."""
         # A waiter wakes at once or at the end of its slice; the limit is for one stopped in a debugger.
         deadline = time.monotonic() + _WAITERS_LEAVE_S
         while self.is_waited_for(semaphore) and time.monotonic() < deadline:
             time.sleep(0.0002)
 
     def abandon(self, error: PumiceError) -> None:
-        """In a forked child: every wait raises. For ``Device.abandon``."""
+        """Makes every wait raise, in a forked child. For ``Device.abandon``."""
         self._lock = threading.RLock()
         self.notifier.abandon()
         for semaphore in list(self._semaphores):

@@ -1,15 +1,15 @@
-"""How long a wait looks at a counter before it blocks.
+"""Looks: how long a wait polls a counter before it blocks.
 
-To be woken costs more than many a dispatch takes, so a wait first looks whether its work is about to be done. A look in
-vain costs processor time and nothing else: it gives its core to any other thread that wants it. Three things bound it.
+Waking a thread costs more than many dispatches take, so a wait first polls in case its work is about to be done. A look
+in vain costs processor time and nothing else: it yields its core to any other thread. Three things bound it.
 
-- Looks take no longer than some tens of microseconds, fewer on few cores: a driver that runs on the processor needs
-  them. With one core there are none.
-- They take twice as long as waits of this kind, which are those for one semaphore, took recently.
-- Looks in vain may take two percent of the time at most; one that was not in vain earns as much as it took. Work that
-  always takes longer, or that never comes, is soon waited for by blocking alone.
+- A look takes some tens of microseconds at most, fewer on few cores, which a driver that runs on the processor needs.
+  With one core there are no looks.
+- A look takes at most twice as long as recent successful looks for the same semaphore.
+- Looks in vain take at most two percent of the time; a successful one earns as much as it took. Work that always takes
+  longer, or that never comes, is soon waited for by blocking alone.
 
-Thread rule: any thread; what two threads note at the same moment may be lost.
+Thread rule: any thread. Of notes that two threads make at the same moment one may be lost.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ LONGEST_S: Final = 100e-6
 """The longest look."""
 _FEW_CORES_S: Final = 75e-6  # with two or three cores
 _MARGIN_S: Final = 5e-6
-_CREDIT_S: Final = 2e-3  # the most that looks in vain may take at a stretch
+_CREDIT_S: Final = 2e-3  # the most that looks in vain may take in a row
 _SHARE: Final = 0.02  # of the time
 _CORES_FOR: Final = 64  # waits, for which the number of cores is believed
 
 
 class LookBudget:
-    """What the looks of a device may cost.
+    """The time that the looks of a device may take.
 
     Attributes:
-        longest: seconds that a look may take on the cores there are; 0 for not at all.
-        left: waits until the cores are counted again; whoever waits counts down.
-        credit: seconds that looks in vain may still take.
+        longest: the most seconds for a look on this number of cores; 0 for none.
+        left: waits until the cores are counted again; each wait counts down.
+        credit: seconds left for looks in vain.
     """
 
     __slots__ = ("_noted", "credit", "left", "longest")
@@ -46,12 +46,12 @@ class LookBudget:
         self.count_cores()
 
     def count_cores(self) -> None:
-        """Counts the cores that there are to look on: the process may be pinned to one at any time."""
+        """Re-reads how many cores may be used: the process may be pinned to one at any time."""
         self.left = _CORES_FOR
         self.longest = longest_look(core_count())
 
     def accrue(self, now: float) -> float:
-        """The longest look now, or 0 if none can be afforded; ``now`` is ``time.monotonic()``."""
+        """Returns the seconds for a look now, or 0 without credit; ``now`` is ``time.monotonic()``."""
         self.credit = min(_CREDIT_S, self.credit + _SHARE * (now - self._noted))
         self._noted = now
         self.left -= 1
@@ -61,13 +61,13 @@ class LookBudget:
 
 
 class AdaptiveLook:
-    """Looks at the payloads of one semaphore, from a device's budget; see ``waiting.Look``."""
+    """Looks for the payloads of one semaphore, from a device's budget; see ``wait_mode.Look``."""
 
     __slots__ = ("_budget", "_usual")
 
     def __init__(self, budget: LookBudget) -> None:
         self._budget = budget
-        self._usual = LONGEST_S  # seconds that looks take which are not in vain
+        self._usual = LONGEST_S  # seconds of a successful look, on average
 
     def length(self, now: float) -> float:
         return min(self._budget.accrue(now), 2 * self._usual + _MARGIN_S)
@@ -78,11 +78,11 @@ class AdaptiveLook:
 
     def missed(self, seconds: float) -> None:
         self._usual = min(LONGEST_S, 2 * self._usual + _MARGIN_S)
-        self._budget.credit -= min(seconds, LONGEST_S)  # what it took longer was other threads' time
+        self._budget.credit -= min(seconds, LONGEST_S)  # the rest was other threads' time
 
 
 class EndlessLook:
-    """Looks of the mode ``"spin"``; see ``waiting.Look``."""
+    """Looks of the mode ``"spin"``; see ``wait_mode.Look``."""
 
     __slots__ = ()
 
@@ -100,12 +100,12 @@ ENDLESS: Final = EndlessLook()
 
 
 def longest_look(cores: int) -> float:
-    """Seconds that a look may take on so many cores."""
+    """Returns the most seconds for a look with this number of cores."""
     return 0.0 if cores < 2 else _FEW_CORES_S if cores < 4 else LONGEST_S
 
 
 def core_count() -> int:
-    """How many cores the calling thread may run on."""
+    """Returns the number of cores that the calling thread may run on."""
     try:
         return len(os.sched_getaffinity(0))
     except (AttributeError, OSError):  # not on this platform

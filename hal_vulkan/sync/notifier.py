@@ -31,7 +31,7 @@ _order = itertools.count()
 
 
 class Notified(Protocol):
-    """What the notifier knows of a ``TimelineSemaphore``, which documents the attributes."""
+    """The part of a ``TimelineSemaphore`` that the notifier uses; that documents the attributes."""
 
     notifications: NotificationHeap
     reached: int
@@ -60,7 +60,7 @@ class SemaphoreNotification(Notification):
 
 
 class NotificationHeap(list[tuple[int, int, SemaphoreNotification]]):
-    """Callbacks by payload, then in the order of arming. A list, so that asking whether there are any costs nothing."""
+    """Callbacks by payload, then in the order of arming. A list, so that its truth value is cheap."""
 
     __slots__ = ("_sweep_at",)
 
@@ -68,14 +68,14 @@ class NotificationHeap(list[tuple[int, int, SemaphoreNotification]]):
         self._sweep_at = _MIN_SWEEP
 
     def push(self, value: int, notification: SemaphoreNotification) -> None:
-        """Adds one. Now and then it drops cancelled ones, so that a payload that never comes does not collect them."""
+        """Adds a callback. Regularly drops cancelled ones, which would pile up for a payload that never comes."""
         if len(self) >= self._sweep_at:
             self._keep([entry for entry in self if not entry[2].is_done])
             self._sweep_at = max(_MIN_SWEEP, 2 * len(self))
         heapq.heappush(self, (value, next(_order), notification))
 
     def move_due(self, ready: deque[Due], reached: int, failure: PumiceError | None) -> None:
-        """Moves those that are due to ``ready``. May be repeated after an interrupt."""
+        """Moves callbacks that are due to ``ready``. May be repeated after an interrupt."""
         if failure is None:
             while self and self[0][0] <= reached:
                 ready.append((self[0][2], None))
@@ -138,7 +138,7 @@ class Notifier:
         return notification
 
     def collect_due(self, semaphore: Notified) -> None:
-        """Passes what is due to the thread: the semaphore has moved or failed. May be repeated after an interrupt."""
+        """Makes the calls that are due, as the semaphore has moved or failed. May be repeated after an interrupt."""
         with self._lock:
             notifications = semaphore.notifications
             notifications.move_due(self.thread.due, semaphore.reached, semaphore.failure)
@@ -147,10 +147,10 @@ class Notifier:
         self.thread.flush()
 
     def cancelled(self, semaphore: Notified) -> None:
-        """Drops what was cancelled, so that a semaphore that nobody waits for is let go.
+        """Drops cancelled callbacks, so that a semaphore that nobody waits for is released.
 
-        A finalizer may cancel, in the middle of anything. So this never waits for the lock: what it cannot do now, the
-        next call does.
+        A finalizer may cancel, in the middle of anything, so this does not wait for the lock: it leaves its work to the
+        next call.
         """
         self._unswept.append(semaphore)
         self._try_sweep()
@@ -163,12 +163,10 @@ class Notifier:
                 self._lock.release()
 
     def _sweep_cancelled(self) -> None:
-        """With the lock."""
         while self._unswept:
             self._sweep(self._unswept.popleft())
 
     def _sweep(self, semaphore: Notified) -> None:
-        """With the lock."""
         notifications = semaphore.notifications
         while notifications and notifications[0][2].is_done:
             heapq.heappop(notifications)
@@ -185,7 +183,7 @@ class Notifier:
             self._try_sweep()  # what was cancelled while another thread held the lock
 
     def is_pending(self) -> bool:
-        """Whether callbacks wait for work in flight. The waits of a lost device would return at once."""
+        """Returns whether callbacks wait for work in flight. A lost device's waits would return at once."""
         if not self._armed or self._device.lost is not None:
             return False
         completions = [(queue, queue.next_completion()) for queue in self._device.queues]
@@ -227,7 +225,7 @@ class Notifier:
             notification.call(CancelledError("the device was closed"))
 
     def abandon(self) -> None:
-        """In a forked child, where the thread is not. For ``Device.abandon``."""
+        """Forgets the thread, in a forked child, where it does not run. For ``Device.abandon``."""
         self._lock = threading.Lock()
         self.thread.abandon()
 

@@ -1,4 +1,4 @@
-"""Semaphores of programs, which nobody closes."""
+"""Semaphores of programs, which close with their last reference."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .semaphore import TimelineSemaphore
 
 
 class ProgramSemaphore(TimelineSemaphore):
-    """A timeline semaphore at 0 of a program, closed after its last reference is gone."""
+    """A program's timeline semaphore, initially at 0. It closes with its last reference."""
 
     __slots__ = ()
 

@@ -23,4 +23,4 @@ class QueueTimeline(TimelineSemaphore):
         """Does nothing: it is destroyed with the device."""
 
     def _release_blocked(self) -> None:
-        """Nothing is to be done: its waiters wait for submitted work, which comes or is lost with the device."""
+        """Does nothing: its waiters wait for submitted work, which finishes or is lost with the device."""

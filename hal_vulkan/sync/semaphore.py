@@ -1,4 +1,4 @@
-"""Timeline semaphores: the one thing that orders host and queues.
+"""Timeline semaphores, which order host and queues.
 
 A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal, wait, be
 notified, and fail it. A failure is sticky: every wait, present or future, raises it.
@@ -40,7 +40,7 @@ from .timeline import SLICE_NS, WaitInfo, block, create_timeline, poll
 
 
 class HeldWork(Protocol):
-    """What a semaphore knows of a ``HeldSubmission``."""
+    """The part of a ``HeldSubmission`` that a semaphore uses."""
 
     def try_release(self) -> None: ...
 
@@ -48,7 +48,7 @@ class HeldWork(Protocol):
 
 
 class ReportVerdict(Protocol):
-    """What a semaphore knows of the ``Verdict`` of a report."""
+    """The part of a report's ``Verdict`` that a semaphore uses."""
 
     @property
     def failure(self) -> PumiceError | None: ...
@@ -96,8 +96,8 @@ class TimelineSemaphore(AnySemaphore):
         return payload
 
     def read_payload(self) -> int:
-        """The payload now, as the driver says, whether the semaphore has failed or not. Not for users."""
-        counter = self._counter  # threads that read it at the same time all write what it is, which only goes up
+        """Reads the payload from the driver, whether the semaphore has failed or not. Not for users."""
+        counter = self._counter  # shared: threads that read at the same time write the same payload, or a later one
         result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, counter)
         if result:
             self.device.check(result, f"querying {self.name}")
@@ -109,16 +109,16 @@ class TimelineSemaphore(AnySemaphore):
         return reached
 
     def peek(self) -> int:
-        """The payload now, or -1 if the driver does not say. Neither raises nor notes anything.
+        """Returns the payload now, or -1 after an error; raises and notes nothing.
 
-        The caller holds the device's lock, under which it has seen that the semaphore is open.
+        The caller holds the device's lock, and has checked under it that the semaphore is open.
         """
         counter = self.context.peeked
         result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, counter)
         return -1 if result else int(counter[0])
 
     def judge_at(self, value: int, verdicts: Iterable[ReportVerdict]) -> None:
-        """Fails it with the failure of a verdict, once it reaches a payload. For queues, before they submit."""
+        """Makes it fail with a verdict's failure once it reaches a payload. For queues, before they submit."""
         if self.judged:
             self._unjudged.extend([(value, verdict) for verdict in verdicts])
 
@@ -132,7 +132,7 @@ class TimelineSemaphore(AnySemaphore):
                 failure = unjudged[0][1].failure
                 if failure is not None and self.failure is None and not self.is_closed:
                     self.failure = failure
-                unjudged.popleft()  # last: until then nobody takes the payload for reached
+                unjudged.popleft()  # last: until then the payload does not count as reached
             failure = self.failure
         if failure is not None:
             self._after_failure(failure)
@@ -149,7 +149,7 @@ class TimelineSemaphore(AnySemaphore):
         return is_reached
 
     def advance(self, value: int) -> None:
-        """Notes a payload known to be reached. For queues, at retirement."""
+        """Notes that a payload is reached. For queues, at retirement."""
         if value > self.reached:
             if self._unjudged:
                 self._judge(value)
@@ -165,8 +165,8 @@ class TimelineSemaphore(AnySemaphore):
 
         Raises:
             InvalidArgumentError: the payload would not go up.
-            FailedPreconditionError: submitted work is to signal a payload at or below it, or one above it at any
-                moment.
+            FailedPreconditionError: submitted work will signal a payload at or below it, or may signal one above it at
+                any moment.
         """
         noted = False
         try:
@@ -193,7 +193,7 @@ class TimelineSemaphore(AnySemaphore):
                 self.device.check(result, f"signalling {self.name}")
             self._after_signal()
         except BaseException:
-            if noted:  # after Ctrl-C, too: nobody else does it
+            if noted:  # also after Ctrl-C: nobody else does it
                 self._after_signal()
             raise
 
@@ -237,7 +237,7 @@ class TimelineSemaphore(AnySemaphore):
             )
 
     def after_schedule(self) -> None:
-        """Releases submissions held for a payload that is now scheduled. May be repeated after an interrupt."""
+        """Releases submissions held for payloads that are now scheduled. May be repeated after an interrupt."""
         heap = self.held_by_value
         while heap:
             with self.device.lock:
@@ -245,7 +245,7 @@ class TimelineSemaphore(AnySemaphore):
             if due is None:
                 return
             due[2].try_release()
-            with self.device.lock:  # only now: an interrupt leaves it on the heap
+            with self.device.lock:  # only now, so that an interrupt leaves it on the heap
                 if heap and heap[0] is due:
                     heapq.heappop(heap)
 
@@ -342,14 +342,14 @@ class TimelineSemaphore(AnySemaphore):
                 budget.count_cores()
             is_reached = False
             if timeout is None and chosen.mode is None and context.mode == "adaptive":
-                # The usual cases without a call (benchmarks/submit_wait.py, call_latency.py).
+                # The usual cases in place (benchmarks/submit_wait.py, call_latency.py).
                 device = self.device
                 if budget.longest:  # the first look, which most often finds it reached
                     counter = wait.counter
                     result = device.fn.vkGetSemaphoreCounterValue(device.handle, self.handle, counter)
                     is_reached = not result and counter[0] >= value
                 else:
-                    # On one core there is nothing to look for: what works on it has worked, or waits for this thread.
+                    # On one core polling is useless: the driver's thread has finished, or waits for this core.
                     wait.values[0] = value
                     is_reached = not device.fn.vkWaitSemaphores(device.handle, wait.info, SLICE_NS)
             if not is_reached and not self._wait(wait, value, timeout):
@@ -375,19 +375,19 @@ class TimelineSemaphore(AnySemaphore):
         return (
             mode == "adaptive"
             and self.context.look_budget.longest > 0
-            and value <= self.scheduled  # else nothing is under way that could be about to be done
+            and value <= self.scheduled  # else nothing can be about to finish
             and self._look_at(wait, value, timeout)
         ) or block(self.device, wait, value, timeout, self.name, self._check_usable)
 
     def look(self, value: int, mode: WaitMode | None = None) -> Look | None:
-        """How a loop looks for a payload before it arms a callback; ``None`` for not at all."""
+        """Returns how a loop polls for a payload before it arms a callback; ``None`` if not at all."""
         mode = mode or chosen.mode or self.context.mode
         if mode == "adaptive":
             return self._look if value <= self.scheduled else None
         return ENDLESS if mode == "spin" else None
 
     def _look_at(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
-        """Looks at the payload for a while; whether it is reached."""
+        """Polls the payload for a while; returns whether it is reached."""
         look = self._look
         begin = monotonic()
         length = look.length(begin)
@@ -401,7 +401,7 @@ class TimelineSemaphore(AnySemaphore):
         return False
 
     def _spin(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
-        """Looks at the payload until it is reached; ``False`` after ``timeout`` seconds."""
+        """Polls the payload until it is reached; ``False`` after ``timeout`` seconds."""
         limit = -1 if timeout is None else timeout_nanoseconds(timeout)
         poll(self.device, wait, value, math.inf if limit < 0 else monotonic() + limit / 1e9, self._check_usable)
         return int(wait.counter[0]) >= value
@@ -425,7 +425,7 @@ class TimelineSemaphore(AnySemaphore):
             raise self.failure.again()
 
     def abandon(self, error: PumiceError) -> None:
-        """In a forked child: every wait raises. For ``Device.abandon``."""
+        """Makes every wait raise, in a forked child. For ``Device.abandon``."""
         self.failure = error
         self.held.clear()
         self.held_by_value.clear()

@@ -27,12 +27,12 @@ class WaitInfo:
         self.semaphores = ffi.new("VkSemaphore[1]", [handle])
         values = ffi.new("uint64_t[1]")
         self.values = words_of(values)
-        self.counter = ffi.new("uint64_t *")  # for looks at the payload
+        self.counter = ffi.new("uint64_t *")  # for polling
         self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=values)
 
 
 def create_timeline(device: LogicalDevice, name: str | None, initial_value: int = 0) -> CData:
-    """A VkSemaphore of timeline type; ``device.destroy("semaphore", …)`` destroys it."""
+    """Creates a VkSemaphore of timeline type, which ``device.destroy("semaphore", …)`` destroys."""
     kind = new("VkSemaphoreTypeCreateInfo", semaphoreType=1, initialValue=initial_value)  # TIMELINE
     handle = device.create("semaphore", chain(new("VkSemaphoreCreateInfo"), kind), name or "")
     if name:
@@ -41,15 +41,15 @@ def create_timeline(device: LogicalDevice, name: str | None, initial_value: int 
 
 
 def poll(device: LogicalDevice, wait: WaitInfo, value: int, until: float, check: Callable[[], None]) -> float:
-    """Looks at a payload until it is at ``value``, or ``monotonic()`` at ``until``; the time at the end.
+    """Polls a payload until it is at ``value`` or ``monotonic()`` is at ``until``; returns the time then.
 
-    ``wait.counter`` has the payload then. ``check`` is called between looks, and may raise.
+    ``wait.counter`` holds the payload then. ``check`` is called in between, and may raise.
     """
     query, owner, handle, counter = device.fn.vkGetSemaphoreCounterValue, device.handle, wait.handle, wait.counter
     while True:
         result = query(owner, handle, counter)
         if result:
-            device.check(result, "looking at a semaphore")
+            device.check(result, "polling a semaphore")
         now = monotonic()
         if counter[0] >= value or now >= until:
             return now
@@ -62,7 +62,7 @@ def block(
 ) -> bool:
     """Sleeps until a payload is at ``value``; ``False`` after ``timeout`` seconds.
 
-    ``check`` is called every now and then, and may raise.
+    ``check`` is called at least every ``SLICE_NS``, and may raise.
     """
     wait.values[0] = value
     remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
