@@ -1,11 +1,9 @@
-"""What devices have in common: the protocol that ``runtime/`` uses, and the data that is of no device.
+"""The common part of all devices: the protocol that ``runtime/`` uses, and data of no particular device.
 
 ``hal_vulkan/`` and ``hal_reference/`` implement it. Its classes are base classes, not structural protocols: the virtual
 machine tells the kinds of references apart by class, and ``isinstance`` of a plain class is the fastest check there is.
-What is abstract is marked so, for type checkers; a test holds that every device has all of it.
+Abstract methods are marked for type checkers; a test checks that every device has all of them.
 
-Imports: `formats` and the ground files at the root.
-
-Read: `logical_device`, `memory`, `timeouts`, `clock`, `semaphore`, `fence`, `buffer`, `buffer_view`, `command_buffer`,
-`mirror`, `program`, `queue`, `device`; then the room `programs`.
+Read: logical_device, memory, timeouts, clock, semaphore, fence, buffer, buffer_view, command_buffer, mirror, program,
+queue, device, programs.
 """

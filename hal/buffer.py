@@ -12,25 +12,25 @@ from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 
 _MAX_PAIRS: Final = 64
-"""Pairs of buffers up to which comparing each is the quickest way to find two that overlap."""
+"""The most pairs of buffers for which comparing all is the fastest way to find an overlap."""
 
 
 class Buffer(Closing):
     """``size`` bytes of device memory.
 
     Attributes:
-        device: whose memory it is.
+        device: the owner of the memory.
         offset: of the first byte within the memory that it is a range of.
         memory_type: flags asked for at creation.
         usage: what queues may do with it.
         access: whether the host and kernels may read and write.
         parent: the buffer this is a subspan of, or ``None``.
         bindable: whether dispatches can bind it as it is.
-        descriptor: names the range of memory among all of the device, never used again: a key for caches.
-        owners: of the memory of a program's buffer, as the program counts them; ``None`` for others.
+        descriptor: identifies the range of memory on its device and is never reused: a key for caches.
+        owners: how many owners a program counts for the buffer's memory; ``None`` for other buffers.
         imported: whether the memory is the host's own (``Device.import_buffer``).
-        moved_by: what took its memory over (``moved``), for messages; else empty.
-        is_claimed: whether a call under way is to take its memory over.
+        moved_by: what took over its memory (``moved``), for messages; else empty.
+        is_claimed: whether a call in flight will take over its memory.
     """
 
     device: LogicalDevice
@@ -74,7 +74,7 @@ class Buffer(Closing):
         return "" if buffer is None else buffer.moved_by
 
     def overlaps(self, other: Buffer) -> bool:
-        """Whether the two have bytes of one range of memory in common."""
+        """Whether the two share bytes of memory."""
         return (
             0 < other.offset + other.size - self.offset < self.size + other.size
             and self.descriptor[24:] == other.descriptor[24:]
@@ -106,10 +106,10 @@ class Buffer(Closing):
 
     @abstractmethod
     def moved(self, by: str) -> Buffer:
-        """A new buffer with this one's memory, which frees it; this one, which is no subspan, is closed.
+        """Moves the memory to a new buffer, which frees it; this one, which is no subspan, is closed.
 
-        What it was shared from is closed too, and subspans with them. Work under way goes on. ``by`` is what touching
-        them is answered with.
+        The buffer that it was shared from is closed too, and subspans with them. Work in flight continues. ``by`` says
+        in messages what took the memory.
 
         Raises:
             ClosedError: it was closed.
@@ -146,7 +146,7 @@ class Buffer(Closing):
         """Makes device writes visible to the host; does nothing on coherent memory."""
 
     def check_range(self, offset: int, size: int | None, what: str) -> int:
-        """The size of ``subspan(offset, size)``, if the buffer is open and the bytes lie within it. For ``what``."""
+        """Returns the size of ``subspan(offset, size)``; raises for a closed buffer, or bytes outside it."""
         if self.is_closed:
             text = self.moved_text or f"the {'device of the ' if self.device.is_closed else ''}buffer was closed"
             raise ClosedError(f"{what}: {text}")
@@ -178,9 +178,9 @@ class Buffer(Closing):
 
 
 def first_overlap(buffers: Sequence[Buffer | None], others: Sequence[Buffer | None] = ()) -> tuple[int, int] | None:
-    """The numbers of two buffers that have memory in common, one of them of ``buffers``; ``None`` if there are none.
+    """Returns the indices of two buffers that overlap, one of them in ``buffers``, or ``None``.
 
-    ``others`` count on from ``buffers``. The lower number comes first. Hundreds take no longer than to sort them.
+    The indices of ``others`` follow those of ``buffers``; the lower one comes first. Takes no longer than sorting.
     """
     count, every = len(buffers), [*buffers, *others]
     if count * len(every) <= _MAX_PAIRS:

@@ -60,7 +60,7 @@ class BufferView:
     def of_checked(
         cls, buffer: Buffer, shape: tuple[int, ...], element_type: ElementType, encoding: EncodingType
     ) -> BufferView:
-        """A view of a buffer that the caller has checked to be open and long enough."""
+        """Returns a view of a buffer that the caller has checked to be open and long enough."""
         view = cls.__new__(cls)
         view.buffer = buffer
         view.shape = shape

@@ -1,4 +1,4 @@
-"""Command buffers: what is recorded on the host and run by a queue."""
+"""Command buffers: commands recorded on the host and run by a queue."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .logical_device import LogicalDevice
 
 @dataclass(frozen=True, slots=True)
 class BindingSlot:
-    """A place for a buffer that comes with the submission.
+    """A placeholder for a buffer that comes with the submission.
 
     ``slot`` indexes the binding table; ``offset`` is added to the entry's, and ``size`` ``None`` goes to its end.
     """
@@ -27,7 +27,7 @@ class BindingSlot:
 
 
 def resolve_slots(argument: object, table: Sequence[object]) -> object:
-    """An argument of a command, or a sequence of such, with the table's entries in place of slots.
+    """Returns an argument of a command, or a sequence of such, with the table's entries in place of slots.
 
     Raises:
         InvalidArgumentError: a part of an entry that is no buffer.
@@ -51,7 +51,7 @@ def refuse_slot(binding: object) -> None:
 
 
 class CommandBufferState(enum.Enum):
-    """Where a command buffer is in its life."""
+    """The state of a command buffer."""
 
     INITIAL = "initial"
     RECORDING = "recording"
@@ -107,7 +107,7 @@ class CommandBuffer(Closing):
 
     @abstractmethod
     def execution_barrier(self) -> None:
-        """Commands after it start once those before it are done, and see what they wrote."""
+        """Makes later commands start after earlier ones are done, and see their writes."""
 
     @abstractmethod
     def begin_label(self, label: str) -> None:

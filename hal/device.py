@@ -75,7 +75,7 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def query(self, category: str, key: str) -> int | None:
-        """What programs ask of a device (``hal.device.query``); ``None`` for an unknown query."""
+        """Answers a program's query (``hal.device.query``); ``None`` for an unknown one."""
 
     @abstractmethod
     def program_executable(self, format: str, data: memoryview, constants: bytes) -> Executable:
@@ -87,7 +87,7 @@ class Device(LogicalDevice):
             constants: u32 values of the executable's constants 0, 1, …
 
         Raises:
-            NotFoundError: a format that the device does not run; the message has those that it runs.
+            NotFoundError: a format that the device does not run; the message lists those that it runs.
             InvalidArgumentError: a damaged blob.
         """
 

@@ -59,7 +59,7 @@ class Fence(Source):
         return ready
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """How a loop looks before it arms a callback, for one payload; ``None`` for several, which it asks once."""
+        """Returns how a loop polls before it arms a callback, for one payload; ``None`` for several."""
         points = self.points
         return points[0][0].look(points[0][1], mode) if len(points) == 1 else None
 
@@ -104,7 +104,7 @@ def wait_all(points: Sequence[tuple[Semaphore, int]], timeout: float | None = No
 
 
 def _look_for_any(points: Sequence[tuple[Semaphore, int]], deadline: float) -> int | None:
-    """The index of a point that is reached within a look; ``None`` if there is none."""
+    """Polls for a while; returns the index of a point that is reached, or ``None``."""
     looks = next((look for semaphore, value in points if (look := semaphore.look(value)) is not None), None)
     if looks is None:
         return None
@@ -124,7 +124,7 @@ def _look_for_any(points: Sequence[tuple[Semaphore, int]], deadline: float) -> i
 def wait_any(points: Sequence[tuple[Semaphore, int]], timeout: float | None = None) -> int:
     """Blocks until one of the semaphores has reached its payload; returns its index in ``points``.
 
-    It looks for a while, and then waits for callbacks: vkWaitSemaphores with WAIT_ANY keeps a core busy in
+    It polls for a while, and then waits for callbacks: vkWaitSemaphores with WAIT_ANY keeps a core busy in
     drivers that emulate timelines (measured with Mesa's lavapipe: 100 % of a core; docs/design/hal.md).
 
     Raises:

@@ -1,4 +1,4 @@
-"""What everything that is made from a device uses of it."""
+"""The part of a device that everything made from it uses."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Trimmable(Protocol):
 
 
 class LogicalDevice(Closing):
-    """A device without what it makes: the base of ``Device``, which its buffers and semaphores know.
+    """The base of ``Device``, as its buffers and semaphores know it.
 
     Attributes:
         name: for people.
@@ -35,9 +35,9 @@ class LogicalDevice(Closing):
         bind_alignment: offsets within memory that any binding takes are multiples of it.
         lost: the error of a lost device, or ``None``.
         abandoned: whether this is a forked child, where the device may not be touched.
-        caches: what keeps free memory, and is trimmed when an allocation fails.
+        caches: keep free memory, and are trimmed when an allocation fails.
         dropped: objects that were garbage-collected without a close; finalisers only append to it.
-        allocation_count: buffers made since it was opened, those that programs make of kept memory included.
+        allocation_count: buffers made since it was opened, including those that programs make of kept memory.
         copy_count: commands recorded since then that copy buffers.
     """
 
@@ -77,8 +77,8 @@ class LogicalDevice(Closing):
                 self.dropped.popleft().close()
 
     def collect_reports(self) -> None:
-        """Reads what instrumented shaders have reported. Cheap where nothing was; for whoever has waited for work."""
+        """Reads the reports of instrumented shaders; called after waiting for work. Cheap without reports."""
 
     @abstractmethod
     def retire(self) -> None:
-        """Lets go of what finished work used."""
+        """Releases what finished work used."""

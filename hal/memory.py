@@ -1,4 +1,4 @@
-"""What a buffer requires of memory, and the host's bytes.
+"""Requirements of a buffer on its memory, and the host's bytes.
 
 The bits are those of IREE's HAL, because compiled modules contain them as integers
 (``runtime/src/iree/hal/buffer.h``, IREE 3.13).
@@ -12,7 +12,7 @@ from ..status import InvalidArgumentError
 
 
 class MemoryTypeFlags(enum.IntFlag):
-    """Where memory lives and who sees it."""
+    """Locality and visibility of memory."""
 
     NONE = 0
     OPTIMAL = 0x1
@@ -27,7 +27,7 @@ class MemoryTypeFlags(enum.IntFlag):
 
 
 class BufferUsage(enum.IntFlag):
-    """What a buffer may be used for."""
+    """The permitted uses of a buffer."""
 
     NONE = 0
     TRANSFER_SOURCE = 1 << 0
@@ -56,7 +56,7 @@ class BufferUsage(enum.IntFlag):
 
 
 class MemoryAccess(enum.IntFlag):
-    """How the host touches a mapped range."""
+    """The host's accesses to a mapped range."""
 
     NONE = 0
     READ = 1 << 0

@@ -1,7 +1,7 @@
-"""What compiled programs hold of a device: it closes with its last reference, and is used by any thread.
+"""Objects of a device that compiled programs hold: they close with their last reference, and any thread may use them.
 
-A device makes these apart from what its users hold: a program allocates its results at each call, in the same sizes,
-and replays the same commands, which a device may make use of.
+They differ from those of users, since a program allocates its results at each call, in the same sizes, and replays the
+same commands: a device may make use of that.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class ProgramCommandBuffer(CommandBuffer):
 
 
 def check_buffer(buffer: object, what: str) -> Buffer:
-    """The buffer; InvalidArgumentError for anything else, ClosedError for one that was closed."""
+    """Returns the buffer; InvalidArgumentError for anything else, ClosedError for one that was closed."""
     if not isinstance(buffer, Buffer):
         got = "null" if buffer is None else type(buffer).__name__
         raise InvalidArgumentError(f"{what}: expected a !hal.buffer, got {got}")
@@ -146,7 +146,7 @@ def check_buffer(buffer: object, what: str) -> Buffer:
 
 
 def root_of(buffer: Buffer) -> Buffer:
-    """The buffer that owns the memory: itself, or the one that it is a subspan of."""
+    """Returns the buffer that owns the memory: itself, or the one that it is a subspan of."""
     while buffer.parent is not None:
         buffer = buffer.parent
     return buffer

@@ -1,4 +1,4 @@
-"""Queues: what takes submissions, and what times them."""
+"""Queues, which take submissions, and queues that time them."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from .semaphore import Semaphore
 
 
 class Submits(Protocol):
-    """What takes submissions: a queue, or what stands before one and times them."""
+    """Takes submissions: a queue, or a stand-in that times them."""
 
-    # Each device takes objects of its own classes, which no type shared by all can say.
+    # Each device takes objects of its own classes, which no common type can express.
 
     def submit(
         self,
@@ -23,7 +23,7 @@ class Submits(Protocol):
         signals: Sequence[tuple[Any, int]] = (),
         bindings: Sequence[Any] | None = None,
     ) -> int:
-        """Hands work to the queue; returns at once. All that is given is of the queue's device.
+        """Hands work to the queue; returns at once. All arguments are of the queue's device.
 
         Args:
             command_buffers: recorded and ended; run in order.
@@ -50,7 +50,7 @@ class Submits(Protocol):
             bindings: as for ``submit``.
 
         Returns:
-            The submission's number; 0, and nothing was done, if ``submit`` has to take it, as it always may.
+            The submission's number; 0, and nothing was done, if the caller has to use ``submit``, which always works.
         """
 
 

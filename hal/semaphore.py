@@ -1,4 +1,4 @@
-"""Timeline semaphores: the one thing that orders host and queues.
+"""Timeline semaphores, which order host and queues.
 
 A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal, wait, be
 notified, and fail it. A failure is sticky: every wait, present or future, raises it.
@@ -92,7 +92,7 @@ class Semaphore(Closing):
         """
 
     def look(self, value: int, mode: WaitMode | None = None) -> Look | None:
-        """How a loop looks for a payload before it arms a callback, in a mode or the device's; ``None``: not at all."""
+        """Returns how a loop polls for a payload before it arms a callback; ``None`` for the mode is the device's."""
         return None
 
     def at(self, value: int) -> Timepoint:

@@ -1,5 +1,5 @@
 """The reference device: the meaning of every tensor operation in NumPy, and a device that runs programs by it.
 
-Read: program, elementwise, structures, reductions, linear_algebra, random_bits, operations; program_format;
-logical_device, layout, buffer, semaphore, executable, command_buffer, queue, device.
+Read: logical_device, program, elementwise, layout, buffer, linear_algebra, random_bits, semaphore, structures,
+reductions, operations, program_format, executable, command_buffer, queue, device.
 """

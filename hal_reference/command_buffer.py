@@ -210,7 +210,7 @@ class CommandBuffer(ProgramCommandBuffer):
     # -- submission ----------------------------------------------------------------------------------
 
     def prepare(self, table: Sequence[Any] | None) -> list[Callable[[], None]]:
-        """What is to run, with the table's buffers in place of slots, checked. For ``Queue``."""
+        """Returns the checked actions, with the table's buffers in place of slots. For ``Queue``."""
         self.check_executable()
         buffers = self._buffers(table or ())
         actions: list[Callable[[], None]] = []

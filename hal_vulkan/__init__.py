@@ -1,9 +1,6 @@
 """Vulkan compute and nothing else: devices, memory, executables, command buffers, semaphores, queues, timestamps.
 
-Imports: `hal`, `formats`, `spirv`, `shaders` and the ground files at the root.
-
-Read: `vulkan`, `instance`, `memory`, `images`, `sync`, `pipelines`, `commands`, `submit`, `programs`, `device.py`.
-Each may import those before it.
+Read: vulkan, instance, memory, images, sync, pipelines, commands, submit, programs, device, presentation.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ class Device(LogicalDevice, AnyDevice):
     Attributes:
         queues: all queues; ``compute_queue`` is the first, ``transfer_queue`` a DMA queue or the compute queue.
         allocator: device memory.
-        reports: what instrumented shaders report.
+        reports: the reports of instrumented shaders.
         semaphore_context, pipeline_context, command_context: what its semaphores, pipelines and command buffers share.
         notifier: the callbacks of semaphores, and the thread that makes them.
     """
@@ -158,7 +158,7 @@ class Device(LogicalDevice, AnyDevice):
 
         Args:
             format: of its texels, such as ``"rgba8unorm"``.
-            extent: width, height and depth in texels, as many as it has dimensions.
+            extent: width, height and depth in texels, one for each dimension.
             dim: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``; ``None`` goes by the extent.
             layers: of an array; six a cube.
             levels: mip levels; 0 for all down to one texel.
@@ -295,7 +295,7 @@ class Device(LogicalDevice, AnyDevice):
     # -- for programs --------------------------------------------------------------------------------
 
     def query(self, category: str, key: str) -> int | None:
-        """What programs ask of a device; ``None`` for an unknown query."""
+        """Answers a program's query; ``None`` for an unknown one."""
         return query_device(self, category, key)
 
     def program_executable(self, format: str, data: memoryview, constants: bytes) -> ProgramExecutable:
@@ -365,7 +365,7 @@ class Device(LogicalDevice, AnyDevice):
         return self.allocator.trim()
 
     def abandon(self, error: PumiceError) -> None:
-        """In a forked child: refuses every use from now on, without a native call."""
+        """Refuses every use from now on, in a forked child, without a native call."""
         super().abandon(error)
         self.allocator.abandon()
         for queue in self.queues:

@@ -6,9 +6,7 @@ groups. The SPIR-V is of version 1.3 (Vulkan 1.1), which every device that pumic
 
 Loading a shader needs no compiler; ``python -m pumice.shaders.build`` rebuilds them.
 
-Imports: the ground files at the root; `build` also imports `spirv`.
-
-Read: this file, `build`.
+Read: build.
 """
 
 from __future__ import annotations

@@ -2,7 +2,5 @@
 
 The VM's ``hal`` module (``runtime/modules/hal``) is one such, the Python that ``pumice codegen --hal`` writes another.
 
-Imports: the files of `hal`, `formats`, and the ground files at the root.
-
-Read: `checks`, `fence`, `mirror`, `device_context`, `file`, `views`, `transfers`; `host_values`, `host_program`.
+Read: checks, fence, mirror, device_context, file, views, transfers, host_values, host_program.
 """

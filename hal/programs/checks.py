@@ -1,4 +1,4 @@
-"""Checks of what programs pass."""
+"""Checks of the arguments that programs pass."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from typing import Any, TypeAlias, TypeVar
 from ...status import InvalidArgumentError, OutOfRangeError
 
 Ref: TypeAlias = Any
-"""What a program's variable holds. What runs at each call checks it by using it: a check costs as much as the use."""
+"""The value of a program's variable. Code that runs at each call checks it by using it: a check costs as much."""
 
 _T = TypeVar("_T")
 
 
 def require(value: Ref, kind: type[_T], name: str, where: str = "") -> _T:
-    """The reference, which has to be a ``!hal.<name>``; InvalidArgumentError for anything else."""
+    """Returns the reference if it is a ``!hal.<name>``; InvalidArgumentError for anything else."""
     if not isinstance(value, kind):
         raise InvalidArgumentError(f"{where}expected a !hal.{name}, got {got(value)}")
     return value
 
 
 def pattern_of(pattern: int, size: int) -> bytes:
-    """The low bytes of a fill pattern."""
+    """Returns the low bytes of a fill pattern."""
     if size not in (1, 2, 4):
         raise InvalidArgumentError(f"a fill pattern has 1, 2 or 4 bytes, got {size}")
     return (pattern & ((1 << 8 * size) - 1)).to_bytes(size, "little")
@@ -35,5 +35,5 @@ def check_range(offset: int, size: int, total: int, what: str, owner: str = "buf
 
 
 def got(value: object) -> str:
-    """What came, for messages."""
+    """Describes a value, for messages."""
     return "null" if value is None else type(value).__name__

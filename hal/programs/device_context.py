@@ -1,11 +1,11 @@
-"""Device contexts: what a VM context keeps for one device. A device table has those of all its devices.
+"""Device contexts: a VM context's timeline, allocator and queue for one device. A device table has one for each device.
 
-That is a timeline, an allocator, and the queue. The usual submission, a command buffer with a binding table that waits
-for nothing, signals the stream of the queue alone, and its fence is bound to that. Others signal the next payload of
-the timeline, so fences cost no semaphores, and payloads are reached in the order of submission: those that wait for
-other semaphores, whose failures are theirs, and those whose shaders report. Work whose waits are not scheduled yet
-would break that order: it signals a semaphore of its fence. Waits for the timeline and the stream are left out:
-command buffers of one queue run in order with full barriers between them (docs/design/hal.md).
+The usual submission, a command buffer with a binding table and no waits, signals only the stream of the queue, and its
+fence is bound to that. Submissions that wait for other semaphores and may fail with them, and those whose shaders
+report, signal the next payload of the timeline; payloads are reached in the order of submission, and fences cost no
+semaphores. Work whose waits are not scheduled yet would break that order, so it signals a semaphore of its fence. Waits
+for the timeline and the stream are left out: command buffers of one queue run in order with full barriers between them
+(docs/design/hal.md).
 
 Thread rule: any thread; submissions of one context to one device are serialized.
 """
@@ -46,12 +46,12 @@ Table: TypeAlias = Sequence[Any] | None
 
 
 class DeviceContext:
-    """What a VM context keeps for one device.
+    """A VM context's state for one device.
 
     Attributes:
         queue: all work is submitted to it.
-        timed: the queue that times, while a profile runs.
-        allocator: what ``!hal.allocator`` refers to.
+        timed: the queue that times submissions, while a profile runs.
+        allocator: the program's ``!hal.allocator``.
         timeline: signalled by submissions that signal more than the queue's stream.
         peers: the device contexts of all the VM context's devices, if it has several.
     """
@@ -112,7 +112,7 @@ class DeviceContext:
                 return
             waits, direct = self._waits(wait)
             if not direct:
-                # Submits after a wait on the host for what the queue cannot wait for.
+                # The queue cannot wait for these: submits after a wait on the host.
                 run_after(wait, target, lambda: self.submit(command_buffers, None, target, table))
                 return
             if any(value > semaphore.scheduled for semaphore, value in waits):
@@ -126,7 +126,7 @@ class DeviceContext:
             if number:
                 points: Points = ((device.compute_queue.stream, number),)
                 if target is not None and not target.bind(points):
-                    signal_after(Fence(points), target)  # its timepoints were asked for meanwhile
+                    signal_after(Fence(points), target)  # it was materialised meanwhile
                 return
         with self._lock:
             payload = timeline.scheduled + 1
@@ -134,7 +134,7 @@ class DeviceContext:
             number = self.queue.submit(command_buffers, waits=waits, signals=points, bindings=table)
             self.allocator.last_signal = number, payload
         if target is not None and not target.bind(points):
-            signal_after(Fence(points), target)  # its timepoints were asked for meanwhile
+            signal_after(Fence(points), target)  # it was materialised meanwhile
 
     def _submit_across(
         self, command_buffers: Sequence[CommandBuffer], wait: OptionalFence, target: OptionalFence, table: Table
@@ -173,7 +173,7 @@ class DeviceContext:
         return True
 
     def _waits(self, wait: AnyFence) -> tuple[Points, bool]:
-        """What the queue has to wait for, and whether it can: it cannot wait for semaphores of other devices."""
+        """Returns the points that the queue must wait for, and whether it can: not for semaphores of other devices."""
         waits = []
         stream = self.device.compute_queue.stream
         for semaphore, value in points_of(wait):
@@ -208,7 +208,7 @@ class DeviceContext:
         return self.timeline
 
     def beside(self, buffer: Buffer) -> DeviceContext:
-        """The device context of a buffer's device; this one if that device is none of the program's."""
+        """Returns the device context of a buffer's device; this one if the program does not have that device."""
         return self.peers.get(buffer.device, self)
 
     def once(

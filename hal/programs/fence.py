@@ -1,13 +1,12 @@
-"""Fences and semaphores as compiled modules know them: fences are made before anything is submitted, bound when
-something is.
+"""Fences of compiled modules, which are made before anything is submitted and bound when it is.
 
 A ``HalFence`` starts *unbound*: a plain object, no semaphore. It is bound once,
 
 - to the payload that a submission signals on the queue's stream or on its context's timeline,
 - to the payloads of another fence, by operations that wait for one fence, need no device and signal the other,
 - to nothing, when it is signalled from the host or by an operation that waits for nothing, or
-- to a semaphore of its own, when its timepoints are asked for before (it is *materialised*); the operation that is to
-  signal it then signals that semaphore.
+- to a semaphore of its own, when its timepoints are needed before (it is *materialised*); the operation that signals
+  it then signals that semaphore.
 
 Thread rule: every function and method may be called from any thread.
 """
@@ -32,7 +31,7 @@ Points: TypeAlias = tuple[tuple[Semaphore, int], ...]
 AnyFence: TypeAlias = "HalFence | Fence"
 OptionalFence: TypeAlias = "HalFence | Fence | None"
 
-# Held for a few assignments: of two threads one binds a fence.
+# Held for a few assignments, so that one of two threads binds a fence.
 _transition: Final = threading.Lock()
 _DEFERRED: Final = int(StatusCode.DEFERRED)
 
@@ -57,7 +56,7 @@ class HalFence(Source):
     # -- binding -------------------------------------------------------------------------------------
 
     def bind(self, points: Points) -> bool:
-        """Binds it to what was submitted; ``False`` if it was bound before, perhaps by a thread that waits for it."""
+        """Binds it to timepoints; ``False`` if it was bound before, perhaps by a thread that waits for it."""
         with _transition:
             if self.bound is None:
                 self.bound = points
@@ -68,7 +67,7 @@ class HalFence(Source):
         """Its timepoints; an unbound fence is materialised, a failed one keeps those it had."""
         points = self.bound
         if points is None:
-            # Not under the lock: the second thread drops the semaphore it made.
+            # Not under the lock: of two threads the second drops its semaphore.
             own = self.device.program_semaphore("fence")
             if not self.bind(((own, 1),)):
                 own.close()
@@ -77,7 +76,7 @@ class HalFence(Source):
         return points
 
     def signal(self) -> None:
-        """Signals it from the host; refused if it has failed, or if submitted work is to signal it."""
+        """Signals it from the host; raises if it has failed, or if submitted work will signal it."""
         if self.failure is not None:
             raise self.failure.again()
         if self.bind(()):
@@ -120,7 +119,7 @@ class HalFence(Source):
         return ready
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """How a loop looks before it arms a callback, for one payload; ``None`` for several, which it asks once."""
+        """Returns how a loop polls before it arms a callback, for one payload; ``None`` for several."""
         points = self.bound
         return points[0][0].look(points[0][1], mode) if points is not None and len(points) == 1 else None
 
@@ -218,7 +217,7 @@ def points_of(fence: AnyFence) -> Points:
 
 
 def failure_of(fence: OptionalFence) -> PumiceError | None:
-    """The failure of a fence, as far as is known without asking the device."""
+    """Returns the known failure of a fence, without asking the device."""
     if fence is None:
         return None
     if isinstance(fence, _JoinedFence):
@@ -233,13 +232,13 @@ def failure_of(fence: OptionalFence) -> PumiceError | None:
 
 
 def signal(fence: OptionalFence) -> None:
-    """Signals a fence from the host; ``None`` is none."""
+    """Signals a fence from the host; does nothing for ``None``."""
     if fence is not None:
         fence.signal()
 
 
 def fail(fence: OptionalFence, error: PumiceError) -> None:
-    """Fails a fence; ``None`` is none."""
+    """Fails a fence; does nothing for ``None``."""
     if fence is not None:
         fence.fail(error)
 
@@ -316,7 +315,7 @@ def run_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], N
     """Runs ``action`` on the host once ``wait`` is reached.
 
     Never blocks: if ``wait`` is pending, the action runs on a poll thread and must not block there.
-    ``target`` fails if ``wait`` does, and with what the action raises.
+    ``target`` fails if ``wait`` does, or with an error that the action raises.
     """
 
     def run(error: PumiceError | None) -> None:

@@ -67,7 +67,7 @@ def read_back(
 ) -> None:
     """Reads ranges of a buffer into host memory once ``wait`` is reached, then signals ``target``.
 
-    ``moves`` has for each range its offset in ``source`` and where its bytes go.
+    ``moves`` has for each range its offset in ``source`` and the memory that receives it.
     """
     size = sum(data.nbytes for _, data in moves)
     if failure_of(wait) is not None or not size:

@@ -1,4 +1,4 @@
-"""The base of programs written as Python: what ``pumice codegen --hal`` writes is a class of it."""
+"""The base class of the Python programs that ``pumice codegen --hal`` writes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class HostProgram(Closing):
     program for each thread.
 
     Attributes:
-        device: what it runs on.
+        device: the device that it runs on.
         context: its timeline, memory and way to the device's queue.
     """
 
@@ -77,7 +77,7 @@ class HostProgram(Closing):
         return program
 
     def _load(self) -> None:
-        """Makes and records what the methods use."""
+        """Makes executables and records commands for the methods."""
 
     def to_device(self, array: npt.NDArray[np.generic]) -> BufferView:
         """A copy of a NumPy array in the memory of the device.
@@ -96,7 +96,7 @@ class HostProgram(Closing):
         return BufferView(buffer, array.shape, kind)
 
     def to_host(self, view: BufferView) -> npt.NDArray[np.generic]:
-        """The elements of a view as a NumPy array, a copy. What writes them has to be done.
+        """The elements of a view as a NumPy array, a copy. Their writer must be done.
 
         Raises:
             InvalidArgumentError: no view.
@@ -106,7 +106,7 @@ class HostProgram(Closing):
         return view.element_type.unpack(read_bytes(self.context, view.buffer, 0, view.byte_length), view.shape)
 
     def close(self) -> None:
-        """Lets go of all that it made on the device; idempotent. Views that it returned stay valid."""
+        """Releases all that it made on the device; idempotent. Views that it returned stay valid."""
         table = vars(self).get("_table")
         if table is not None:
             table.close()
@@ -155,7 +155,7 @@ def answer_of(found: int | None) -> tuple[int, int]:
 
 
 def await_fences(fences: Iterable[OptionalFence], milliseconds: int = -1) -> int:
-    """Blocks until all are reached: 0, or the code of DEADLINE_EXCEEDED after a time. Raises the failure of one."""
+    """Blocks until all are reached; returns 0, or the code of DEADLINE_EXCEEDED. Raises the first failure."""
     deadline = None if milliseconds == -1 else time.monotonic() + (milliseconds & 0xFFFFFFFF) / 1000
     try:
         for fence in fences:
@@ -169,7 +169,7 @@ def await_fences(fences: Iterable[OptionalFence], milliseconds: int = -1) -> int
 
 
 def failure(code: int, message: str) -> PumiceError:
-    """The error of a program that fails with a status code; UNKNOWN for a code that is none."""
+    """Returns the error for a status code that a program fails with; UNKNOWN for an unknown code."""
     try:
         status = StatusCode(code)
     except ValueError:

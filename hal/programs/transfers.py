@@ -1,4 +1,4 @@
-"""What programs put on a queue: recorded commands, and single fills, updates and copies.
+"""Operations that programs put on a queue: recorded commands, and single fills, updates and copies.
 
 Each takes a wait and a signal fence, makes a fence to signal if there is none, and returns the one that it signals.
 """

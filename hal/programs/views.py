@@ -173,7 +173,7 @@ def check_apart(storages: Sequence[Ref], inputs: Sequence[Ref], reuses: Sequence
         raise InvalidArgumentError(f"out takes a tuple of {len(reuses)} buffer views, one for each result, got {came}")
     for number, storage in enumerate(storages):
         if not isinstance(storage, BufferView):
-            continue  # told by what checks its type
+            continue  # its type is checked elsewhere
         buffer = storage.buffer
         for position, view in enumerate(inputs):
             if not isinstance(view, BufferView) or not view.buffer.overlaps(buffer):

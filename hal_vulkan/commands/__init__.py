@@ -1,9 +1,7 @@
 """Command buffers that dispatch kernels and copy: recording, replaying and timing.
 
-Imports: `vulkan`, `instance`, `memory`, `images`, `sync`, `pipelines`, `hal`, `formats`, `spirv`, `base`, `status`.
-
-Read: `timestamps`, `recording_cache`, `recording`, `context`; `recorder`, `image_recorder`, `action_recorder`,
-`replay`, `command_buffer`, `performance_query`.
+Read: timestamps, recording_cache, recording, context, recorder, image_recorder, action_recorder, replay,
+command_buffer, performance_query.
 """
 
 from typing import TYPE_CHECKING

@@ -42,7 +42,7 @@ class ActionRecorder(ImageRecorder):
         """Runs a pipeline over ``groups`` workgroups (x, y, z).
 
         Args:
-            bindings: what ``pipeline.bind`` takes, or its result, which saves a look-up; a ``BindingSlot`` for a
+            bindings: the arguments of ``pipeline.bind``, or its result, which saves a look-up; a ``BindingSlot`` for a
                 resource that comes with the submission.
             push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI the HAL
                 constants alone).
@@ -120,7 +120,7 @@ class ActionRecorder(ImageRecorder):
             timestamps.end()
 
     def _prepare_dispatch(self, pipeline: ComputePipeline, bindings: BoundSets | Sequence[Bound], push: bytes) -> None:
-        """Binds what differs from the previous dispatch."""
+        """Binds the pipeline, sets and constants that differ from the previous dispatch."""
         recording, handle, fn = self._recording, self._handle, self.device.fn
         assert recording is not None
         if pipeline is not self._pipeline:
@@ -182,7 +182,7 @@ class ActionRecorder(ImageRecorder):
             self._push = bytes(push)
 
     def _push_addresses(self, pipeline: ComputePipeline, bound: BoundSets, push: bytes) -> None:
-        """The address ABIs: a table of device addresses, named by a root in the push constants or bound to a set."""
+        """Passes a table of device addresses for the address ABIs, by a root in the push constants or by a set."""
         recording, interface = self._recording, pipeline.interface
         assert recording is not None
         _check_push(pipeline, push)

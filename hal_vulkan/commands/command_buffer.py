@@ -45,12 +45,12 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     Thread rule: record in one thread at a time; submit from any.
 
     Attributes:
-        name: for messages, debug labels and what was in flight at a fault.
+        name: for messages, debug labels and reports of faults.
         one_shot: submitted at most once and recycled when it has retired.
         binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
-        ready_epoch: of the device, when it was last found that it may be submitted any number of times; -1 while it may
-            not. Until the device's epoch changes queues need not ask again.
-        generation: goes up before it is recorded by ``record_dispatch``, which may be while others submit it.
+        ready_epoch: the device's epoch when it was last found ready for any number of submissions; -1 while it is not.
+            Until the device's epoch changes, queues need not check again.
+        generation: increases before ``record_dispatch`` records it, perhaps while other threads submit it.
     """
 
     device: LogicalDevice
@@ -68,7 +68,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             self._drop()
             self.state = _INITIAL
         self.ready_epoch = -1
-        # end() and submission find what is closed from here on.
+        # end() and submission find resources that are closed from here on.
         self._checked_epoch = device.close_epoch
         self._labels = 0
         if not self._noting:
@@ -146,9 +146,9 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         self.state = _EXECUTABLE
 
     def _reopen(self) -> Recording:
-        """A begun recording for ``record_dispatch``: the last one if no queue runs it any more."""
+        """Returns a begun recording for ``record_dispatch``: the last one if no queue runs it any more."""
         device = self.device
-        with device.lock:  # who submits it checks the generation and notes the number under it
+        with device.lock:  # submissions check the generation and note the number under it
             self.generation += 1
             recording = self._recording
             is_idle = (
@@ -181,7 +181,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         else:
             if bindings:
                 raise InvalidArgumentError(f"{self.name} has no binding slots, but a binding table was given")
-            if (known := self._recording) is None:  # closed since
+            if (known := self._recording) is None:  # closed by another thread
                 raise ClosedError(f"command buffer {self.name} was closed")
             recording = known
             if self._checked_epoch != self.device.close_epoch:
@@ -202,7 +202,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return self._recordings.use(self._key_of(bindings or ()))
 
     def _note_submitted(self) -> None:
-        """Marks a one-shot buffer as submitted, for the first of two threads; the other gets an error."""
+        """Marks a one-shot buffer as submitted; of two threads the second gets an error."""
         with self.device.lock:
             if self.state is not _EXECUTABLE:
                 self.check_executable()
@@ -223,7 +223,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recordings.use(key) or recordings.keep(key, self._replay(table))
 
     def _key_of(self, table: Sequence[Resource]) -> bytes:
-        """The descriptors of a binding table, which it checks."""
+        """Checks a binding table; returns its joined descriptors."""
         if len(table) < self.binding_capacity:
             raise InvalidArgumentError(
                 f"{self.name} has {self.binding_capacity} binding slot(s); the table given has {len(table)}"
@@ -259,7 +259,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording
 
     def _check_open(self, resources: Sequence[Named]) -> None:
-        epoch = self.device.close_epoch  # read first: what is closed during the checks is found by the next ones
+        epoch = self.device.close_epoch  # read first: resources closed during the checks are found by the next ones
         for resource in resources:
             if resource.is_closed:
                 if isinstance(resource, ComputePipeline):
@@ -279,7 +279,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return None if recording is None else recording.timestamps
 
     def timings(self) -> tuple[DispatchTiming, ...]:
-        """Device time of each dispatch of the last run, in recording order, once that run has finished.
+        """Returns the device time of each dispatch of the last run, in recording order, once that run has finished.
 
         With ``timing="span"`` one figure, from the begin of the first command to the end of the last.
 
@@ -308,11 +308,11 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             self.context.recycle(recording)
 
     def device_closed(self) -> None:
-        """The device is being closed while this is recorded. For ``CommandContext``."""
+        """Ends recording, as the device is being closed. For ``CommandContext``."""
         self.state = _CLOSED
 
     def _reset(self) -> None:
-        """After a failure: nothing is recorded."""
+        """Drops what is recorded, after a failure."""
         self._drop()
         if self.state is not _CLOSED:
             self.state = _INITIAL
@@ -333,7 +333,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     def close(self) -> None:
         """Gives everything back once no queue runs it any more; idempotent."""
         if self.state is not _CLOSED:
-            self.state = _CLOSED  # first: what was prepared before keeps the recording until it has retired
+            self.state = _CLOSED  # first: submissions prepared before keep the recording until they have retired
             self._drop()
 
     def __repr__(self) -> str:

@@ -1,4 +1,4 @@
-"""What the command buffers of one device share: pools of native objects, barriers and the built-in kernels.
+"""The state that the command buffers of one device share: pools of native objects, barriers and the built-in kernels.
 
 Thread rule: it may be used from any thread.
 """
@@ -32,9 +32,9 @@ class CommandContext:
     """The shared state of a device's command buffers.
 
     Attributes:
-        recording: command buffers being recorded, by id; weakly, as one that nobody holds is not recorded any further.
+        recording: weak references to the command buffers being recorded, by id.
         barriers: by queue family.
-        kept: recordings of one-shot commands, by what they run (hal_vulkan/programs/dispatch_list.py).
+        kept: recordings of one-shot commands, by their contents (hal_vulkan/programs/dispatch_list.py).
         begin_once, begin_again: the VkCommandBufferBeginInfo of one-shot and of reusable commands.
     """
 
@@ -105,7 +105,7 @@ class CommandContext:
                     self.device.destroy("command pool", free.pop().pool)
 
     def stop_recording(self) -> None:
-        """The device is being closed: what is being recorded takes no more commands."""
+        """Ends all recording, as the device is being closed."""
         for reference in list(self.recording.values()):
             commands = reference()
             if commands is not None:

@@ -66,7 +66,7 @@ def device_counters(driver: Driver, index: int, family: int) -> list[Counter]:
 
 
 def counters_named(driver: Driver, index: int, family: int, names: Sequence[str]) -> list[Counter]:
-    """Counters by name. NotFoundError: no such, with those that there are; UnimplementedError: not of commands."""
+    """Returns counters by name. NotFoundError lists those that exist; UnimplementedError: not one of commands."""
     known = {one.name: one for one in device_counters(driver, index, family)}
     device = driver.profiles[index].name
     for name in names:
@@ -79,7 +79,7 @@ def counters_named(driver: Driver, index: int, family: int, names: Sequence[str]
 
 @contextlib.contextmanager
 def profiling_lock(device: LogicalDevice) -> Iterator[None]:
-    """Holds the profiling lock of a device. UnavailableError: another process holds it."""
+    """Takes the profiling lock of a device for a ``with`` block. UnavailableError: another process has it."""
     info = new("VkAcquireProfilingLockInfoKHR", timeout=_LOCK_NS)
     result = device.fn.vkAcquireProfilingLockKHR(device.handle, info)
     if result:

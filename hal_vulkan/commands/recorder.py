@@ -29,7 +29,7 @@ from .timestamps import TimestampRecorder
 # An enum's member, looked up by name, takes five times as long as a global.
 _RECORDING: Final = CommandBufferState.RECORDING
 
-# What a descriptor is given: a resource or a slot for one, and for an array of them one sequence.
+# The argument for a descriptor: a resource or a slot, or a sequence of them for an array.
 Bound: TypeAlias = AnyBuffer | Resource | BindingSlot | Sequence[AnyBuffer | Resource | BindingSlot | None] | None
 _NAMED: Final = (Buffer, ComputePipeline, ImageView, CombinedImageSampler, Sampler, TexelBuffer, Image)
 
@@ -69,11 +69,11 @@ class CommandRecorder:
         self._push_native = device.fn.vkCmdPushConstants
         self._noting = binding_capacity > 0
         self._commands: list[tuple[Callable[..., None], tuple[object, ...], dict[str, int]]] = []
-        self._static: list[Named] = []  # what the noted commands name without a slot
+        self._static: list[Named] = []  # resources that the noted commands name without a slot
         self._recordings: RecordingCache[bytes, Recording] | None = (
             RecordingCache(self.MAX_RECORDINGS, context.release) if binding_capacity else None
         )
-        self._checked_epoch = -1  # of the device, when everything named was last found open
+        self._checked_epoch = -1  # of the device, when all named resources were last found open
         self.ready_epoch = -1
         self.generation = 0
         self._labels = 0
@@ -89,7 +89,7 @@ class CommandRecorder:
         """Takes native commands and begins them."""
         device, context = self.device, self.context
         native = context.take(self.family)
-        if device.validation:  # whose messages name it
+        if device.validation:  # its messages name the command buffer
             device.set_name("VK_OBJECT_TYPE_COMMAND_BUFFER", native.handle, self.name)
         info = context.begin_once if self.one_shot else context.begin_again
         result = device.fn.vkBeginCommandBuffer(native.handle, info)
@@ -120,7 +120,7 @@ class CommandRecorder:
             device.check(result, f"ending {self.name}")
 
     def execution_barrier(self) -> None:
-        """Commands after it start once those before it are done, and see what they wrote."""
+        """Makes later commands start after earlier ones are done, and see their writes."""
         if self.state is not _RECORDING:
             self.check_recording()
         if self._noting:
@@ -177,7 +177,7 @@ class CommandRecorder:
         self.device.fn.vkCmdCopyBuffer(self._handle, source.handle, target.handle, 1, region)
 
     def _own(self, buffer: AnyBuffer | BindingSlot, what: str) -> Buffer:
-        """The buffer, if these commands can use it."""
+        """Returns the buffer, if these commands can use it; else raises."""
         if not isinstance(buffer, Buffer):
             refuse_slot(buffer)
             raise InvalidArgumentError(f"{what} takes a buffer, got {type(buffer).__name__}")
@@ -195,7 +195,7 @@ class CommandRecorder:
             )
 
     def _note(self, command: Callable[..., None], *arguments: object, **offsets: int) -> None:
-        """Keeps a command until a table fills its slots, and what it names without a slot."""
+        """Keeps a command until a table fills its slots, and the resources that it names without a slot."""
         self._commands.append((command, arguments, offsets))
         for argument in arguments:
             if isinstance(argument, _NAMED):

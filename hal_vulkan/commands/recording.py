@@ -1,4 +1,4 @@
-"""The native side of a command buffer: pool and VkCommandBuffer, barriers, and a recording with all that it names."""
+"""The native side of a command buffer: pool, VkCommandBuffer, barriers, and recordings with the resources they name."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _ACCESS_TRANSFER_WRITE: Final = 0x1000
 _ACCESS_HOST: Final = 0x2000 | 0x4000
 
 
-# What commands name.
+# Resources that commands name.
 Named: TypeAlias = Resource | Image | ComputePipeline
 
 
@@ -124,15 +124,15 @@ class Recording:
                 self.pinned.append((layout, descriptor_set))
 
     def unpin(self) -> None:
-        """Lets go of the pinned sets."""
+        """Unpins all sets."""
         for layout, descriptor_set in self.pinned:
             layout.unpin(descriptor_set)
         self.pinned = []
         self._named.clear()
 
     def clear(self) -> None:
-        """Lets go of everything it names."""
-        self.resources = []  # the queue keeps its last recording, but not what that used
+        """Releases everything it names."""
+        self.resources = []  # the queue keeps its last recording, but not its resources
         self.reports = ()
         self.unpin()
         for buffer in self.scratch:
@@ -141,7 +141,7 @@ class Recording:
             self.timestamps.close()
 
     def take(self) -> bool:
-        """True for the first caller: retirement and ``close`` may race, and only one recycles it."""
+        """Returns whether this is the first call: retirement and ``close`` may race, and only one recycles it."""
         try:
             return self._owned.pop()
         except IndexError:

@@ -1,8 +1,8 @@
-"""Recordings kept by what they name, such as ranges of memory: the oldest makes room for the newest.
+"""Recordings cached by the memory ranges that they name: the oldest makes room for the newest.
 
-A key names ranges, not buffers: the serial of a memory block, which is never given twice, with an offset and a size
-(``Buffer.descriptor``). A recording is therefore right for whoever owns the ranges when they come again, and what was
-recorded for a block that is freed is only never asked for again.
+A key names ranges, not buffers: the serial of a memory block, which is never reused, with an offset and a size
+(``Buffer.descriptor``). So a recording serves any owner of the same ranges, and recordings for a freed block are just
+never used again.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class RecordingCache(OrderedDict[K, R]):
         self._give_back = give_back
 
     def use(self, key: K) -> R | None:
-        """The recording for a key, which from now on is the youngest; ``None`` if there is none."""
+        """Returns the recording for a key and makes it the youngest; ``None`` if there is none."""
         found = self.get(key)
         if found is not None:
             with contextlib.suppress(KeyError):  # evicted meanwhile
@@ -38,7 +38,7 @@ class RecordingCache(OrderedDict[K, R]):
         return found
 
     def evict(self) -> R | None:
-        """Takes the oldest recording out if there is no room for another one; it is the caller's then."""
+        """Removes the oldest recording if there is no room for another one; the caller owns it then."""
         if len(self) < self._capacity:
             return None
         try:
@@ -60,7 +60,7 @@ class RecordingCache(OrderedDict[K, R]):
 
     def holds(self, recording: R) -> bool:
         """Whether it is kept here."""
-        return any(one is recording for one in self.values())
+        return any(kept is recording for kept in self.copy().values())
 
     def drop(self) -> None:
         """Gives all back."""

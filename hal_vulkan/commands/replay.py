@@ -1,9 +1,9 @@
-"""Commands of a program as they are recorded for one binding table after another.
+"""Prepared commands of a program, which are recorded for one binding table after another.
 
-Calls in flight together meet ever new combinations of arguments, results and transient memory, so tables come that no
-recording is kept for. A ``Replay`` has done beforehand what does not depend on the table: it has found the pipelines,
-laid out the push constants, and left out what the command before has set. What remains is to write the ranges of the
-table into descriptors, and the native calls. (Measured in benchmarks/recording.py.)
+Overlapping calls meet ever new combinations of arguments, results and transient memory, so tables come that no
+recording is kept for. A ``Replay`` has done all that does not depend on the table: it has found the pipelines, laid out
+the push constants, and left out state that the previous command has set. Writing the ranges of the table into
+descriptors and the native calls remain. (Measured in benchmarks/recording.py.)
 
 Thread rule: immutable; any thread.
 """
@@ -88,7 +88,7 @@ class Replay:
         """The descriptors of each dispatch, for a table with these joined descriptors.
 
         Returns:
-            ``None`` if a range is not one that any binding takes: whoever records the commands one by one says why.
+            ``None`` if some binding might not take a range: recording the commands one by one has the message.
         """
         words = struct.unpack(f"={len(key) // 8}Q", key)
         found: list[bytes] = []
@@ -168,7 +168,7 @@ class Replay:
             elif step.is_barrier:
                 barriers.record(handle, *barriers.between)
             else:
-                # It may bind a pipeline of its own, and must not take the recorder's word for what is bound.
+                # It may bind a pipeline of its own, and must not trust the recorder's note of what is bound.
                 recorder._pipeline = recorder._bound = None
                 recorder._bound_layout = NULL
                 recorder._push = b""

@@ -73,7 +73,7 @@ class QueryPools:
         if "hostQueryReset" in device.plan.features:
             device.fn.vkResetQueryPool(
                 device.handle, pool, 0, _QUERIES_A_POOL
-            )  # results of its last use are not this one's
+            )  # results of its last use must not be read
         return pool
 
     def give_back(self, pool: CData) -> None:
@@ -104,7 +104,7 @@ class TimestampRecorder:
         self.is_muted = False
 
     def begin(self, name: str, groups: tuple[int, int, int] | None) -> None:
-        """Before a dispatch."""
+        """Writes the timestamp before a dispatch."""
         self.dispatches.append((name, groups))
         self.barriers.append(self._behind_barrier)
         self._behind_barrier = False
@@ -118,7 +118,7 @@ class TimestampRecorder:
         self._write(_STAGE_TOP if self.span else _STAGE_COMPUTE)
 
     def end(self) -> None:
-        """After the dispatch."""
+        """Writes the timestamp after the dispatch."""
         if not self.is_muted:
             self._write(_STAGE_BOTTOM if self.span else _STAGE_COMPUTE)
 
@@ -132,7 +132,7 @@ class TimestampRecorder:
         return "TOP_OF_PIPE..BOTTOM_OF_PIPE" if self.span else "COMPUTE_SHADER"
 
     def barrier(self) -> None:
-        """Notes that what follows starts once all before it is done."""
+        """Notes a barrier before the next dispatch."""
         self._behind_barrier = True
 
     def read_raw(self) -> bytes:
@@ -140,7 +140,7 @@ class TimestampRecorder:
         return b"".join(data for _, data in self._results(8, _RESULT_64))
 
     def _results(self, stride: int, flags: int) -> Iterator[tuple[int, bytearray]]:
-        """What vkGetQueryPoolResults answers for each pool, with its result."""
+        """Yields the result and the data of vkGetQueryPoolResults for each pool."""
         device, left = self._device, 2 * len(self.dispatches)
         for pool in self._pools:
             count = min(left, _QUERIES_A_POOL)

@@ -1,8 +1,6 @@
 """Images: what a device's formats can do, images and their views, samplers, and buffers of texels.
 
-Imports: `vulkan`, `instance`, `memory`, `hal`, `formats` and the ground files at the root.
-
-Read: `format_features`, `sampler`, `image_view`, `image`, `region`, `texel_buffer`.
+Read: format_features, sampler, image_view, image, region, texel_buffer.
 """
 
 from __future__ import annotations

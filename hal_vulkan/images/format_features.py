@@ -64,7 +64,7 @@ _known: weakref.WeakKeyDictionary[LogicalDevice, dict[int, FormatFeatures]] = we
 
 
 def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatFeatures:
-    """What the device can do with a format."""
+    """Returns the device's features for a format."""
     known = _known.setdefault(device, {})
     found = known.get(image_format.vk)
     if found is None:
@@ -91,7 +91,7 @@ def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatF
 
 
 def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, buffer: int = 0) -> str:
-    """The names of the formats that have the feature bits and that shaders read as they do ``like``, for messages."""
+    """Lists formats with the feature bits that shaders read like ``like``, for messages."""
     names = []
     for one in FORMATS:
         if one.scalar == like.scalar and one.aspects == like.aspects:

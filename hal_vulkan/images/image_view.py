@@ -116,7 +116,7 @@ class ImageView:
 
     @property
     def scalar(self) -> str:
-        """What shaders read: ``"float"``, ``"int"`` or ``"uint"``."""
+        """The type that shaders read: ``"float"``, ``"int"`` or ``"uint"``."""
         return self.format.aspect_scalar(self.aspect)
 
     @property
@@ -179,7 +179,7 @@ class ImageView:
         self.device.destroy("image view", self.handle)
 
     def describe(self) -> str:
-        """In words, for messages."""
+        """Describes it, for messages."""
         levels = f", {self.levels} levels" if self.levels > 1 else ""
         samples = "multisampled " if self.image.samples > 1 else ""
         layers = f" array of {self.layers} layers" if self.arrayed else ""
@@ -212,7 +212,7 @@ class CombinedImageSampler:
         return self.view.is_closed or self.sampler.is_closed
 
     def describe(self) -> str:
-        """In words, for messages."""
+        """Describes it, for messages."""
         return f"{self.view.describe()} with a sampler"
 
     def __repr__(self) -> str:

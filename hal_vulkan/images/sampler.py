@@ -290,7 +290,7 @@ class Sampler(Closing):
                 self.device.sampler_count -= 1
 
     def describe(self) -> str:
-        """In words, for messages."""
+        """Describes it, for messages."""
         return "a sampler that compares" if self.compare else "a sampler"
 
     def __repr__(self) -> str:

@@ -65,7 +65,7 @@ class TexelBuffer:
         return self.buffer.is_closed
 
     def describe(self) -> str:
-        """In words, for messages."""
+        """Describes it, for messages."""
         return f"a texel buffer of {self.texels} {self.format}"
 
     def __repr__(self) -> str:

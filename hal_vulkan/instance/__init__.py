@@ -1,8 +1,6 @@
 """The VkInstance with its physical devices, the decisions about one of them, and the VkDevice made by these.
 
-Imports: `vulkan` and the ground files at the root.
-
-Read: `profile` with `json_reader`, `physical_device`, `features`, `plan`, `uri`, `driver`, `logical_device`; `process`.
+Read: feature_tables, features, json_reader, profile, physical_device, plan, uri, driver, logical_device, process.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def known_extensions() -> dict[str, Extension]:
 
 
 def needed_extensions(version: Version, usable: frozenset[str]) -> frozenset[str]:
-    """What is enabled of extensions that can be: those that are of use, and those that they need."""
+    """Returns the extensions to enable: the useful ones, and those that they need."""
     known = known_extensions()
     found, pending = set[str](), [name for name in usable if not known[name].serves]
     while pending:
@@ -137,7 +137,7 @@ def _holds(token: str, version: Version, extensions: Set[str]) -> bool:
 
 
 def offered_extensions(version: Version, extensions: frozenset[str]) -> frozenset[str]:
-    """The known extensions that a device offers with all that they need, and that its core version does not include."""
+    """Returns known extensions that a device offers with their dependencies and that are not in its core version."""
     known = known_extensions()
     found = {name for name in known.keys() & extensions if version < known[name].core}
     while True:

@@ -31,7 +31,7 @@ from .profile import DeviceProfile
 
 
 class DeviceQueue(Protocol):
-    """What the rooms below ``submit`` use of a queue; ``Queue`` documents it."""
+    """The part of a queue that the rooms below ``submit`` use; ``Queue`` documents it."""
 
     timeline: CData
     completed: int
@@ -76,7 +76,7 @@ class PipelineStatistic:
 
 
 class Reports(Protocol):
-    """What the rooms below ``commands`` use of a ``ReportTable``, which documents it."""
+    """The part of a ``ReportTable`` that the rooms below ``commands`` use; that documents it."""
 
     def collect(self) -> None: ...
 
@@ -89,13 +89,13 @@ class LogicalDevice(AnyDevice):
         plan: which queues, features and extensions of it are in use, and why.
         bind_limits: alignment (as a mask) and size that any binding takes.
         groups_max: workgroups of one dispatch (x, y, z).
-        on_lost: told the error of a lost device once.
-        reports: what instrumented shaders report.
+        on_lost: called once with the error of a lost device.
+        reports: the reports of instrumented shaders.
         sampler_count: samplers that are not destroyed; devices limit them.
-        pipeline_statistics: what the driver says of each pipeline, in the order of their creation; empty unless the
+        pipeline_statistics: the driver's statistics of each pipeline, in the order of creation; empty unless the
             plan has them.
-        close_epoch: goes up whenever something is closed, or the device lost: whatever names buffers checks them again
-            if it has changed. ``note_closed`` raises it.
+        close_epoch: increases whenever a resource is closed or the device is lost: whatever names resources checks them
+            again if it has changed. ``note_closed`` raises it.
         lock: held while payloads are claimed, signalled from the host or submitted. Nothing that takes another lock, or
             calls back, is called under it.
     """
@@ -231,15 +231,15 @@ class LogicalDevice(AnyDevice):
         return self.make(kind, lambda handle: create(self.handle, info, ffi.NULL, handle), what or f"a {kind}")
 
     def make(self, kind: str, create: Callable[[CData], int], what: str) -> CData:
-        """Owns what a native call writes to the pointer that it is given, and checks its result.
+        """Makes a native object by a call that writes it to a pointer, checks the result, and owns the object.
 
         Raises:
-            PumiceError: it failed, or the validation layers object to what it has made, which is destroyed again.
+            PumiceError: it failed, or the validation layers object; the object is destroyed then.
         """
         handle = ffi.new(_native_names(kind)[0])
         try:
             result = create(handle)
-        finally:  # Ctrl-C during the call is raised when it has returned: what it made is there
+        finally:  # Ctrl-C during the call is raised when it has returned, and has made the object
             if handle[0] != ffi.NULL:
                 self.own(kind, handle[0])
         try:
@@ -280,7 +280,7 @@ class LogicalDevice(AnyDevice):
         self.driver.release()
 
     def note_closed(self) -> None:
-        """Has whatever names resources check them again: one of them was closed."""
+        """Notes that a resource was closed, so that whatever names resources checks them again."""
         with self.lock:
             self.close_epoch += 1
 
@@ -330,7 +330,7 @@ class LogicalDevice(AnyDevice):
         self.reports.collect()
 
     def retire(self) -> None:
-        """Lets go of what finished work used."""
+        """Releases what finished work used."""
         self.close_dropped()
         for queue in self.queues:
             queue.retire()

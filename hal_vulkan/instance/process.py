@@ -1,4 +1,4 @@
-"""What becomes of open devices when the process forks or ends."""
+"""Handling of open devices when the process forks or ends."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .profile import DeviceProfile, DeviceType
 
 
 class OpenDevice(Protocol):
-    """What this file uses of a ``Device``, which documents it."""
+    """The part of a ``Device`` that this file uses; that documents it."""
 
     profile: DeviceProfile
     is_closed: bool

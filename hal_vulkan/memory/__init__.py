@@ -1,8 +1,6 @@
 """Device memory: which memory type, blocks, ranges of them, and the buffers that users hold.
 
-Imports: `vulkan`, `instance`, `hal`, `spirv/instrument` and the ground files at the root.
-
-Read: `memory_type`, `suballocator`, `block`, `address_table`, `statistics`, `allocator`, `buffer`.
+Read: memory_type, suballocator, block, address_table, statistics, allocator, buffer.
 """
 
 from __future__ import annotations

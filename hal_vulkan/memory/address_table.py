@@ -12,7 +12,7 @@ from ..vulkan.functions import CData, ffi
 
 _ENTRY_BYTES: Final = 16
 _WORD: Final = 4
-# The table is written anew at each change, further on in a ring: work under way goes on with what it found first.
+# Each change writes the table anew, further on in a ring: work in flight continues with the table it started with.
 _RING: Final = 1 << 16
 TABLE_BYTES: Final = _ENTRY_BYTES * (1 + _RING)
 

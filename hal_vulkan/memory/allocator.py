@@ -25,7 +25,7 @@ from .suballocator import GRANULARITY
 
 
 class ImageMemory(NamedTuple):
-    """What an image needs of memory: a multiple of ``alignment``, perhaps a block of its own."""
+    """An image's requirements on memory: a multiple of ``alignment``, perhaps a block of its own."""
 
     image: CData
     alignment: int
@@ -60,7 +60,7 @@ class Allocator:
         self.device = device
         self._lock = threading.RLock()
         self._factory = BlockFactory(device)
-        self.on_block_freed: Callable[[int], None] | None = None  # told the serial
+        self.on_block_freed: Callable[[int], None] | None = None  # called with the serial
         self._blocks: dict[int, list[Block]] = {}
         self._peak = 0
         self._allocated = 0
@@ -148,7 +148,7 @@ class Allocator:
             return found
 
     def new_serial(self) -> int:
-        """A number for something that is bound, never given twice; descriptor sets are cached by it."""
+        """Returns a serial for a bound object, never reused; descriptor sets are cached by it."""
         with self._lock:
             return self._factory.new_serial()
 
@@ -169,7 +169,7 @@ class Allocator:
             return found or self._allocate_slowly(size, order, dedicated)
 
     def _find(self, size: int, pool: int, alignment: int = GRANULARITY) -> Allocation | None:
-        """A range of a block that there is."""
+        """Takes a range of an existing block, or returns ``None``."""
         for block in self._blocks.get(pool, ()):
             offset = block.suballocator.allocate(size, alignment)
             if offset is not None:
@@ -359,7 +359,7 @@ class Allocator:
         self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] += block.size
 
     def forget(self, serial: int) -> None:
-        """Drops the descriptor sets that name what a serial numbers; it is about to be destroyed."""
+        """Drops the cached sets that use the object with a serial, which is about to be destroyed."""
         if self.on_block_freed is not None:
             self.on_block_freed(serial)
 

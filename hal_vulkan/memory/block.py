@@ -33,7 +33,7 @@ class Block:
     """One VkDeviceMemory with one VkBuffer over it, or for images without one.
 
     Attributes:
-        pool: which blocks it may take the place of: its memory type, for images the complement of that.
+        pool: its kind of block: the memory type, or the complement of that for images.
     """
 
     def __init__(self, kind: str, size: int, type_index: int, serial: int, *, for_images: bool = False) -> None:
@@ -109,7 +109,7 @@ class BlockFactory:
         destroyed("memory block")
 
     def new_serial(self) -> int:
-        """A number that no block has, nor anything else that is bound."""
+        """Returns a serial that no other block or bound object has."""
         self._serial += 1
         return self._serial
 

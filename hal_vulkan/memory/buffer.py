@@ -18,8 +18,8 @@ from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
 from .allocator import Allocation, Allocator
 
-# What update templates read for a buffer: a VkDescriptorBufferInfo, and the block's serial, which makes it the key of
-# the range in caches.
+# The data that update templates read for a buffer: a VkDescriptorBufferInfo, and the block's serial, which makes it the
+# key of the range in caches.
 _DESCRIPTOR = struct.Struct("=QQQQ")
 _SIZE = struct.Struct("=Q")
 # Bytes that are copied at once. A copy holds the interpreter's lock, and so stops every other thread, an event loop's

@@ -1,4 +1,4 @@
-"""Which Vulkan memory types satisfy what a buffer requires of memory, best first."""
+"""Ranking of the Vulkan memory types that satisfy a buffer's requirements."""
 
 from __future__ import annotations
 

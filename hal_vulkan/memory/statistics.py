@@ -1,4 +1,4 @@
-"""How much device memory there is, and how much of it is used for what."""
+"""Statistics of device memory."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class AllocatorStatistics:
 
 
 def read_budgets(device: LogicalDevice, used: Sequence[int]) -> tuple[HeapBudget, ...]:
-    """Every heap's; ``used`` has the bytes that pumice allocated of each."""
+    """Returns the budget of every heap; ``used`` has the bytes that pumice allocated from each."""
     heaps = device.profile.memory_heaps
     local = [bool(heap.flags & 1) for heap in heaps]
     if not device.plan.memory_budget:
@@ -63,7 +63,7 @@ def read_budgets(device: LogicalDevice, used: Sequence[int]) -> tuple[HeapBudget
 
 
 def describe_heaps(budgets: Sequence[HeapBudget]) -> str:
-    """In words, for messages."""
+    """Describes the heaps, for messages."""
     heaps = "; ".join(
         f"heap {index} ({'device-local' if heap.device_local else 'host'}): {heap.size:,} bytes, "
         f"{heap.usage:,} in use, budget {heap.budget:,}"

@@ -5,7 +5,7 @@ ends, to join neighbours when a range is freed. A block holds tens to thousands 
 faster in Python than a tree or a two-level bitmap (``docs/design/hal.md``).
 
 The dictionary of allocated ranges is authoritative and changes in one step; the free ranges are derived from it. An
-operation that an exception from outside (Ctrl-C, a timeout) interrupts has not happened, and the next one rebuilds the
+operation interrupted by an exception from outside (Ctrl-C, a timeout) has not happened, and the next one rebuilds the
 free ranges.
 """
 

@@ -1,9 +1,7 @@
 """Executables, compute pipelines, and the descriptor sets that bind buffers and images to them.
 
-Imports: `vulkan`, `instance`, `memory`, `images`, `sync`, `hal`, `formats`, `spirv`, `shaders`, `base`, `status`.
-
-Read: `resources`, `descriptors`, `reports`, `pipeline_context`; `specialization`, `pipeline_interface`, `subgroups`,
-`pipeline_statistics`, `pipeline`; `prepared_shader`, `shader_module`, `executable`, `builtins`.
+Read: resources, descriptors, reports, pipeline_context, specialization, pipeline_interface, subgroups,
+pipeline_statistics, pipeline, prepared_shader, shader_module, executable, builtins.
 """
 
 from typing import TYPE_CHECKING

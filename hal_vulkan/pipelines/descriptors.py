@@ -221,7 +221,7 @@ class DescriptorSetLayout:
         self._free.extend(DescriptorSet(handles[i]) for i in range(count))
 
     def drop_block(self, serial: int) -> None:
-        """Forgets the sets that bind what a serial numbers (a memory block, a view, a sampler), which is destroyed."""
+        """Drops cached sets that use a destroyed object (a memory block, a view, a sampler), by its serial."""
         with self._lock:
             # The search for the bytes leaves few keys to look at word by word.
             number = serial.to_bytes(8, sys.byteorder)

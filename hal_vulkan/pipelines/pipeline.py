@@ -82,7 +82,7 @@ class ComputePipeline(Closing):
         local_size: workgroup size after specialisation (x, y, z).
         offset_alignment: every binding's offset in its block is a multiple of it.
         report: where the shader reports, if it is instrumented.
-        unwatched: what a sanitised shader does not check, for people.
+        unwatched: the accesses that a sanitised shader does not check, in words.
         tail: the descriptors that follow those of the buffers: that of the report, or nothing.
         push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.
     """
@@ -282,7 +282,7 @@ class ComputePipeline(Closing):
 
     @property
     def descriptor_count(self) -> int:
-        """How many resources a dispatch takes."""
+        """The number of resources that a dispatch takes."""
         return len(self._descriptor_order)
 
     @property
@@ -370,7 +370,7 @@ class ComputePipeline(Closing):
 
 
 def log_unwatched(pipeline: ComputePipeline) -> None:
-    """Warns of what a sanitised shader does not check."""
+    """Warns of accesses that a sanitised shader does not check."""
     if pipeline.unwatched:
         _log.warning("%s: sanitize does not check %s", pipeline.name, "; ".join(pipeline.unwatched))
 

@@ -253,12 +253,12 @@ def check_limits(device: LogicalDevice, entry: EntryPoint, interface: PipelineIn
 def runtime_array_sizes(
     device: LogicalDevice, entry: EntryPoint, wanted: Mapping[tuple[int, int], int]
 ) -> dict[tuple[int, int], int]:
-    """How many descriptors the run-time sized arrays of an entry point hold, by (set, binding).
+    """Returns the descriptor counts of an entry point's run-time sized arrays, by (set, binding).
 
-    Where none is ``wanted``, that is 1024 or what the limits leave.
+    Without a ``wanted`` count it is 1024, or less if the limits require it.
 
     Raises:
-        NotFoundError: a number is wanted for what is no run-time sized array.
+        NotFoundError: a count is wanted for something that is not a run-time sized array.
     """
     limits = device.profile.limits
     arrays = {(b.set, b.binding): b for b in entry.bindings if not b.count and b.descriptor_type in KINDS}

@@ -148,7 +148,7 @@ def _prepare(
 
 
 def _sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:
-    """What the pass is told of a device."""
+    """Returns the options of the sanitizer pass for a device."""
     from ...spirv.instrument import NARROW_CAPABILITIES, SanitizeOptions
 
     features = device.plan.features
@@ -184,5 +184,5 @@ def _validator() -> tuple[str | None, ...]:
 
 @cache
 def _version() -> bytes:
-    """What makes them: the code that reads, checks and writes SPIR-V."""
+    """Returns a digest of the code that reads, checks and writes SPIR-V."""
     return folder_stamp(Path(__file__).parents[2] / "spirv", Path(__file__).parent)

@@ -59,7 +59,7 @@ class ReportSlot:
 
     Attributes:
         name: of the pipeline, for messages.
-        places: of the module.
+        places: the module's places that report.
         descriptor: what binds it, see ``Buffer.descriptor``.
         verdict: of the uses from now on.
     """
@@ -137,7 +137,7 @@ class ReportTable:
             return slot
 
     def give_back(self, slot: ReportSlot) -> None:
-        """Takes a slot back; what it reports by now is collected. The memory of a closed device is gone."""
+        """Takes a slot back, after collecting its report. Does nothing on a closed device, whose memory is gone."""
         if self._device.is_closed:
             return
         self.collect()

@@ -71,7 +71,7 @@ KINDS: Final[dict[int, Kind]] = {
 
 
 def most_descriptors(limits: DeviceLimits, limit: str) -> int:
-    """How many descriptors a shader may use of those that count against a limit (see ``Kind``)."""
+    """Returns the most descriptors that a shader may use of those that count against a limit (see ``Kind``)."""
     per_stage: int = getattr(limits, f"max_per_stage_descriptor_{limit}")
     per_set: int = getattr(limits, f"max_descriptor_set_{limit}")
     return min(per_stage, per_set)
@@ -196,7 +196,7 @@ def _image_text(image: ImageType) -> str:
 
 
 def noun_of(resource: object) -> str:
-    """What it is in a word with its article, for messages."""
+    """Returns the noun for a resource with its article, for messages."""
     if isinstance(resource, Sampler):
         return "a sampler"
     return "an image" if isinstance(resource, (ImageView, CombinedImageSampler)) else "a buffer"

@@ -1,8 +1,6 @@
 """Presentation: surfaces of windows, and swapchains that show images on them. Optional: nothing else imports it.
 
-Imports: `images`, `instance`, `submit`, `vulkan` and the ground files at the root.
-
-Read: `surface`, `swapchain`.
+Read: surface, swapchain.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Buffers whose memory is given back with their last reference, and the allocator that uses it again.
+"""Buffers that give back their memory with their last reference, and the allocator that reuses it.
 
 A compiled function allocates its results and transients at each call, in the same sizes. A ``ProgramAllocator`` keeps
 the memory of closed buffers and uses it for the next buffer of the same kind once the device is past its last use. That
@@ -113,8 +113,8 @@ class ProgramAllocator(AnyAllocator):
     """The memory of one VM context; see the base class.
 
     Attributes:
-        budget, kept: the most bytes kept, and those kept now.
-        returned: closed buffers that are not sorted in yet.
+        budget, kept: the most bytes to keep, and the bytes kept now.
+        returned: closed buffers that ``collect`` has not processed yet.
     """
 
     device: LogicalDevice
@@ -129,7 +129,7 @@ class ProgramAllocator(AnyAllocator):
         self._queue = queue
         self._stream = queue.stream
         self._lock = threading.Lock()
-        # By kind what the device no longer uses, by address; and what it may still use, in the order of submissions.
+        # By kind: buffers that the device no longer uses, by address; those that it may still use, in submission order.
         self._pools: dict[Kind, tuple[list[Ready], deque[Used]]] = {}
         self.kept = 0
         local = max((heap.size for heap in device.profile.memory_heaps if heap.flags & 1), default=0)
@@ -160,10 +160,10 @@ class ProgramAllocator(AnyAllocator):
         return ProgramBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
 
     def _take(self, kind: Kind) -> ProgramBuffer | None:
-        """The kept buffer with the lowest address of those that the device no longer uses.
+        """Takes the kept buffer with the lowest address that the device no longer uses.
 
-        So calls in a row get the same memory, and overlapping calls few different combinations: for memory that came
-        before, commands are recorded already.
+        So consecutive calls get the same memory, and overlapping calls few combinations, for which commands are
+        recorded already.
         """
         with self._lock:
             pool = self._pools.get(kind)
@@ -187,7 +187,7 @@ class ProgramAllocator(AnyAllocator):
         return ProgramBuffer(self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access)
 
     def collect(self) -> None:
-        """Sorts in closed buffers: keeps or frees their memory. The caller holds no lock."""
+        """Keeps or frees the memory of closed buffers. The caller holds no lock."""
         device, queue = self.device, self._queue
         returned, pools = self.returned, self._pools
         buffers: list[ProgramBuffer] = []

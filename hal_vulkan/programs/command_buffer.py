@@ -305,15 +305,15 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
 
     @property
     def locations(self) -> tuple[Mapping[str, str], ...]:
-        """For each of its executables the source locations of functions, by name."""
+        """The source locations of functions by name, for each of its executables."""
         return tuple(executable.locations for executable in self._executables)
 
     def noted(self) -> tuple[TimestampRecorder | None, tuple[Mapping[str, str], ...]] | None:
-        """What is known of its dispatches when it is submitted without timestamps.
+        """Returns what is known of its dispatches, for a submission without timestamps.
 
         Returns:
-            what noted them and source locations; ``(None, ())`` if it cannot be timed; ``None`` if it has to be: no
-            recording notes its dispatches yet, or it was recorded with timestamps.
+            The recorder that noted them, and source locations; ``(None, ())`` if it cannot be timed; ``None`` if it has
+            to be timed: no recording notes its dispatches yet, or it was recorded with timestamps.
         """
         if self.binding_capacity:
             timed = self.timed
@@ -340,7 +340,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         return recording
 
     def unprepare_timed(self, recording: Recording) -> bool:
-        """Undoes ``prepare_timed`` when the submission failed; whether the recording is its own again."""
+        """Undoes ``prepare_timed`` when the submission failed; returns whether the recording is its own again."""
         if self.state is CommandBufferState.SUBMITTED:
             self.state = CommandBufferState.EXECUTABLE
         if self.binding_capacity or self.state is not CommandBufferState.EXECUTABLE:
@@ -368,7 +368,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         super()._drop()
 
     def __del__(self) -> None:
-        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
+        # May run at any point, under any lock, so it only takes a note (docs/design/hal.md).
         if hasattr(self, "_muted") and (
             self._recording is not None
             or self._recordings
@@ -385,7 +385,7 @@ def _parts(table: Sequence[Any]) -> list[AnyBuffer | None]:
 
 
 def _range_key(buffer: Buffer, offset: int, size: int) -> bytes:
-    """What ``Buffer.descriptor`` of the range would be."""
+    """Returns the ``Buffer.descriptor`` of the range, without making a buffer."""
     if size == -1:
         size = buffer.size - offset
     if offset < 0 or size < 0 or offset + size > buffer.size:

@@ -1,12 +1,12 @@
-"""The dispatches of a one-shot command buffer, noted as they come, and recordings kept by what they run.
+"""Noted dispatches of a one-shot command buffer, and recordings cached by their contents.
 
-Compiled programs record many command buffers anew at each call: those behind a wait for a value, above all. Most have
+Compiled programs record many command buffers anew at each call, mostly those after a wait for a value. Most have
 the same dispatches over the same ranges of memory each time. So dispatches and barriers are only noted, and their
 native recording is looked up when they are submitted. The key has pipelines, the ranges' descriptors, workgroup counts
 and push constants; a recording holds no buffer (hal_vulkan/commands/recording_cache.py).
 
-Whatever is unusual about a command is left to the recorder, which has the messages: the commands noted before it are
-then recorded at once, and it is recorded behind them.
+An unusual command is left to the recorder, which has the messages: the commands noted before it are then recorded at
+once, and it is recorded after them.
 
 Thread rule: one thread at a time notes commands; ``recording`` from any.
 """
@@ -36,7 +36,7 @@ class DispatchList:
     """Noted dispatches and barriers.
 
     Attributes:
-        named: the pipelines and buffers of the dispatches; whoever submits sees that they are open.
+        named: the pipelines and buffers of the dispatches; submission checks that they are open.
     """
 
     __slots__ = ("_commands", "named")
@@ -93,7 +93,7 @@ class DispatchList:
         self._commands.append(None)
 
     def recording(self, context: CommandContext, name: str, family: int) -> Recording:
-        """The native commands: those of equal commands before, if they are kept still."""
+        """Returns a kept recording of equal commands, or records them."""
         found = self.find_recording(context, family)
         if found is None:
             # Several submissions may have it at a time: it is not recorded as one-shot.
@@ -103,11 +103,11 @@ class DispatchList:
         return found
 
     def find_recording(self, context: CommandContext, family: int) -> Recording | None:
-        """The native commands of equal commands before, if they are kept still."""
+        """Returns a kept recording of equal commands, or ``None``."""
         return context.kept.use((family, *self._commands))
 
     def record_in(self, recorder: ActionRecorder) -> None:
-        """Records the commands in an open recorder, which goes on behind them."""
+        """Records the commands in an open recorder, which continues after them."""
         if self._commands:
             replay = self._replay()
             replay.record(recorder, replay.descriptors(b"") or (), tuple)

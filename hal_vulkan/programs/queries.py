@@ -1,4 +1,4 @@
-"""What programs ask of a device.
+"""Answers to programs' device queries.
 
 Facts: ``runtime/src/iree/hal/drivers/vulkan/{logical_device.c,vulkan_device.cc}``, IREE 3.1 to 3.13.
 """

@@ -2,8 +2,8 @@
 
 Each dispatch gets two timestamps. Command buffers with binding slots have further recordings, with timestamps, for each
 range of memory. Such a recording serves one submission at a time; it is free again when that has retired and its
-timestamps were read. Calls that overlap have several. So nothing waits for timestamps, and a profile records as rarely
-as programs without one. Commands without slots that were recorded before cannot be timed from inside: two marks are
+timestamps were read. Overlapping calls have several. So nothing waits for timestamps, and a profile records as rarely
+as a program without one. Commands without slots that were recorded before cannot be timed from inside: two marks are
 submitted around them.
 
 Timestamps are read by one native call when the device's queue retires the submission, and stay bytes until somebody
@@ -38,7 +38,7 @@ from .timed_recordings import TimedRecordings
 _SECONDS_A_READING: Final = 1.0
 _MOST_READING_S: Final = 1.0
 _RECENT: Final = 256  # submissions that may retire in another thread at a time
-_CREDIT_NS: Final = 10e6  # of slowdown at the start, and the most after a pause
+_CREDIT_NS: Final = 10e6  # of slowdown, initially and at most
 _MARKS_COST: Final = 3  # of a span's two marks, in dispatches
 _COST_DISPATCHES: Final = 8
 _COST_RUNS: Final = 5
@@ -52,7 +52,7 @@ _costs: Final[weakref.WeakKeyDictionary[LogicalDevice, float]] = weakref.WeakKey
 
 
 def timestamps_cost_ns(queue: Queue) -> float:
-    """What two timestamps add to a dispatch, measured once a device: from below a microsecond to tens of them."""
+    """Returns the time that two timestamps add to a dispatch: under one to tens of µs, measured once per device."""
     found = _costs.get(queue.device)
     if found is not None:
         return found
@@ -80,9 +80,9 @@ def timestamps_cost_ns(queue: Queue) -> float:
 
 
 class _Stand:
-    """Stands in for a command buffer at the device's queue: prepared once, told when it has retired.
+    """A stand-in for a command buffer at the device's queue: prepared once, and notified when it has retired.
 
-    Subclasses have its ``binding_capacity``, ``prepare`` and ``unprepare``, and ``retired``.
+    Subclasses have ``binding_capacity``, ``prepare``, ``unprepare`` and ``retired``.
     """
 
     one_shot = True  # so the queue says when it has retired
@@ -173,7 +173,7 @@ class _Mark(_Stand):
             self.owner.give_back_marks(self.marks)
 
     def retired(self, recording: Recording) -> None:
-        """The last one reads both."""
+        """Reads both timestamps, if it is the last one."""
         if self.is_last:
             self.owner.read(self.submission, self._read)
             self.owner.give_back_marks(self.marks)
@@ -306,7 +306,7 @@ class TimedQueue:
             self._credit_ns = min(self._credit_ns + self._most_slowdown * took_ns, _CREDIT_NS)
 
     def charge(self, dispatches: int) -> None:
-        """Takes off the cost of as many timed dispatches."""
+        """Deducts the cost of timed dispatches."""
         self._credit_ns -= dispatches * self._cost_ns
 
     def read(self, submission: TimedSubmission, read: Callable[[], bytes]) -> None:
@@ -337,7 +337,7 @@ class TimedQueue:
             mark.close()
 
     def _await_readings(self) -> None:
-        """Waits for times of ended work that another thread is reading."""
+        """Waits until other threads have read the times of finished work."""
         until = time.monotonic() + _MOST_READING_S
         recent = self.submissions[-_RECENT:]
         while not self.errors and time.monotonic() < until and any(one.is_unread for one in recent):

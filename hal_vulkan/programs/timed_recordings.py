@@ -1,4 +1,4 @@
-"""What a profile keeps of submissions: recordings with timestamps until they have retired, then the timestamps.
+"""Recordings with timestamps, which a profile keeps until their submissions have retired.
 
 Thread rule: that of their queue.
 """
@@ -36,7 +36,7 @@ class TimedRecordings:
         self.is_dropped = False
 
     def take(self, key: bytes) -> Recording | None:
-        """An idle recording for these ranges."""
+        """Takes an idle recording for these ranges, or ``None``."""
         with self._lock:
             self.key = key
             ring = self._rings.get(key)
@@ -57,7 +57,7 @@ class TimedRecordings:
         self._recycle(surplus or [])
 
     def drop(self) -> None:
-        """Gives all back, and those in use when they are given back."""
+        """Recycles all recordings, and those in use when they come back."""
         with self._lock:
             self.is_dropped = True
         self._rings.drop()

@@ -1,8 +1,6 @@
 """The Vulkan library: its functions and structures, its results as errors, and counts of the native objects alive.
 
-Imports: the ground files at the root.
-
-Read: `functions`, `results`, `validation`, `live_objects`.
+Read: vendored, functions, results, validation, live_objects.
 """
 
 from __future__ import annotations

@@ -39,9 +39,9 @@ def _manifest(name: str) -> Path | None:
 
 @contextlib.contextmanager
 def vendored_driver(*, windows: bool = False) -> Iterator[None]:
-    """Has the Vulkan loader find the package's driver, in place of the machine's own lavapipe and beside all others.
+    """Makes the Vulkan loader find the package's driver, in place of the machine's own lavapipe, for a ``with`` block.
 
-    The variables are those of the process, for this long: one thread at a time.
+    It sets environment variables of the process: one thread at a time.
 
     Args:
         windows: take the driver for windows; none is added where it does not load with the libraries of window systems
@@ -81,6 +81,6 @@ def _loads(manifest: Path) -> bool:
 
 
 def _folder() -> Path | None:
-    """Where the package is, without importing it."""
+    """Returns the folder of the package, without importing it."""
     spec = importlib.util.find_spec(_PACKAGE)
     return Path(spec.origin).parent if spec is not None and spec.origin is not None else None

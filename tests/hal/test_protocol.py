@@ -58,7 +58,7 @@ def submit(device: Device, commands: hal.command_buffer.CommandBuffer, *table: o
 
 @pytest.mark.parametrize("package", ["hal_reference", "hal_vulkan"])
 def test_a_device_has_all_that_the_protocol_asks_for(package: str) -> None:
-    """What is abstract in ``hal/`` is overridden in every class below it, or stays abstract on the way there."""
+    """Abstract methods of ``hal/`` are overridden in every class below, or stay abstract on the way there."""
     room = importlib.import_module(f"pumice.{package}")
     for found in pkgutil.walk_packages(room.__path__, f"{room.__name__}."):
         importlib.import_module(found.name)

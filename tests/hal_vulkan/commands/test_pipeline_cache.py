@@ -73,7 +73,7 @@ def make(driver: Driver, *names: str) -> Path:
 
 
 def kept(driver: Driver) -> bytes:
-    """What is kept of the driver's data."""
+    """The kept part of the driver's data."""
     profile = driver.profiles[0]
     return CachedFile("pipelines", (profile.device_uuid, profile.driver_uuid, profile.driver_version)).load() or b""
 

@@ -262,7 +262,7 @@ def test_a_span_of_nothing_and_one_that_is_run_again(saxpy: tuple[Device, Comput
 
 @pytest.mark.vulkan
 def test_a_span_holds_the_dispatches_within(saxpy: tuple[Device, ComputePipeline, list[Buffer]]) -> None:
-    """Of two command buffers, the span of the first begins before what the second times, and ends before its end."""
+    """Of two command buffers, the first one's span begins before the second's timestamps, and ends before its end."""
     device, pipeline, buffers = saxpy
     with (
         device.create_command_buffer(timing="span") as outer,

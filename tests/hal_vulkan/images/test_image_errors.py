@@ -36,7 +36,7 @@ pytestmark = pytest.mark.vulkan
 
 @pytest.fixture
 def untouched(device: Device) -> Iterator[None]:
-    """Holds that what is refused leaves nothing behind."""
+    """Checks that refused calls leave nothing behind."""
     before = live_objects()
     yield
     assert live_objects() == before

@@ -74,7 +74,7 @@ def test_the_device_destroys_what_is_left(driver: Driver) -> None:
 
 
 def test_closed_in_flight(either: Device) -> None:
-    """What a submission names stays until it has run, though everything is closed right after."""
+    """Resources that a submission names stay until it has run, though everything is closed right after."""
     with either as device, device.create_pipeline(glsl(FETCH)) as pipeline:
         started = device.create_semaphore()
         image = picture(device, np.full((1, 1), 7, np.float32), "r32float")

@@ -32,7 +32,7 @@ RTX = PROFILES["nvidia_rtx_4060"]
 
 
 def check(profile: DeviceProfile, plan: DevicePlan, options: PlanOptions) -> None:
-    """What every plan keeps."""
+    """Checks the invariants of every plan."""
     assert set(plan.extensions) <= profile.extensions
     assert list(plan.extensions) == sorted(set(plan.extensions))
     assert plan.features <= profile.features

@@ -263,7 +263,7 @@ class Compiled:
 
 @pytest.fixture(scope="module")
 def compiled() -> dict[str, Compiled]:
-    """By program; the executables are cut out of compiled modules, the counts out of the compiler's own text."""
+    """Executables and counts by program: cut out of compiled modules, and out of the compiler's own text."""
     kinds = {"descriptors": [], "bda": ["--iree-vulkan-dispatch-abi=bda"], "text": ["--compile-to=hal"]}
     outputs = {
         (name, kind): compile_module(text, *flags, name=f"{name}.mlir").read_bytes()

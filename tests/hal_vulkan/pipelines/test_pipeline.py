@@ -49,7 +49,7 @@ def glsl(text: str, **options: str) -> bytes:
 
 @pytest.fixture
 def untouched(device: Device) -> Iterator[None]:
-    """Holds that no pipeline is made and nothing is left, whatever is refused."""
+    """Checks that refused calls make no pipeline and leave nothing behind."""
     device.create_pipeline(shaders.spirv("mul"))
     before = live_objects()
     calls: list[int] = []

@@ -686,7 +686,7 @@ def test_a_submission_that_is_refused_gives_its_payloads_back(device: Device) ->
 
 
 def destructions(device: Device, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """What is destroyed, reset and submitted from now on, in order."""
+    """Records destructions, resets and submissions from now on, in order."""
     order: list[str] = []
 
     def note(name: str) -> None:
@@ -772,7 +772,7 @@ def test_commands_closed_while_they_are_prepared(device: Device, monkeypatch: py
 
 
 def test_a_refused_submission_between_two_equal_ones(device: Device) -> None:
-    """What a refused submission wrote into the prepared structures must not reach the driver with the next."""
+    """Handles that a refused submission wrote into the structures must not reach the driver with the next."""
     buffer = device.create_buffer(16, memory_type=HOST)
     mine, other, full = device.create_semaphore(), device.create_semaphore(), device.create_semaphore(9)
     with device.create_command_buffer() as commands:

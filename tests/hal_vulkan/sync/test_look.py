@@ -15,7 +15,7 @@ from pumice.waits.wait_mode import give_way
 
 @pytest.fixture
 def budget(monkeypatch: pytest.MonkeyPatch) -> LookBudget:
-    """On many cores, at the time 0."""
+    """A budget on many cores, at the time 0."""
     monkeypatch.setattr(look, "core_count", lambda: 16)
     made = LookBudget()
     made.accrue(0.0)

@@ -55,7 +55,7 @@ class Blocked:
 
 
 def waiters(device: Device, wanted: int) -> int:
-    """How many threads may wait for one semaphore.
+    """Returns the number of threads that may wait for one semaphore.
 
     The validation layers (seen in 1.3.239) lose track of host signals while several threads wait for one timeline
     semaphore: they report pending signals that are not, and hold threads for ten seconds inside the layer.

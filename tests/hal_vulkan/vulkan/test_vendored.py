@@ -58,7 +58,7 @@ def system_driver() -> Path:
 
 
 def opened(package: Path, manifest: Path, **variables: str) -> tuple[str, str, str]:
-    """What a process with a driver in the package, a copy of the machine's, prints."""
+    """Returns the output of a process whose package has a copy of the machine's driver."""
     description = json.loads(manifest.read_bytes())
     library = Path(description["ICD"]["library_path"])
     folders = ("", "/usr/lib", f"/usr/lib/{os.uname().machine}-linux-gnu")
