@@ -180,7 +180,6 @@ def _note_sharing(
     alone: Alone,
     store: Store,
 ) -> None:
-    """Notes which workers share a machine."""
     machines: dict[str, list[str]] = {}
     for address in sorted({address for workers_of in having.values() for address in workers_of}):
         machines.setdefault(workers[address].machine, []).append(address)

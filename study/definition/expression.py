@@ -144,7 +144,6 @@ class Expression:
         return result
 
     def _shown(self, values: Mapping[str, object]) -> str:
-        """Formats the expression with the values of its names."""
         bound = ", ".join(f"{name} = {shown(values[name])}" for name in sorted(self.names))
         return f"{shown(self.text)} with {bound}" if bound else shown(self.text)
 
@@ -164,7 +163,7 @@ _ALLOWED: Final = (
 
 @functools.cache
 def _operations() -> tuple[Mapping[type[ast.AST], Any], Mapping[str, Any]]:
-    """Operators by the type of their node, and functions by name."""
+    """Returns operators by the type of their node, and functions by name."""
     import simpleeval
 
     own = {ast.Pow: _power, ast.LShift: _shift_left, ast.Mult: _multiply, ast.Mod: _remainder}

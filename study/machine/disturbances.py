@@ -82,7 +82,6 @@ class Disturbances:
         return flags
 
     def _starved(self, samples: Sequence[Sample], waited_ns: float | None) -> Collection[int]:
-        """Returns the indices of the samples that starved."""
         if waited_ns is None or not samples or any(math.isnan(sample.cpu) for sample in samples):
             return ()
         starved: dict[int, float] = {}

@@ -151,7 +151,9 @@ def _shares(before: _Counters, after: _Counters) -> dict[str, float | None]:
 
 
 def _own_time() -> float:
-    """Seconds of processor time of this process, of its children that measure, and of children that have ended."""
+    """Returns the processor time, in seconds, of this process, of its measuring children, and of children that have
+    ended.
+    """
     times = os.times()
     used = time.process_time() + times.children_user + times.children_system
     for pid in tuple(ChildProcess.running):
@@ -161,7 +163,7 @@ def _own_time() -> float:
 
 
 def _pressure() -> int | None:
-    """Microseconds in which some task of the system waited for a core."""
+    """Returns the microseconds for which some task of the system waited for a core."""
     with contextlib.suppress(OSError, ValueError, IndexError):
         return int(_PRESSURE.read_text().partition("total=")[2].split()[0])
     return None

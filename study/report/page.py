@@ -146,7 +146,7 @@ def _sections(
 
 
 def _side_sections(sides: ComparedSides) -> list[Section]:
-    """Verdicts of the two sides of a study, and the pairs of blocks that they are of."""
+    """Returns sections with the verdicts of the two sides, and their pairs of blocks."""
     columns = ("point", "verdict", "ratio with interval", "samples", "notes")
     table = Table(
         "New over old, of blocks measured in turns, in random order.",
@@ -212,7 +212,7 @@ def _observation_tables(analysis: StudyAnalysis) -> list[Table]:
 
 
 def _raw_facts(analysis: StudyAnalysis) -> list[tuple[str, str, bool]]:
-    """Titles with texts, and whether these are open at first."""
+    """Returns titles with texts, and whether these are open at first."""
     results = analysis.results
     sections: list[tuple[str, str, bool]] = []
     if results.text is not None:

@@ -76,7 +76,6 @@ def _check(kind: str) -> None:
 
 
 def _json(results: Results, file: BinaryIO, raw: bool, batches: Iterator[pa.RecordBatch]) -> None:
-    """Writes an object with the study, its runs, devices, peaks and notes, and a list of points or samples."""
     head: dict[str, object] = {"study": dict(results.study), "created": results.created}
     for name in ("runs", "devices", "peaks", "notes", "observations"):
         head[name] = [dataclasses.asdict(record) for record in getattr(results, name)]

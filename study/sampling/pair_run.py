@@ -149,7 +149,9 @@ class PairRun(Turns):
 
     @property
     def _block_samples(self) -> int:
-        """The samples of a block on either side: as many as take 20 ms on the slower one, and allow ten rounds."""
+        """Returns the samples of a block on either side: as many as take 20 ms on the slower one, and
+        allow ten rounds.
+        """
         sampling = self._sampling
         wanted = min(sampling.block, max(1, sampling.max_samples // _LONG_ROUNDS))
         if self._laps:
@@ -159,7 +161,9 @@ class PairRun(Turns):
 
     @property
     def _round_laps(self) -> int:
-        """Laps of a round: those that the limits allow for, divided among the rounds that they allow for."""
+        """Returns the laps of a round: those that the limits allow for, divided among the rounds that
+        they allow for.
+        """
         limit_ns = 1e9 * self._sampling.time_limit
         laps = self._sampling.max_samples * self._laps / self._samples
         laps = min(laps, 2 * limit_ns * self._laps / max(self._sampling_ns, 1))
@@ -283,6 +287,5 @@ def _log_ratio(new: Sequence[float], old: Sequence[float]) -> float:
 
 
 def _median(values: Iterable[float]) -> float:
-    """Returns the median of the numbers that are not NaN; NaN for none."""
     known = [value for value in values if not math.isnan(value)]
     return statistics.median(known) if known else math.nan

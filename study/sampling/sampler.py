@@ -153,7 +153,7 @@ class Sampler:
         return not active or wanted <= self._sampling.interleave
 
     def _start(self, run: Turns, result: SampleRun) -> bool:
-        """Opens points; whether that succeeded."""
+        """Opens points; returns whether that succeeded."""
         for point in run.points:
             self._sink.set_status(point.index, PointStatus.SAMPLING)
         try:
@@ -168,7 +168,7 @@ class Sampler:
         return True
 
     def _take_turn(self, run: Turns, result: SampleRun) -> bool:
-        """Takes a turn; whether the points have ended."""
+        """Takes a turn; returns whether the points have ended."""
         count, preempted, throttled, starved = run.count, run.preempted, run.throttled, run.starved
         began = time.monotonic_ns()
         try:

@@ -94,7 +94,6 @@ class Comparison:
         return (why, *self.notes) if self.verdict is Verdict.UNCLEAR else tuple(self.notes)
 
     def _repr_html_(self) -> str:
-        """Returns a table for notebooks."""
         rows = [
             ("ratio", figure_text(self.ratio)),
             (f"interval at {100 * self.confidence:.4g} %", interval_text(*self.interval)),

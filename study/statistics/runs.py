@@ -166,7 +166,7 @@ def _units(sides: Sequence[Sequence[RunSamples]], values: Sequence[_Numbers]) ->
 
 
 def _labels(runs: NDArray[np.int64], within: Sequence[NDArray[np.int64]]) -> NDArray[np.int64]:
-    """Rounds or blocks of runs numbered from 0, in their order."""
+    """Numbers rounds or blocks of runs from 0, in their order."""
     both = np.stack([runs, np.concatenate(within)], axis=1)
     return np.asarray(np.unique(both, axis=0, return_inverse=True)[1], np.int64).reshape(-1)
 

@@ -121,7 +121,6 @@ class Summary:
     outliers: OutlierCounts
 
     def _repr_html_(self) -> str:
-        """Returns a table for notebooks, in the samples' unit."""
         rows = [
             ("median", figure_text(self.median), interval_text(*self.median_interval)),
             ("mean", figure_text(self.mean), interval_text(*self.mean_interval)),

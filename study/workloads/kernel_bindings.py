@@ -52,7 +52,6 @@ class KernelBindings(Closing):
             raise
 
     def _make_ranges(self, count: int) -> None:
-        """Creates ``count`` ranges of one buffer for each binding, each with its inputs."""
         hal, limits = self._device.vulkan, self._device.profile.limits
         unit = max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment, 16)
         columns = []

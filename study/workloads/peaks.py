@@ -113,7 +113,7 @@ def _arithmetic(device: Device) -> tuple[float, Mapping[str, object]]:
 
 
 def _multiply_adds(device: Device, kernel: Kernel, groups: int, local_size: int) -> tuple[int, float]:
-    """Iterations that take long enough to be timed, and the seconds that they take."""
+    """Returns the number of iterations that takes long enough to be timed, and its time in seconds."""
     iterations = 16
     with device.empty((groups * local_size, 4), "float32") as array:
         while True:

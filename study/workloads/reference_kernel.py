@@ -96,7 +96,7 @@ class ReferenceKernel(Closing):
             raise
 
     def _open(self) -> None:
-        """Opens an instance in place of the one before it: another place in memory, as far as the driver gives one."""
+        """Opens a new instance in place of the current one, at another place in memory if the driver chooses one."""
         array = self._device.zeros((self._elements, 4), "float32")
         try:
             kernel = Kernel(
@@ -109,7 +109,6 @@ class ReferenceKernel(Closing):
         self._array, self._kernel = array, kernel
 
     def _calibrate(self, wanted_ns: float) -> tuple[int, ...]:
-        """Chooses the numbers of rounds."""
         rounds = 0
         # Most of the time of many loads is not arithmetic: there only many rounds stand out from noise.
         while (taken := self._median(rounds)) < _NEARLY * wanted_ns and rounds < _MAX_ROUNDS:

@@ -178,7 +178,7 @@ def _compiled_name(source: str, settings: Mapping[str, object], minor: int) -> s
 
 
 def _is_compiled(name: str, settings: Mapping[str, object]) -> bool:
-    """Whether the kernel is no file of SPIR-V, but a source or one that comes with pumice."""
+    """Whether the kernel is a source or one of pumice's, and no file of SPIR-V."""
     return name.startswith(BUILTIN) or settings.get("language") is not None or language_of(PurePath(name)) is not None
 
 

@@ -57,7 +57,7 @@ def sweep_bytes(device: Device) -> int:
 
 
 def _host_cache() -> int:
-    """Returns the bytes of the host's largest cache; 0 if the system does not say (Linux does, in sysfs)."""
+    """Returns the bytes of the host's largest cache; 0 if unknown (Linux has it in sysfs)."""
     largest = 0
     for file in Path("/sys/devices/system/cpu/cpu0/cache").glob("index*/size"):
         try:

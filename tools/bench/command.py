@@ -350,7 +350,7 @@ def _profile(described: Study, point: Point, validation: bool | None) -> Profile
 
 
 def _check_usage(results: Results) -> None:
-    """Settings that the kernel or program does not take are wrong usage here, as they come from the command line."""
+    """Raises wrong usage for settings that the kernel or program does not take, as they come from the command line."""
     from ...study.results.storage.records import PointStatus
 
     points = [result for result in results.points if not result.point.is_baseline]

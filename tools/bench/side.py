@@ -77,6 +77,5 @@ def _reject(on_line: Iterable[click.Parameter], file: Path, kind: FileKind) -> N
 
 
 def _settings(kind: FileKind) -> list[str]:
-    """Returns the settings of a kind of target that have options of the same names."""
     names = KINDS["module" if kind in _MODULES else "kernel"].names
     return [name for name in names if name not in (*_KERNEL_OPTIONS, *_MODULE_OPTIONS)]

@@ -200,7 +200,7 @@ def _at_first(options: BenchOptions, value: object, option: str) -> object:
 
 
 def _groups(text: str) -> str | list[str | int]:
-    """Numbers, an expression, or a list with expressions in it: ``$n,$n``, ``4,$cdiv(n, 64)``."""
+    """Parses numbers, an expression, or a list with expressions in it: ``$n,$n``, ``4,$cdiv(n, 64)``."""
     parts = [part.strip() for part in re.split(r",(?=\s*\$)", text)]
     if len(parts) == 1:
         return text if text.startswith("$") else [*parse_groups(text)]
@@ -303,7 +303,7 @@ def _push(texts: Sequence[str], block: PushConstantBlock | None, name: str) -> d
 
 
 def _plain(value: object) -> object:
-    """Numbers, lists and tables of a block's values."""
+    """Converts a block's values to numbers, lists and tables."""
     if isinstance(value, dict):
         return {name: _plain(inner) for name, inner in value.items()}
     if isinstance(value, list):
@@ -315,7 +315,7 @@ def _plain(value: object) -> object:
 
 
 def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str, object]:
-    """Bindings in the order of their addresses, and the words after these in the push constants."""
+    """Returns the bindings in the order of their addresses, and the words after these in the push constants."""
     texts = options.bindings
     keyed = [text.partition("=") for text in texts]
     firsts = [f"{key}{sign}{_at_first(options, value.strip(), '--binding')}" for key, sign, value in keyed]

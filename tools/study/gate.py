@@ -111,7 +111,6 @@ class Gate:
 
 
 def _fraction(text: str) -> float:
-    """Parses a fraction below 1, such as 0.05 or 5%."""
     try:
         number = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
     except ValueError:

@@ -146,7 +146,6 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
 
 
 def _ends(comparison: Comparison) -> tuple[float, float]:
-    """Returns the interval, or the ratio itself if there is none."""
     low, high = comparison.interval
     low = low if math.isfinite(low) and low > 0 else comparison.ratio
     high = high if math.isfinite(high) else comparison.ratio
