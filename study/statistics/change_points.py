@@ -223,17 +223,17 @@ def changes_in_times(
         if part.size < 4 or np.ptp(part) == 0 or not places.size:
             continue
         ranks = scipy.stats.rankdata(part)
-        place = int(places[np.argmax(_contrasts(ranks, places - begin))])
+        entry = int(places[np.argmax(_contrasts(ranks, places - begin))])
         # A stretch has its share of false marks.
         if _p_value(ranks, places - begin, seed) > FALSE_MARKS * part.size / logs.size:
             continue
-        step = float(np.median(logs[place:end]) - np.median(logs[begin:place]))
-        moved = _median(seen[place:end]) - _median(seen[begin:place])
+        step = float(np.median(logs[entry:end]) - np.median(logs[begin:entry]))
+        moved = _median(seen[entry:end]) - _median(seen[begin:entry])
         # False, too, if the reference's change is unknown.
         if abs(math.expm1(step)) < threshold or not abs(step) > _SEEN * abs(moved):
             continue
-        changes.append(Change(place, math.exp(step), Interval(math.nan, math.nan)))
-        stretches += [(begin, place), (place, end)]
+        changes.append(Change(entry, math.exp(step), Interval(math.nan, math.nan)))
+        stretches += [(begin, entry), (entry, end)]
     return sorted(changes, key=lambda change: change.place)
 
 

@@ -327,10 +327,10 @@ def _by_address(options: BenchOptions, entry: EntryPoint, name: str) -> dict[str
     if options.groups is None:
         raise usage_error("--descriptors address: give --groups, which cannot be inferred without bindings")
     for index, argument in enumerate(parse_buffers("--binding", firsts)):
-        place = argument.key
-        if place.name or place.set or place.element or place.binding != index:
+        slot_key = argument.key
+        if slot_key.name or slot_key.set or slot_key.element or slot_key.binding != index:
             raise usage_error(
-                f"--binding {place.text}: addresses have no names; give 0=, 1=, … in the order of the push constants"
+                f"--binding {slot_key.text}: addresses have no names; give 0=, 1=, … in the order of the push constants"
             )
     block = entry.push_constants
     rest = [

@@ -96,7 +96,7 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
     # Readers look for the ratios farthest from 1.
     shown = known
     if len(known) > _MAX_ROWS:
-        kept = sorted(known, key=lambda one: -abs(math.log(one.comparison.ratio)))[:_MAX_ROWS]
+        kept = sorted(known, key=lambda compared: -abs(math.log(compared.comparison.ratio)))[:_MAX_ROWS]
         shown = [point for point in known if point in kept]
     figure = go.Figure()
     for verdict in Verdict:

@@ -81,7 +81,7 @@ class Recorded:
         minutes = self.minutes
         if math.isnan(minutes):
             return ""
-        unit, name = next((each for each in _SPANS if minutes >= each[0]), _SPANS[-1])
+        unit, name = next((span for span in _SPANS if minutes >= span[0]), _SPANS[-1])
         count = max(1, math.ceil(minutes / unit))
         return f" begun within {count} {name}" + ("s" if count > 1 else "")
 
@@ -153,7 +153,7 @@ def _of_run(
             own.setdefault(reading.load, []).append(reading.duration_ns)
         elif reading.kind == "compute" and reading.device == result.point.device:
             compute.setdefault(reading.load, []).append(reading.duration_ns)
-    mine = [one for one in clocks if one.device == result.point.device and within(one.run, one.host_ns)]
+    mine = [clock for clock in clocks if clock.device == result.point.device and within(clock.run, clock.host_ns)]
     return RunState(
         {load: np.array(times) for load, times in own.items()},
         {load: np.array(times) for load, times in compute.items()},
@@ -166,9 +166,9 @@ def _of_run(
 
 def unlike(a: Recorded, b: Recorded) -> dict[Part, str]:
     """Returns a sentence for each of device, driver and host in which the sides differ."""
-    found: dict[Part, str] = {}
+    texts: dict[Part, str] = {}
     for part in PARTS:
         first, second = getattr(a, part), getattr(b, part)
         if first != second:
-            found[part] = f"another {part}: {second or 'unknown'} in the second runs, {first or 'unknown'} in the first"
-    return found
+            texts[part] = f"another {part}: {second or 'unknown'} in the second runs, {first or 'unknown'} in the first"
+    return texts

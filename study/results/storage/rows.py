@@ -150,13 +150,13 @@ def differences(kept: object, new: object, where: str = "") -> list[str]:
         ]
     elif isinstance(kept, list) and isinstance(new, list):
         length = max(len(kept), len(new))
-        padded = [[*one, *[_ABSENT] * (length - len(one))] for one in (kept, new)]
+        padded = [[*item, *[_ABSENT] * (length - len(item))] for item in (kept, new)]
         pairs = [(f"{where}[{index}]", *both) for index, both in enumerate(zip(*padded, strict=True))]
     else:
         return (
             [] if type(kept) is type(new) and kept == new else [f"{where}: {_short(kept)} is kept, {_short(new)} came"]
         )
-    return [text for index, one, other in pairs for text in differences(one, other, index)]
+    return [text for index, item, other in pairs for text in differences(item, other, index)]
 
 
 def _short(value: object) -> str:
