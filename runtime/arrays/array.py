@@ -10,10 +10,9 @@ Thread rule: an array may be used from any thread; the caller orders concurrent 
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -36,8 +35,6 @@ if TYPE_CHECKING:
 ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 """Values that arrays are made of: arrays of the device or of NumPy, and anything that NumPy makes an array of."""
 
-_serials: Final = itertools.count(1)
-
 
 class DeviceArray(Previewed, Closing):
     """A C-contiguous array in device memory. Made by ``Device.asarray``, ``Device.empty`` and kernels.
@@ -48,7 +45,7 @@ class DeviceArray(Previewed, Closing):
         shape: lengths of its axes.
         dtype: NumPy dtype of its elements.
         nbytes: bytes of its elements.
-        serial: a number that no other array has.
+        token: an object that no other array has, for keys that keep no array alive.
         uses: the work that uses its memory; shared with its views. For the runtime.
     """
 
@@ -60,8 +57,8 @@ class DeviceArray(Previewed, Closing):
         "device",
         "dtype",
         "nbytes",
-        "serial",
         "shape",
+        "token",
         "uses",
     )
 
@@ -80,7 +77,7 @@ class DeviceArray(Previewed, Closing):
         self.shape = shape
         self.dtype = dtype
         self.nbytes = nbytes
-        self.serial = next(_serials)
+        self.token = object()  # threads need no lock for it, unlike for a counter
         self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses
         self._base = base
         self._shared = shared  # frees the memory in place of this array

@@ -33,7 +33,7 @@ class Generated:
         """Returns the kernel of a key on a device; loads it the first time."""
         with self._lock:
             if device not in self._kernels:
-                for closed in [one for one in self._kernels if one.is_closed]:
+                for closed in [known for known in self._kernels if known.is_closed]:
                     del self._kernels[closed]
             kernels = self._kernels.setdefault(device, {})
             kernel = kernels.get(key)

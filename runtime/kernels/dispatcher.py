@@ -80,7 +80,7 @@ class Dispatcher(Closing):
         self.descriptors = KernelDescriptors(device, pipeline, parameters, kernel)
         self.recorder = DispatchRecorder(device, pipeline, parameters, kernel)
         self._staging = StagingPool(device)
-        self._repeats: dict[tuple[int, ...], _Repeat] = {}  # by the arrays' serials
+        self._repeats: dict[tuple[object, ...], _Repeat] = {}  # by the arrays' tokens
         self._lock = threading.Lock()
 
     def repeat(self, arrays: Sequence[DeviceArray]) -> KernelResult:
@@ -97,9 +97,9 @@ class Dispatcher(Closing):
         try:
             if len(arrays) == 3:
                 first, second, third = arrays  # written out: a comprehension takes three times as long
-                repeat = repeats.get((first.serial, second.serial, third.serial))
+                repeat = repeats.get((first.token, second.token, third.token))
             else:
-                repeat = repeats.get(tuple([array.serial for array in arrays]))
+                repeat = repeats.get(tuple([array.token for array in arrays]))
         except AttributeError:
             return None
         if repeat is None:
@@ -206,8 +206,8 @@ class Dispatcher(Closing):
     def _note_repeat(self, arrays: Sequence[DeviceArray], commands: CommandBuffer, epoch: int) -> None:
         if len(self._repeats) >= _MAX_REPEATS:
             self._repeats.clear()
-        serials = tuple([array.serial for array in arrays])
-        self._repeats[serials] = _Repeat(commands, commands.generation, epoch)
+        tokens = tuple([array.token for array in arrays])
+        self._repeats[tokens] = _Repeat(commands, commands.generation, epoch)
 
     def _sources(
         self, parameters: Sequence[Parameter], values: Sequence[Prepared], pointed: Sequence[DeviceArray]
