@@ -150,7 +150,7 @@ class FunctionBuilder:
 
     @property
     def position(self) -> int:
-        """Where the next instruction goes."""
+        """The position of the next instruction."""
         return len(self._body)
 
     @contextmanager

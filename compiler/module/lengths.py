@@ -83,7 +83,7 @@ class Lengths:
         return self._slot(len(self._plan.slots)) if self._plan.slots else self._code.i64(self._plan.size)
 
     def _slot(self, number: int) -> Register:
-        """Where a slot of the arena begins: behind the buffers of known sizes and the slots before."""
+        """The start of a slot of the arena, behind the buffers of known sizes and the slots before."""
         key = ("slot", number)
         if key not in self._known:
             if not number:
@@ -95,7 +95,7 @@ class Lengths:
         return self._known[key]
 
     def offset(self, buffer: Buffer) -> int | Register:
-        """Where a transient buffer begins in the arena."""
+        """The start of a transient buffer in the arena."""
         offset = self._plan.offsets[buffer.number]
         return offset if isinstance(buffer.size, int) else self._slot(offset)
 

@@ -27,7 +27,7 @@ class Recorder:
 
     Args:
         name: of the exported function.
-        call: what its calls have in common.
+        call: the common parts of its calls.
         plan: its schedule.
         context: of the module.
 
@@ -169,7 +169,7 @@ class _Recording:
 
     def _dispatch(self, step: Dispatch) -> None:
         code, lengths = self._code, self._lengths
-        # Several results have one shape, and a caller's empty buffer has no word to bind.
+        # Results of one dispatch have the same shape, and a caller's empty buffer has no word to bind.
         if 0 in step.buffers[-1].type.shape:
             return
         with (
@@ -193,7 +193,7 @@ class _Recording:
         bindings = []
         last = step.buffers[-1]
         for buffer, binding in zip(step.buffers, kernel.bindings, strict=True):
-            # A caller's empty buffer has no word to bind, and none is read; the result stands in for it.
+            # A caller's empty buffer has no word to bind, and none is read; the result is bound instead.
             is_callers = buffer is not last and buffer.root.kind in ("argument", "result")
             is_empty = is_callers and 0 in buffer.type.shape
             slot, offset = recorder.place(lengths, last if is_empty else buffer)

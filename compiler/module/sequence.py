@@ -1,7 +1,7 @@
-"""The function of a schedule: it binds buffers, replays command buffers one after another, and decides between them.
+"""The functions of a schedule: they bind buffers, replay command buffers in order, and decide between them.
 
-Steps between two decisions of the host are one command buffer, or several if they are many. Each is submitted to wait
-for the one before; the host waits only where it reads a flag, and at the end.
+Steps between two decisions of the host are one command buffer, or several if they are many. Each submission waits for
+the one before; the host waits only where it reads a flag, and at the end.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ from .synchronous import write_synchronous
 from .views import view_of
 
 MAX_PENDING: Final = 256
-"""Submissions after which the host waits, so that a queue holds no more."""
+"""Submissions between two waits of the host, so that no queue holds more."""
 
 MAX_REPLAYS: Final = 64
-"""Replays of a loop's rounds between two tests: it starts with one, and doubles them."""
+"""Replays of a loop's rounds between two tests, at most: it starts with one, and doubles them."""
 
 ROUNDS: Final = 16
-"""Rounds recorded together, of a loop whose trips are known when it begins; the rest goes one by one."""
+"""Rounds recorded together, of a loop whose trip count is known when it begins; the remainder goes one by one."""
 
 
 class SequenceWriter:
@@ -96,7 +96,7 @@ class SequenceWriter:
 
     @property
     def recorded_by_call(self) -> str | None:
-        """The global that holds what is recorded for the lengths of a call; None where none depend on it."""
+        """The global that holds the recordings for the lengths of a call; None where lengths are fixed."""
         return self._call.recorded if self._call.symbols else None
 
     def recording_global(self, index: int) -> str:
@@ -104,7 +104,7 @@ class SequenceWriter:
         return self._recorder.recording_global(index)
 
     def asynchronous(self) -> FunctionBuilder:
-        """The function that takes the storages of its results and two fences."""
+        """Writes the function that takes the storages of its results and two fences."""
         plan, code = self._plan, self._code
         self._device = code.load_global("device", "!hal.device")
         start = self._bind()
@@ -127,7 +127,7 @@ class SequenceWriter:
         return code
 
     def synchronous(self) -> FunctionBuilder:
-        """The function that allocates its results, or takes their storages by its convention, and waits."""
+        """Writes the function that allocates its results, or takes their storages by its convention, and waits."""
         plan, abi = self._plan, self._abi
         takes, gives = Parameters.argument_letters(plan, abi), Parameters.result_letters(plan, abi)
         if abi.has_outs:
@@ -140,7 +140,7 @@ class SequenceWriter:
     # -- buffers ---------------------------------------------------------------------------------------
 
     def _bind(self) -> int:
-        """References to the buffer of each slot; gives the position in the text after the checks of arguments."""
+        """Gets the buffer of each slot; returns the position in the code after the checks of arguments."""
         code, plan = self._code, self._plan
         if "constants" in self._recorder.slots:
             self._bound["constants"] = code.load_global("constants", "!hal.buffer")
@@ -168,10 +168,10 @@ class SequenceWriter:
         return start
 
     def _place_numbers(self) -> None:
-        """Puts arguments that are numbers where dispatches read them: in memory of this call's own."""
+        """Stores arguments that are numbers in memory of this call, from which dispatches read them."""
         code = self._code
         size = code.i64(STRIDE * len(self._parameters.numbers))
-        # Nothing that is submitted before uses it, so the host does not wait for that.
+        # No earlier submission uses it, so the host does not wait for those.
         memory, fence = allocate(code, self._device, code.null(), HOST, size)
         code.await_fence(fence)
         self._bound["numbers"] = memory
@@ -189,7 +189,7 @@ class SequenceWriter:
         return view_of(self._code, self._lengths, buffer, self._bound[name], self._offsets.get(name, offset))
 
     def _steps(self, steps: Sequence[Step], signal: Register | None = None) -> bool:
-        """Writes steps; whether the last of them is a submission, which then signals a fence."""
+        """Writes steps; returns whether the last of them is a submission that signals ``signal``."""
         pending: list[Step] = []
         size = 0
         for step in steps:
@@ -216,7 +216,7 @@ class SequenceWriter:
         return self._replay(pending, signal)
 
     def _repeat(self, step: Repeat) -> None:
-        """Rounds whose number is known: several are a command buffer, and nothing waits between them."""
+        """Repeats rounds a known number of times: several are a command buffer, and nothing waits between them."""
         code = self._code
         trips = step.trips
         count = code.i32(trips) if isinstance(trips, int) else self._flag(trips)
@@ -226,7 +226,7 @@ class SequenceWriter:
                 self._steps(step.body)
             return
         if isinstance(trips, int):
-            # Recording a command costs about half of a submission, and is done anew for each call with other buffers.
+            # Recording a command costs about half of a submission, and is repeated for each call with other buffers.
             rounds = rounds_together(step.body, math.isqrt(2 * trips // max(size, 1)))
             self._replays(self._recorder.record([Repeat(step.operation, rounds, step.body)]), code.i32(trips // rounds))
             if trips % rounds:
@@ -272,7 +272,7 @@ class SequenceWriter:
         code.label(done)
 
     def _check(self, step: Check) -> None:
-        """An expectation of the host about what the device has written."""
+        """Calls the host's check of what the device has written."""
         code, attributes = self._code, step.operation.attributes
         code.await_fence(self._last)
         tolerances = [attributes[key] for key in ("atol", "rtol") if key in attributes]
@@ -281,7 +281,7 @@ class SequenceWriter:
         code.call(str(attributes["call_target_name"]), [self._device, *views, *numbers])
 
     def _flag(self, buffer: Buffer) -> Register:
-        """What the device wrote to a flag, once it has."""
+        """Waits for the device, and loads the number that it wrote to a flag."""
         code = self._code
         code.await_fence(self._last)
         name, offset = self._recorder.place(self._lengths, buffer)
@@ -310,7 +310,7 @@ class SequenceWriter:
                 code.await_fence(self._last)
 
     def _submit(self, index: int, signal: Register | None = None) -> None:
-        """Submits a command buffer after what was submitted last; what comes next waits unless a fence is given."""
+        """Submits a command buffer after the last submission; later ones wait for it unless a fence is passed."""
         code = self._code
         if index in self._recorder.one_shot:
             arguments = [] if self._kept is None else [self._kept]
@@ -329,7 +329,7 @@ class SequenceWriter:
             code.emit("assign.ref", fence, self._last)
 
     def _binding(self, slot: str) -> tuple[Register, Register, Register]:
-        """What a slot is: a buffer, an offset and a length."""
+        """The buffer, the offset and the length of a slot."""
         code = self._code
         if slot in self._offsets:
             return self._bound[slot], code.i64(self._offsets[slot]), code.i64(STRIDE)

@@ -206,12 +206,14 @@ class Cluster:
         return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
 
     def _spaces_with(self, operation: Operation, every: set[RowShape | None]) -> RowSpaces | None:
-        """Where values are read if all reductions are over the same rows with one more operation; else None."""
+        """The places where values are read if all reductions, with one more operation, are over the same rows; else
+        None.
+        """
         spaces = self._spaces_over(every)
         return spaces if spaces is not None and spaces.takes(operation) else None
 
     def _spaces_over(self, every: set[RowShape | None]) -> RowSpaces | None:
-        """Where values are read if these rows of all reductions are the same; else None."""
+        """The places where values are read if these rows of all reductions are the same; else None."""
         rows = next(iter(every)) if len(every) == 1 else None
         if rows is None:
             return None

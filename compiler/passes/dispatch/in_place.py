@@ -1,7 +1,7 @@
-"""Which inputs of a dispatch region may lie where its result does.
+"""Inputs of a dispatch region that may share memory with its result.
 
-An input may if each of its elements is read only by what computes the element at the same place. A region that updates
-a slice of an input, or scatters to it, and does nothing else with it need not write the other elements.
+An input may if each of its elements is read only to compute the element at the same index. A region that only updates a
+slice of an input, or scatters to it, need not write the other elements.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from ...ir.sizes import Dim
 from ...ir.types import ShapedType
 
 _FIRST: Final = frozenset({"dynamic_update_slice", "scatter"})
-"""Operations whose first operand is read at the place of the result."""
+"""Operations that read their first operand at the result's index."""
 
 
 def in_place_inputs(block: Block) -> tuple[int, ...]:
-    """Positions of the inputs of a region's block that may share memory with its result."""
+    """Returns positions of the inputs that may share memory with the result."""
     if len(block.terminator.operands) != 1:
         return ()
     result = block.terminator.operands[0].tensor
@@ -33,7 +33,7 @@ def in_place_inputs(block: Block) -> tuple[int, ...]:
             if inner is not operation:
                 others.update(inner.operands)
         if others.intersection(operation.results):
-            # Computed at other places, too: what it reads is read there.
+            # It is computed at other indices, too, and reads its operands there.
             others.update(operation.operands)
     return tuple(
         index
@@ -43,7 +43,7 @@ def in_place_inputs(block: Block) -> tuple[int, ...]:
 
 
 def updates_slice(block: Block) -> bool:
-    """Whether a region's result is its first input but for what it writes, and that is used for nothing else."""
+    """Whether a region only updates its first input, and uses it for nothing else."""
     root = block.terminator.operands[0].owner
     if not isinstance(root, Operation) or not (root.name == "stablehlo.dynamic_update_slice" or is_direct(root)):
         return False
@@ -55,7 +55,7 @@ def updates_slice(block: Block) -> bool:
 
 
 def is_view(block: Block) -> bool:
-    """Whether a region's result has the bytes of its only input, as another shape or type."""
+    """Whether a region's result has the bytes of its only input, in another shape or type."""
     if len(block.arguments) != 1 or len(block.terminator.operands) != 1:
         return False
     value, result = block.arguments[0], block.terminator.operands[0]

@@ -1,4 +1,4 @@
-"""From dispatch regions to executables and the high-level sequencer: what runs is apart from when it runs.
+"""Outlining: dispatch regions become executables, and functions sequences that dispatch them.
 
 A region's body becomes the function of an executable, which reads its inputs from buffers and writes its results to
 buffers. Regions with the same body share an executable. The function that held the regions becomes a sequence over
@@ -18,7 +18,7 @@ from ...ir.types import I64, FunctionType, MemRefType, TensorType, Type
 from .in_place import in_place_inputs, is_view, updates_slice
 
 UNSPECIFIED: Final = "Unspecified"
-"""The target of an executable before it is lowered for one."""
+"""The target of an executable before it is lowered."""
 
 
 def outline(function: Operation) -> list[Operation]:

@@ -51,7 +51,7 @@ def _hypot(x: Expression, y: Expression) -> Expression:
 
 
 def _asin_parts(x: Expression, y: Expression) -> tuple[Expression, Expression, Expression]:
-    """For magnitudes x and y of the parts: the real part of asin, that of acos, and the imaginary part of both."""
+    """The real part of asin, that of acos, and the imaginary part of both, for magnitudes x and y of the parts."""
     largest = math.sqrt(limits(x.element).max) / 8
     smallest = math.sqrt(limits(x.element).tiny) * 4
     plus, minus = x + 1.0, x - 1.0

@@ -182,7 +182,10 @@ def erfc(x: Expression) -> Expression:
 
 
 def _erfc_large(size: Expression) -> Expression:
-    """For arguments of at least 1. The square is split, so that the exponential does not magnify its rounding error."""
+    """The complement for arguments of at least 1.
+
+    The square is split, so that the exponential does not magnify its rounding error.
+    """
     bits = 28 if _f64(size) else 12
     # The high part of Dekker's split has an exact square.
     scaled = size.call("minimum", 1e4) * float(2**bits + 1)
