@@ -133,8 +133,13 @@ class PollThread:
             return
         with self._lock:
             if self._thread is None and not self._is_stopping:
-                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
-                self._thread.start()
+                thread = self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                try:
+                    thread.start()
+                except BaseException:
+                    if thread.ident is None:
+                        self._thread = None
+                    raise
 
     @property
     def is_alive(self) -> bool:

@@ -203,10 +203,17 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
 
     def _note_submitted(self) -> None:
         """Marks a one-shot buffer as submitted; of two threads the second gets an error."""
-        with self.device.lock:
-            if self.state is not _EXECUTABLE:
-                self.check_executable()
-            self.state = _SUBMITTED
+        is_noted = False
+        try:
+            with self.device.lock:
+                if self.state is not _EXECUTABLE:
+                    self.check_executable()
+                self.state = _SUBMITTED
+                is_noted = True
+        except BaseException:
+            if is_noted:  # Ctrl-C: the caller does not know of it
+                self.state = _EXECUTABLE
+            raise
 
     def unprepare(self, recording: Recording) -> None:
         """Undoes the ``prepare`` that gave ``recording``, after a submission that failed."""

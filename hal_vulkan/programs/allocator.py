@@ -190,40 +190,45 @@ class ProgramAllocator(AnyAllocator):
         """Keeps or frees the memory of closed buffers. The caller holds no lock."""
         device, queue = self.device, self._queue
         returned, pools = self.returned, self._pools
-        buffers: list[ProgramBuffer] = []
-        while returned:
-            try:
-                buffers.append(returned.popleft())
-            except IndexError:  # another thread took the last
-                break
-        # Read after they were taken: work that uses them was submitted, or held back, before they were dropped.
-        if (
-            self.is_closed
-            or device.held
-            or device.lost is not None
-            or device.is_closed
-            or (len(device.queues) > 1 and not all(q is queue or q.is_idle for q in device.queues))
-        ):
-            for buffer in buffers:
-                self._release(buffer)
-            return
-        number = queue.submitted
-        signalled, payload = self.last_signal
-        if number != signalled:
-            payload = _NEVER
+        buffers: deque[ProgramBuffer] = deque()
         unwanted: list[ProgramBuffer] = []
-        with self._lock:
-            for buffer in buffers:
-                kind = buffer.kind
-                # Host views (NumPy arrays over the memory) may outlive the buffer.
-                if kind is None or buffer._allocation.exports or buffer.size > self.budget:
-                    unwanted.append(buffer)
-                    continue
-                self.kept += buffer.size
-                pool = pools.get(kind)
-                if pool is None:
-                    pool = pools[kind] = ([], deque())
-                pool[1].append((number, payload, buffer))
+        try:
+            while returned:
+                try:
+                    buffers.append(returned.popleft())
+                except IndexError:  # another thread took the last
+                    break
+            # Read after they were taken: work that uses them was submitted, or held back, before they were dropped.
+            if (
+                self.is_closed
+                or device.held
+                or device.lost is not None
+                or device.is_closed
+                or (len(device.queues) > 1 and not all(q is queue or q.is_idle for q in device.queues))
+            ):
+                while buffers:
+                    self._release(buffers.popleft())
+                return
+            number = queue.submitted
+            signalled, payload = self.last_signal
+            if number != signalled:
+                payload = _NEVER
+            with self._lock:
+                while buffers:
+                    buffer = buffers.popleft()
+                    kind = buffer.kind
+                    # Host views (NumPy arrays over the memory) may outlive the buffer.
+                    if kind is None or buffer._allocation.exports or buffer.size > self.budget:
+                        unwanted.append(buffer)
+                        continue
+                    self.kept += buffer.size
+                    pool = pools.get(kind)
+                    if pool is None:
+                        pool = pools[kind] = ([], deque())
+                    pool[1].append((number, payload, buffer))
+        except BaseException:
+            returned.extend(buffers)  # after Ctrl-C, for the next call
+            raise
         for buffer in unwanted:
             self._release(buffer)
         if self.kept > self.budget or len(pools) > _MAX_POOLS:

@@ -246,8 +246,9 @@ class SubmissionQueue(RetiringQueue):
                 for _, recording in used:
                     recording.queue = self
                     recording.number = number
-                    for semaphore, value in signals:
-                        semaphore.judge_at(value, [report.verdict for report in recording.reports])
+                    if recording.reports:
+                        for semaphore, value in signals:
+                            semaphore.judge_at(value, [report.verdict for report in recording.reports])
                 if waits:
                     self._waits[number] = waits
                 self._inflight.append((number, used, signals, True))

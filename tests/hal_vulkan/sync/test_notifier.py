@@ -88,6 +88,32 @@ def test_callbacks_run_on_the_notifier_thread_and_may_use_the_hal(device: Device
     assert where == ["pumice-device-poll"] and inner == [None]
 
 
+def test_a_host_signal_during_a_native_wait_is_told_by_the_shared_thread(
+    device: Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waits, go_on = threading.Event(), threading.Event()
+    real = device.fn.vkWaitSemaphores
+
+    def wait(*arguments: object) -> int:
+        if threading.current_thread().name == "pumice-device-poll":
+            waits.set()
+            assert go_on.wait(10)
+        return int(real(*arguments))
+
+    monkeypatch.setattr(device.fn, "vkWaitSemaphores", wait)
+    by_queue, by_host = device.create_semaphore(), device.create_semaphore()
+    where: list[str] = []
+    for semaphore in (by_queue, by_host):
+        semaphore.notify(1, lambda _: where.append(threading.current_thread().name))
+    with device.compute_queue._retire_lock:  # the submission stays in flight
+        device.compute_queue.barrier(signals=((by_queue, 1),))
+        assert waits.wait(10)
+        by_host.signal(1)
+        until(lambda: where == ["pumice-poll"])
+    go_on.set()
+    until(lambda: where == ["pumice-poll", "pumice-device-poll"])
+
+
 def test_an_exception_in_a_callback_is_logged_and_stops_nothing(
     device: Device, caplog: pytest.LogCaptureFixture
 ) -> None:
