@@ -66,14 +66,14 @@ def structured(
         kept |= {
             slot: values[slot] for slot in shared if isinstance(slot.owner, Operation) and slot.owner.parent is block
         }
-        found = list(state[len(slots) :])
+        results_now = list(state[len(slots) :])
         last = block.terminator
         if not last.successors:
-            found = taken
+            results_now = taken
             following = inner.constant(_DONE, _STATE)
         else:
             following = _branch(inner, last, taken, numbers, kept)
-        return [following, *(kept[slot] for slot in slots), *found]
+        return [following, *(kept[slot] for slot in slots), *results_now]
 
     carried = run(entry, arguments, start, builder)
     if not others:

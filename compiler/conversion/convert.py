@@ -234,7 +234,7 @@ class _Conversion:
         if name in ("stablehlo.uniform_quantize", "stablehlo.uniform_dequantize"):
             if len(wide) != 1 or len(results) != 1 or (results[0] is None) != name.endswith("dequantize"):
                 raise OperationError("one operand, and a result that is quantized by the one and not by the other")
-            found: Sequence[Value] = [
+            computed: Sequence[Value] = [
                 wide[0] if results[0] else builder.convert(wide[0], tensor_of(operation.results[0]).scalar)
             ]
         else:
@@ -242,8 +242,8 @@ class _Conversion:
             regions = [self._region(region, builder) for region in operation.regions]
             self._is_expressed = False
             copy = Operation(name, wide, types, attributes, regions, location=operation.location)
-            found = builder.block.append(copy).results
-        pairs = zip(found, results, strict=True)
+            computed = builder.block.append(copy).results
+        pairs = zip(computed, results, strict=True)
         return [value if type is None else quantize(builder, value, type) for value, type in pairs]
 
     def _region(self, region: Region, builder: Builder) -> Region:

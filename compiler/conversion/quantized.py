@@ -92,7 +92,7 @@ def _parsed(text: str) -> Quantized:
     if listed.startswith("{") != (axis is not None) or listed.startswith("{") != listed.endswith("}"):
         raise OperationError(f"a scale, or a dimension and a scale for each of its elements, got {text}")
     parameters = [_PARAMETER.fullmatch(part) for part in listed.strip("{}").split(",")]
-    pairs = [(float(each[1]), int(each[2] or 0)) for each in parameters if each is not None]
+    pairs = [(float(parameter[1]), int(parameter[2] or 0)) for parameter in parameters if parameter is not None]
     if len(pairs) != len(parameters) or any(not scale > 0 for scale, _ in pairs):
         raise OperationError(f"positive scales with zero points, got {text}")
     storage = ScalarType(f"{'' if is_signed else 'u'}i{bits}")

@@ -126,8 +126,8 @@ def _ranges(site: Site, first: int) -> tuple[list[Value | int], list[int], list[
     if not len(offsets) == len(sizes) == len(strides):
         raise OperationError("as many offsets as sizes and strides")
     known = [
-        [item if isinstance(item, int) else integers_of([item], "sizes and strides")[0] for item in each]
-        for each in (sizes, strides)
+        [item if isinstance(item, int) else integers_of([item], "sizes and strides")[0] for item in dims]
+        for dims in (sizes, strides)
     ]
     return offsets, known[0], known[1]
 

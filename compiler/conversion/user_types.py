@@ -30,22 +30,22 @@ def erase_user_types(function: Operation, source: SourceText) -> None:
             user's type.
     """
     type = function.attributes.get("function_type")
-    operations = [each for each in function.walk() if each is not function]
-    casts = {each: None for each in operations if each.name == _CAST and len(each.operands) == len(each.results) == 1}
+    operations = [item for item in function.walk() if item is not function]
+    casts = {item: None for item in operations if item.name == _CAST and len(item.operands) == len(item.results) == 1}
     if not isinstance(type, FunctionType) or not (casts or any(map(is_user_type, (*type.inputs, *type.results)))):
         return
     arguments = [value for region in function.regions for value in region.blocks[0].arguments]
-    for value in filter(lambda each: is_user_type(each.type), arguments):
-        held = list(dict.fromkeys(each.result.type for each in casts if each.operands[0] is value))
+    for value in filter(lambda item: is_user_type(item.type), arguments):
+        held = list(dict.fromkeys(item.result.type for item in casts if item.operands[0] is value))
         if len(held) != 1 or not isinstance(held[0], TensorType):
             got = types_text(held) or "none"
             said = f"argument {value.index}, {value.type}: expected casts to the tensor that it holds, got {got}"
             raise source.error(max(function.location.offset, 0), said)
         value.type = held[0]
     results = _replace(operations, casts, type, source)
-    for region in (region for each in (function, *operations) for region in each.regions):
+    for region in (region for item in (function, *operations) for region in item.regions):
         for block in region.blocks:
-            block.operations = [each for each in block.operations if each not in casts]
+            block.operations = [item for item in block.operations if item not in casts]
     if arguments or function.regions:
         function.attributes["function_type"] = FunctionType([value.type for value in arguments], results)
 

@@ -106,7 +106,7 @@ def _module(
         types=tuple(types),
         dependencies=tuple(dependencies),
         imports=tuple(ImportDef(imported, Signature(IMPORTS[imported])) for imported in imports),
-        exports=tuple(ExportDef(each.name, ordinals[FieldKind.FUNCTION][each.name]) for each in exported),
+        exports=tuple(ExportDef(builder.name, ordinals[FieldKind.FUNCTION][builder.name]) for builder in exported),
         signatures=tuple(function.signature for function in functions),
         rodata=tuple(memoryview(blob) for blob in rodata.blobs),
         global_refs=len(globals_),

@@ -147,5 +147,5 @@ class Lengths:
             divisor = code.compute("max.i64.s", columns, code.i64(1))
             rows = code.compute("add.i64", count, code.compute("sub.i64", divisor, code.i64(1)))
             rows = code.compute("div.i64.u", rows, divisor)
-            self._groups[workload] = [code.compute("trunc.i64.i32", each) for each in (columns, rows)]
+            self._groups[workload] = [code.compute("trunc.i64.i32", number) for number in (columns, rows)]
         return [*self._groups[workload], self._code.i32(1)]

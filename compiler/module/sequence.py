@@ -159,7 +159,7 @@ class SequenceWriter:
         if "flags" in self._recorder.slots:
             size = code.i64(len(plan.flags) * STRIDE)
             self._bound["flags"], self._last = allocate(code, self._device, self._last, HOST, size)
-        for buffer in (each for step in walk(plan.steps) if isinstance(step, Check) for each in step.buffers):
+        for buffer in (checked for step in walk(plan.steps) if isinstance(step, Check) for checked in step.buffers):
             # Lengths that are computed inside a branch are not known outside of it.
             self._recorder.place(self._lengths, buffer)
             for length in (buffer.bytes, *buffer.type.lengths):

@@ -21,7 +21,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
     for shape in shapes:
         for axis, length in enumerate(shape, rank - len(shape)):
             if length != 1 and lengths[axis] not in (1, length):
-                raise ValueError(f"shapes {' and '.join(str(list(each)) for each in shapes)} do not broadcast")
+                raise ValueError(f"shapes {' and '.join(str(list(dims)) for dims in shapes)} do not broadcast")
             lengths[axis] = length if length != 1 else lengths[axis]
     return tuple(lengths)
 

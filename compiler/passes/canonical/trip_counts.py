@@ -46,7 +46,7 @@ def _loop(operation: Operation, into: Block) -> dict[Value, Value]:
         else:
             kept.append(index)
     for block in (condition, body):
-        for inner in (each for outer in block.operations for each in outer.walk()):
+        for inner in (nested for outer in block.operations for nested in outer.walk()):
             inner.operands = [arguments.get(value, value) for value in inner.operands]
         block.arguments = [block.arguments[index] for index in kept]
         for position, value in enumerate(block.arguments):

@@ -157,7 +157,11 @@ def _compared(body: Block) -> tuple[Value, Value] | None:
     numbers: dict[object, int] = {}
     first, second = (_forms(body, side, numbers) for side in range(2))
     alike = [(first.get(left), second.get(right)), (second.get(left), first.get(right))]
-    return (left, right) if any(one is not None and one == other for one, other in alike) else None
+    return (
+        (left, right)
+        if any(left_form is not None and left_form == right_form for left_form, right_form in alike)
+        else None
+    )
 
 
 def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, int]:
@@ -168,12 +172,12 @@ def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, in
     element than can be followed.
     """
     forms = {
-        each: numbers.setdefault(each.index // 2, len(numbers)) for each in body.arguments if each.index % 2 == side
+        item: numbers.setdefault(item.index // 2, len(numbers)) for item in body.arguments if item.index % 2 == side
     }
     for operation in body.operations[:-1]:
-        operands = [forms.get(each) for each in operation.operands]
+        operands = [forms.get(item) for item in operation.operands]
         if not operation.regions and len(operation.results) == 1 and None not in operands:
-            attributes = sorted((name, attribute_text(each)) for name, each in operation.attributes.items())
+            attributes = sorted((name, attribute_text(item)) for name, item in operation.attributes.items())
             form = operation.name, str(operation.result.type), str(attributes), *operands
             forms[operation.result] = numbers.setdefault(form, len(numbers))
     return forms

@@ -126,20 +126,20 @@ def _factored_by_blocks(builder: Builder, matrix: Value) -> Value:
     matrix = _squared_up(builder, matrix)
     whole = _shape(matrix)
 
-    def step(inner: Builder, index: Value, found: Value) -> Value:
+    def step(inner: Builder, index: Value, columns_done: Value) -> Value:
         start = inner.elementwise("multiply", index, _BLOCK)
-        known = inner.product(found, _adjoint(inner, _rows(inner, found, start)))
+        known = inner.product(columns_done, _adjoint(inner, _rows(inner, columns_done, start)))
         columns = inner.elementwise("subtract", _columns(inner, matrix, start), known)
         factor = _factored(inner, _rows(inner, columns, start))
         columns = _adjoint(inner, _solved(inner, factor, _adjoint(inner, columns), True, False))
-        place = TensorType(_shape(columns), I32)
-        row, column = inner.iota(place, rank - 2), inner.iota(place, rank - 1)
+        grid = TensorType(_shape(columns), I32)
+        row, column = inner.iota(grid, rank - 2), inner.iota(grid, rank - 1)
         first = inner.elementwise("add", column, inner.broadcast(start, _shape(columns), ()))
         columns = inner.select(inner.compare("GE", row, first), columns, 0)
-        return _updated(inner, found, columns, start, 1)
+        return _updated(inner, columns_done, columns, start, 1)
 
-    found = _repeated(builder, number_of(whole[-1]) // _BLOCK, builder.like(matrix, 0), step)
-    return builder.piece(builder.piece(found, rank - 2, 0, size), rank - 1, 0, size)
+    columns_done = _repeated(builder, number_of(whole[-1]) // _BLOCK, builder.like(matrix, 0), step)
+    return builder.piece(builder.piece(columns_done, rank - 2, 0, size), rank - 1, 0, size)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------

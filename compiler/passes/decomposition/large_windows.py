@@ -38,7 +38,8 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
         body = sum_body(builder, F32).block
     types = [argument.tensor.scalar for argument in body.arguments[:count]]
     values, starts = (
-        [builder.convert(value, type) for value, type in zip(given, types, strict=True)] for given in (values, starts)
+        [builder.convert(value, type) for value, type in zip(operands, types, strict=True)]
+        for operands in (values, starts)
     )
     rank = len(sizes)
     ones = [1] * rank
@@ -56,8 +57,8 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
         ]
         values = [builder.slice(value, ranges) for value in values]
     first = [builder.broadcast(start, _shape(values[0]), ()) for start in starts]
-    found = over_tensors(builder, body, [*first, *values])
-    results = zip(found, operation.results, strict=True)
+    joined = over_tensors(builder, body, [*first, *values])
+    results = zip(joined, operation.results, strict=True)
     return [builder.convert(value, tensor_of(result).scalar) for value, result in results]
 
 

@@ -85,10 +85,10 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
     if length % lanes:
         high = [-length % lanes if axis == last else 0 for axis in range(last + 1)]
         fillings = [builder.constant(0, TensorType((), element))] if narrow else _neutral(builder, body, starts)
-        values = [builder.pad(each, like, zeros, high, zeros) for each, like in zip(values, fillings, strict=True)]
+        values = [builder.pad(item, like, zeros, high, zeros) for item, like in zip(values, fillings, strict=True)]
     size = _part_of(scan, target)
     if size and _looks_back(operation, scan, target):
-        converted = [builder.convert(each, tensor_of(like).scalar) for each, like in zip(values, starts, strict=True)]
+        converted = [builder.convert(item, tensor_of(like).scalar) for item, like in zip(values, starts, strict=True)]
         result = _scanned(builder, body, converted, starts, scan.axis, scan)
         made = result[0].owner
         assert isinstance(made, Operation)
@@ -98,13 +98,13 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
     elif size:
         result = _in_parts(builder, body, values, starts, scan, size)
     elif narrow or length % lanes:
-        converted = [builder.convert(each, tensor_of(like).scalar) for each, like in zip(values, starts, strict=True)]
+        converted = [builder.convert(item, tensor_of(like).scalar) for item, like in zip(values, starts, strict=True)]
         result = _scanned(builder, body, converted, starts, scan.axis, scan)
     else:
         return None
     if length % lanes:
-        result = [builder.piece(each, last, 0, length) for each in result]
-    return [builder.convert(each, tensor_of(like).scalar) for each, like in zip(result, operation.results, strict=True)]
+        result = [builder.piece(item, last, 0, length) for item in result]
+    return [builder.convert(item, tensor_of(like).scalar) for item, like in zip(result, operation.results, strict=True)]
 
 
 def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:

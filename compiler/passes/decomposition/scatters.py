@@ -105,13 +105,13 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     places = math.prod(target[axis] for axis in points)
     total = math.prod(grid)
     keys = builder.reshape(builder.select(inside, keys, places), (total,))
-    given = [builder.reshape(builder.transpose(value, order), (total, *lengths)) for value in updates]
+    update_rows = [builder.reshape(builder.transpose(value, order), (total, *lengths)) for value in updates]
     # The elements that rows reach, with all positions in one dimension.
     axes = [*points, *rows]
     reached = [slice_to(builder, value, dict(zip(rows, lengths, strict=True))) for value in inputs]
     old = [builder.reshape(builder.transpose(value, axes), (places, *lengths)) for value in reached]
     body = operation.regions[0].block
-    new = applied(builder, body, keys, given, old, operation.flag("unique_indices"), device)
+    new = applied(builder, body, keys, update_rows, old, operation.flag("unique_indices"), device)
     back = [axes.index(axis) for axis in range(len(axes))]
     results = []
     for value, before in zip(new, inputs, strict=True):

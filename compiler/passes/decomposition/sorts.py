@@ -122,9 +122,9 @@ def _sorted_by_place(
 
     def compare(inner: Builder, pairs: Values) -> Values:
         numbers = [2 * number + side for number in compared for side in range(2)]
-        given = dict(zip(numbers, pairs[:-2], strict=True))
+        inside = dict(zip(numbers, pairs[:-2], strict=True))
         others = [inner.constant(0, tensor_of(argument)) for argument in body.arguments]
-        return over_tensors(inner, body, [given.get(number, other) for number, other in enumerate(others)])
+        return over_tensors(inner, body, [inside.get(number, other) for number, other in enumerate(others)])
 
     attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
     operands = [*chosen, position]

@@ -105,12 +105,12 @@ def _convolution(builder: Builder, operation: Operation) -> Values | None:
     inputs = numbers.int("kernel_input_feature_dimension")
     lengths = tensor_of(kernel).lengths
     count, axis = 1, inputs
-    for each in (*spatial, inputs):
-        length = lengths[each]
+    for dim in (*spatial, inputs):
+        length = lengths[dim]
         if isinstance(length, Size):
             return None
         count *= length
-        axis = each if length > number_of(lengths[axis]) else axis
+        axis = dim if length > number_of(lengths[axis]) else axis
     if count <= MAX_PRODUCTS:
         return None
     length = number_of(lengths[axis])
@@ -132,10 +132,10 @@ def _convolution(builder: Builder, operation: Operation) -> Values | None:
         dimension = numbers.ints("input_spatial_dimensions")[spatial.index(axis)]
         step = size * operation.integers("rhs_dilation", [1] * len(spatial))[spatial.index(axis)]
         taken = tensor_of(value).lengths[dimension] - (parts - 1) * step
-        joined = [taken if each == dimension else other for each, other in enumerate(tensor_of(value).lengths)]
+        joined = [taken if dim == dimension else other for dim, other in enumerate(tensor_of(value).lengths)]
     kernel = in_parts(builder, kernel, axis, size, builder.constant(0, TensorType((), tensor_of(kernel).element)))
     type = _partial_type(operation)
-    taps = [size if each == axis else other for each, other in enumerate(lengths)]
+    taps = [size if dim == axis else other for dim, other in enumerate(lengths)]
 
     def add(inner: Builder, number: Value, sums: Values) -> Values:
         piece = inner.piece_at(value, dimension, inner.elementwise("multiply", number, step), taken)
@@ -178,13 +178,13 @@ def _plain_dimension(
     more = (length - number_of(tensor_of(kernel).lengths[axis])) * dilation
     ends = lists["padding"][2 * number], lists["padding"][2 * number + 1] + more
     low, high, gaps = (
-        [amount if each == axes["input"][number] else 0 for each in range(rank + 2)]
+        [amount if dim == axes["input"][number] else 0 for dim in range(rank + 2)]
         for amount in (*ends, lists["lhs_dilation"][number] - 1)
     )
     value = builder.pad(value, builder.constant(0, TensorType((), tensor_of(value).element)), low, high, gaps)
 
     def without(name: str, neutral: int) -> list[int]:
-        return [neutral if each == number else other for each, other in enumerate(lists[name])]
+        return [neutral if dim == number else other for dim, other in enumerate(lists[name])]
 
     pairs = zip(lists["padding"][::2], lists["padding"][1::2], strict=True)
     return (
@@ -193,8 +193,8 @@ def _plain_dimension(
         {
             **operation.attributes,
             "lhs_dilation": DenseArray(I64, tuple(without("lhs_dilation", 1))),
-            "window_reversal": DenseArray(I1, tuple(bool(each) for each in without("window_reversal", 0))),
-            "padding": tuple(DenseArray(I64, (0, 0) if each == number else pair) for each, pair in enumerate(pairs)),
+            "window_reversal": DenseArray(I1, tuple(bool(dim) for dim in without("window_reversal", 0))),
+            "padding": tuple(DenseArray(I64, (0, 0) if dim == number else pair) for dim, pair in enumerate(pairs)),
         },
     )
 

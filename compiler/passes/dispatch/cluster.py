@@ -182,7 +182,7 @@ class Cluster:
         scan = scan_of(operation)
         if scan is not None:
             in_order = places == {_ROOT} or (self.follows(operation, using) and self.is_in_order)
-            fills = all(fills_words(scan, each) for each in self.operations[0].results)
+            fills = all(fills_words(scan, value) for value in self.operations[0].results)
             return in_order and fills and not self.has_loop
         spaces = None
         if name == "reduce" or self._reduced:

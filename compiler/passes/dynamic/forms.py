@@ -147,7 +147,7 @@ def _set_dimension_size(builder: Builder, operation: Operation, known: Known) ->
     value, size = operation.operands
     axis = operation.integer("dimension")
     (length,) = known.lengths(size, "a size")
-    ranges = [(0, each, 1) for each in tensor_of(value).lengths]
+    ranges = [(0, whole, 1) for whole in tensor_of(value).lengths]
     ranges[axis] = (0, length, 1)
     return [value] if length == tensor_of(value).lengths[axis] else [builder.slice(value, ranges)]
 

@@ -262,11 +262,11 @@ def _either(absorbing: bool) -> Callable[..., Sizes]:
         left, right = (np.broadcast_to(operand, type_shape(operation.results[0].tensor)) for operand in operands)
         result = np.empty(left.shape, object)
         for index in np.ndindex(result.shape):
-            one, other = left.item(index), right.item(index)
-            if one is absorbing or other is absorbing:
+            left_item, right_item = left.item(index), right.item(index)
+            if left_item is absorbing or right_item is absorbing:
                 result[index] = absorbing
-            elif isinstance(one, int) and isinstance(other, int):
-                result[index] = one | other if absorbing else one & other
+            elif isinstance(left_item, int) and isinstance(right_item, int):
+                result[index] = left_item | right_item if absorbing else left_item & right_item
         return result
 
     return rule

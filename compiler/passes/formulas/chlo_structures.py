@@ -37,9 +37,9 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
         elements = [_slice(inner, value, axis, position) for value in inputs]
         inside = dict(zip(body.arguments, [*elements, *values[:carry_count]], strict=True))
         copy_operations(body.operations[:-1], inner.block, inside)
-        found = [inside[value] for value in body.terminator.operands]
-        pairs = zip(values[carry_count:], found[: len(outputs)], strict=True)
-        return [*found[len(outputs) :], *(_written(inner, *pair, axis, position) for pair in pairs)]
+        returned = [inside[value] for value in body.terminator.operands]
+        pairs = zip(values[carry_count:], returned[: len(outputs)], strict=True)
+        return [*returned[len(outputs) :], *(_written(inner, *pair, axis, position) for pair in pairs)]
 
     results = builder.loop(length, [*inits, *(builder.constant(0, type) for type in outputs)], step)
     return [*results[carry_count:], *results[:carry_count]]

@@ -189,8 +189,8 @@ def _broadcast(builder: Builder, operation: Operation, name: str) -> Value:
     values = []
     for value in operation.operands:
         type = tensor_of(value)
-        given = operation.integers("broadcast_dimensions", range(result.rank - type.rank, result.rank))
-        dimensions = given if type.rank < result.rank else range(result.rank)
+        axes = operation.integers("broadcast_dimensions", range(result.rank - type.rank, result.rank))
+        dimensions = axes if type.rank < result.rank else range(result.rank)
         values.append(
             value if type.shape == result.shape else builder.broadcast(value, result.shape, tuple(dimensions))
         )

@@ -30,12 +30,12 @@ def tridiagonal_solve(builder: Builder, lower: Value, diagonal: Value, upper: Va
         d, du, du2, b = values
         after = d.builder.elementwise("add", number, 1)
         below = dl.at(d.builder).row(number)
-        one, upper_one, right_one = d.row(number), du.row(number), b.row(number)
+        next_x, upper_one, right_one = d.row(number), du.row(number), b.row(number)
         other, upper_other, right_other = d.row(after), du.row(after), b.row(after)
-        swaps = _size(below) > _size(one)
-        pivot = swaps.then(below, one)
+        swaps = _size(below) > _size(next_x)
+        pivot = swaps.then(below, next_x)
         safe = pivot.equals(0.0).then(pivot.constant(1), pivot)
-        factor = swaps.then(one, below) / safe
+        factor = swaps.then(next_x, below) / safe
         first = [pivot, swaps.then(other, upper_one), swaps.then(upper_other, upper_other.constant(0))]
         first.append(swaps.then(right_other, right_one))
         second = [
@@ -58,9 +58,9 @@ def tridiagonal_solve(builder: Builder, lower: Value, diagonal: Value, upper: Va
         (x,) = values
         inner = x.builder
         index = inner.elementwise("subtract", size - 1, number)
-        one, two = (x.row(inner.elementwise("add", index, step)) for step in (1, 2))
+        next_x, after_next = (x.row(inner.elementwise("add", index, step)) for step in (1, 2))
         row = [value.at(inner).row(index) for value in (d, du, du2, b)]
-        solution = (row[3] - row[1] * one - row[2] * two) / row[0]
+        solution = (row[3] - row[1] * next_x - row[2] * after_next) / row[0]
         return [x.row_numbers().equals(x.of(index)).then(solution, x)]
 
     (x,) = loop(builder, size, [x], substitute)

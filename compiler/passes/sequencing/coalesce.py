@@ -18,17 +18,17 @@ def elide_copies(plan: Schedule) -> None:
     """
     live = Liveness(plan)
     copies = [(-depth, live.numbers[id(copy)], copy) for copy, depth in _copies(plan.steps, 0)]
-    for _, _, copy in sorted(copies, key=lambda each: each[:2]):
+    for _, _, copy in sorted(copies, key=lambda item: item[:2]):
         _merge(copy.source.root, copy.target.root, live.intervals)
     _drop_elided(plan.steps)
     for step in walk(plan.steps):
         if isinstance(step, Dispatch) and step.results == 1:
             inputs = [step.buffers[index].root for index in step.operation.integers("in_place")]
             result = step.buffers[-1].root
-            if result.kind == "result" and any(_ends_in(live, each, step) for each in inputs):
+            if result.kind == "result" and any(_ends_in(live, item, step) for item in inputs):
                 continue  # the caller may pass that argument's memory: nothing else may be there before
-            for each in inputs:
-                _merge(each, result, live.intervals)
+            for item in inputs:
+                _merge(item, result, live.intervals)
     plan.results = [buffer.root for buffer in plan.results]
 
 

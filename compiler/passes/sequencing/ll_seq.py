@@ -44,7 +44,7 @@ class _Writer:
         self._block = Block()
 
     def run(self, schedule: Schedule, ordinal: int) -> Operation:
-        function, block = self._function, Block([each.type for each in schedule.arguments])
+        function, block = self._function, Block([item.type for item in schedule.arguments])
         self._block = block
         self._values.update(zip(schedule.arguments, block.arguments, strict=True))
         for buffer, value in schedule.constants:
@@ -71,7 +71,7 @@ class _Writer:
                 }
                 self._declare(buffer, "subview", place, [arena])
         self._steps(schedule.steps)
-        results = [self._values[each] for each in schedule.results]
+        results = [self._values[item] for item in schedule.results]
         self.add("return", results, (), {}, function.regions[0].block.terminator.location)
         types = {**function.attributes, "iree.ordinal": IntegerAttr(ordinal, I32)}
         return Operation(function.name, (), (), types, [Region([block])], location=function.location)

@@ -85,7 +85,7 @@ def _with_slots(buffers: Sequence[Interval], static: Sequence[int], alignment: i
     offsets = dict(zip(static, plan.offsets, strict=True))
     slots: list[list[int]] = []
     sizes: list[Size] = []
-    dynamic = [(index, each.size) for index, each in enumerate(buffers) if isinstance(each.size, Size)]
+    dynamic = [(index, interval.size) for index, interval in enumerate(buffers) if isinstance(interval.size, Size)]
     for index, size in sorted(dynamic, key=lambda pair: -estimated(pair[1])):
         number = next((at for at, held in enumerate(slots) if _is_free(buffers, held, index)), len(slots))
         if number == len(slots):
@@ -101,8 +101,8 @@ def _with_slots(buffers: Sequence[Interval], static: Sequence[int], alignment: i
 
 
 def _is_free(buffers: Sequence[Interval], held: Sequence[int], index: int) -> bool:
-    one = buffers[index]
-    return all(one.last < buffers[other].first or buffers[other].last < one.first for other in held)
+    interval = buffers[index]
+    return all(interval.last < buffers[other].first or buffers[other].last < interval.first for other in held)
 
 
 class _Placed(NamedTuple):

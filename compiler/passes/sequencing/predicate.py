@@ -77,7 +77,7 @@ def _size(steps: Sequence[Step]) -> int:
         if isinstance(step, Repeat):
             total += inner * step.trips if isinstance(step.trips, int) else MAX_GUARDED + 1
         elif isinstance(step, Branch | Loop):
-            has_loop = any(isinstance(each, Loop) for each in walk([step]) if each is not step)
+            has_loop = any(isinstance(nested, Loop) for nested in walk([step]) if nested is not step)
             total += inner + 1 + has_loop * MAX_GUARDED
         else:
             total += 1 if _is_dispatched(step) else MAX_GUARDED + 1

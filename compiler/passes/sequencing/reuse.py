@@ -72,16 +72,16 @@ class _Walk:
             self._now += 1
             if isinstance(step, Loop | Repeat):
                 inner = _Walk()
-                for each in lists_of(step):
-                    inner.steps(each)
+                for nested in lists_of(step):
+                    inner.steps(nested)
                 self._note((), inner._writes, step)
                 self._now += 1
                 self._note([*reads, *inner._reads], (), step)
             elif not isinstance(step, Barrier):
                 self._note(reads, writes, step)
-                for each in lists_of(step):
+                for nested in lists_of(step):
                     self._now += 1
-                    self.steps(each)
+                    self.steps(nested)
             self._now += 1
 
     def _note(self, reads: Iterable[Buffer], writes: Iterable[Buffer], step: Step) -> None:

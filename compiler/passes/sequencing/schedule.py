@@ -222,9 +222,9 @@ def _drop_unneeded(plan: Schedule) -> None:
 def _place(plan: Schedule, live: Liveness) -> None:
     """Numbers flags and transient buffers, and plans the arena by their lifetimes."""
     deciders = [decider(step) for step in walk(plan.steps)]
-    plan.flags = list(dict.fromkeys(each.root for each in deciders if each is not None))
+    plan.flags = list(dict.fromkeys(item.root for item in deciders if item is not None))
     plan.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]
     for buffers in (plan.flags, plan.transients):
         for number, buffer in enumerate(buffers):
             buffer.number = number
-    plan.plan = plan_memory([Interval(each.size, *live.hull(each)) for each in plan.transients])
+    plan.plan = plan_memory([Interval(item.size, *live.hull(item)) for item in plan.transients])

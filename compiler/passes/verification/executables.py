@@ -56,14 +56,14 @@ class _Checker:
             raise OperationError(f"the target {' or '.join(wanted)} at the stage {self._stage}, got {target}")
         if target == vulkan.TARGET:
             kernel = vulkan.kernel_of(operation)
-            results = sum(each.is_written for each in kernel.bindings)
-            entry = Entry((), [each.size for each in kernel.bindings], results)
+            results = sum(item.is_written for item in kernel.bindings)
+            entry = Entry((), [item.size for item in kernel.bindings], results)
             self._enter(f"{symbol}::@{kernel.entry_point}", entry)
             return
         inside = [function for module in operations_of(operation) for function in operations_of(module)]
-        if [each.name for each in inside] != ["func.func"]:
+        if [item.name for item in inside] != ["func.func"]:
             raise OperationError("a module with one function in it")
-        check_all(lambda each: self._kernel_function(each, symbol), inside, self._source)
+        check_all(lambda item: self._kernel_function(item, symbol), inside, self._source)
 
     def longer(self, variant: Operation) -> None:
         """Checks that the executable for longer lengths has the same number of buffers."""
@@ -92,19 +92,19 @@ class _Checker:
         """Checks a kernel's function: loads of the first arguments, operations of StableHLO, stores to the others."""
         block = body_of(function)
         types = function_type_of(function, block).inputs
-        loads = [each for each in block.operations if each.name == "iree.load_input"]
-        stores = [each for each in block.operations if each.name == "iree.store_output"]
+        loads = [item for item in block.operations if item.name == "iree.load_input"]
+        stores = [item for item in block.operations if item.name == "iree.store_output"]
         if not block.operations or block.terminator.name != "iree.return" or block.terminator.operands:
             raise OperationError("iree.return without operands at its end")
-        places = [each.operands[:1] for each in loads] + [each.operands[1:] for each in stores]
-        if places != [[each] for each in block.arguments] or not stores:
+        places = [item.operands[:1] for item in loads] + [item.operands[1:] for item in stores]
+        if places != [[item] for item in block.arguments] or not stores:
             raise OperationError("a load of each of its first arguments, and a store to each other one, in order")
         in_place(function, "iree.executable.in_place", len(loads))
         check_all(_kernel_operation, block.operations[:-1], self._source)
         fixed = function.attributes.get("iree.executable.strategy")
         if fixed is not None and strategy_of(fixed) is None:
             raise OperationError(f"{wanted_of(fixed)}; got {attribute_text(fixed)}")
-        entry = Entry(types, [size_of(each) for each in types], len(stores))
+        entry = Entry(types, [size_of(item) for item in types], len(stores))
         self._enter(f"{symbol}::@{function.attributes['sym_name']}", entry)
 
 
