@@ -2,104 +2,189 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
+from ...vm.translation.expressions import (
+    ZERO,
+    Attribute,
+    Binary,
+    Call,
+    Cast,
+    Comparison,
+    Conditional,
+    Expression,
+    Literal,
+    Logical,
+    Name,
+    Not,
+    Unary,
+    call,
+)
+from ...vm.translation.operations import Builder, binary, called, compared, select
 
-def _integers() -> dict[str, str]:
-    table: dict[str, str] = {}
-    for bits in (32, 64):
-        t, s, u = f"i{bits}", f"int{bits}_t", f"uint{bits}_t"
-        amount = f"((uint32_t){{1}} & {bits - 1}u)"
-        table |= {
-            f"add.{t}": f"({s})(({u}){{0}} + ({u}){{1}})",
-            f"sub.{t}": f"({s})(({u}){{0}} - ({u}){{1}})",
-            f"mul.{t}": f"({s})(({u}){{0}} * ({u}){{1}})",
-            f"fma.{t}": f"({s})(({u}){{0}} * ({u}){{1}} + ({u}){{2}})",
-            f"not.{t}": "~{0}",
-            f"and.{t}": "{0} & {1}",
-            f"or.{t}": "{0} | {1}",
-            f"xor.{t}": "{0} ^ {1}",
-            f"abs.{t}": f"({s})({{0}} < 0 ? 0u - ({u}){{0}} : ({u}){{0}})",
-            f"ctlz.{t}": f"count_leading_zeros_{t}({{0}})",
-            f"shl.{t}": f"({s})(({u}){{0}} << {amount})",
-            f"shr.{t}.s": f"shift_right_{t}({{0}}, {amount})",
-            f"shr.{t}.u": f"({s})(({u}){{0}} >> {amount})",
-            f"min.{t}.s": "{0} < {1} ? {0} : {1}",
-            f"max.{t}.s": "{0} > {1} ? {0} : {1}",
-            f"min.{t}.u": f"({u}){{0}} < ({u}){{1}} ? {{0}} : {{1}}",
-            f"max.{t}.u": f"({u}){{0}} > ({u}){{1}} ? {{0}} : {{1}}",
-            f"select.{t}": "{0} ? {1} : {2}",
-            f"cmp.eq.{t}": "{0} == {1}",
-            f"cmp.ne.{t}": "{0} != {1}",
-            f"cmp.lt.{t}.s": "{0} < {1}",
-            f"cmp.lt.{t}.u": f"({u}){{0}} < ({u}){{1}}",
-            f"cmp.nz.{t}": "{0} != 0",
-        }
-    return table
+# How tightly operators bind, from the loosest: section 6.5 of the C standard.
+_CONDITIONAL, _OR, _AND, _EQUALITY, _ORDER, _UNARY, _PRIMARY = 1, 2, 3, 7, 8, 12, 13
+_BINARY: Final = {"|": 4, "^": 5, "&": 6, "<<": 9, ">>": 9, "+": 10, "-": 10, "*": 11, "/": 11}
+_ARITHMETIC: Final = frozenset("+-*/")
 
 
-def _conversions() -> dict[str, str]:
+def c_text(tree: Expression, level: int = 0) -> str:
+    """Returns an expression in C, in parentheses if it binds less tightly than ``level``.
+
+    Compilers warn of bitwise operators beside others without parentheses, so these have them.
+    """
+    match tree:
+        case Name(name):
+            return name
+        case Literal(value):
+            own, text = _PRIMARY, str(value)
+        case Unary(operator, operand):
+            own, text = _UNARY, f"{operator}{c_text(operand, _UNARY)}"
+        case Cast(type_, operand):
+            own, text = _UNARY, f"({type_}){c_text(operand, _UNARY)}"
+        case Not(operand):
+            own, text = _UNARY, f"!{c_text(operand, _UNARY)}"
+        case Binary(operator, left, right):
+            own = _BINARY[operator]
+            sides = (own, own + 1) if operator in _ARITHMETIC else (_UNARY, _UNARY)
+            text = f"{c_text(left, sides[0])} {operator} {c_text(right, sides[1])}"
+        case Comparison(operator, left, right):
+            own = _EQUALITY if operator in ("==", "!=") else _ORDER
+            text = f"{c_text(left, _ORDER + 1)} {operator} {c_text(right, _ORDER + 1)}"
+        case Logical(operator, left, right):
+            own = _AND if operator == "and" else _OR
+            sign = "&&" if operator == "and" else "||"
+            text = f"{c_text(left, _EQUALITY)} {sign} {c_text(right, _EQUALITY)}"
+        case Conditional(test, yes, no):
+            own = _CONDITIONAL
+            text = f"{c_text(test, own + 1)} ? {c_text(yes, own + 1)} : {c_text(no, own)}"
+        case Call(function, arguments):
+            return f"{c_text(function, _PRIMARY)}({', '.join(map(c_text, arguments))})"
+        case Attribute(value, name):
+            return f"{c_text(value, _PRIMARY)}->{name}"
+        case _:
+            raise AssertionError(f"C has no {type(tree).__name__}")
+    return f"({text})" if own < level else text
+
+
+def _integers(bits: int) -> dict[str, Builder]:
+    t = f"i{bits}"
+    signed, unsigned = partial(Cast, f"int{bits}_t"), partial(Cast, f"uint{bits}_t")
+
+    def wrapping(operator: str, a: Expression, b: Expression) -> Expression:
+        return signed(Binary(operator, unsigned(a), unsigned(b)))
+
+    def amount(a: Expression) -> Expression:
+        return Binary("&", Cast("uint32_t", a), Name(f"{bits - 1}u"))
+
+    def unsigned_comparison(operator: str, a: Expression, b: Expression) -> Expression:
+        return Comparison(operator, unsigned(a), unsigned(b))
+
+    def absolute(a: Expression) -> Expression:
+        negative = Binary("-", Name("0u"), unsigned(a))
+        return signed(Conditional(Comparison("<", a, ZERO), negative, unsigned(a)))
+
     return {
-        "trunc.i32.i8": "{0} & 0xFF",
-        "trunc.i32.i16": "{0} & 0xFFFF",
-        "ext.i8.i32.s": "(({0} & 0xFF) ^ 0x80) - 0x80",
-        "ext.i8.i32.u": "{0} & 0xFF",
-        "ext.i16.i32.s": "(({0} & 0xFFFF) ^ 0x8000) - 0x8000",
-        "ext.i16.i32.u": "{0} & 0xFFFF",
-        "trunc.i64.i32": "(int32_t){0}",
-        "ext.i32.i64.s": "(int64_t){0}",
-        "ext.i32.i64.u": "(int64_t)(uint32_t){0}",
-        "ext.f32.f64": "(double){0}",
-        "trunc.f64.f32": "(float){0}",
-        "bitcast.i32.f32": "bits_to_float({0})",
-        "bitcast.f32.i32": "float_to_bits({0})",
-        "bitcast.i64.f64": "bits_to_double({0})",
-        "bitcast.f64.i64": "double_to_bits({0})",
-        "cast.si32.f32": "(float){0}",
-        "cast.ui32.f32": "(float)(uint32_t){0}",
-        "cast.si32.f64": "(double){0}",
-        "cast.ui32.f64": "(double)(uint32_t){0}",
-        "cast.si64.f32": "(float){0}",
-        "cast.ui64.f32": "(float)(uint64_t){0}",
-        "cast.si64.f64": "(double){0}",
-        "cast.ui64.f64": "(double)(uint64_t){0}",
+        f"add.{t}": partial(wrapping, "+"),
+        f"sub.{t}": partial(wrapping, "-"),
+        f"mul.{t}": partial(wrapping, "*"),
+        f"fma.{t}": lambda a, b, c: signed(Binary("+", Binary("*", unsigned(a), unsigned(b)), unsigned(c))),
+        f"not.{t}": partial(Unary, "~"),
+        f"and.{t}": binary("&"),
+        f"or.{t}": binary("|"),
+        f"xor.{t}": binary("^"),
+        f"abs.{t}": absolute,
+        f"ctlz.{t}": called(f"count_leading_zeros_{t}"),
+        f"shl.{t}": lambda a, b: signed(Binary("<<", unsigned(a), amount(b))),
+        f"shr.{t}.s": lambda a, b: call(f"shift_right_{t}", a, amount(b)),
+        f"shr.{t}.u": lambda a, b: signed(Binary(">>", unsigned(a), amount(b))),
+        f"min.{t}.s": lambda a, b: Conditional(Comparison("<", a, b), a, b),
+        f"max.{t}.s": lambda a, b: Conditional(Comparison(">", a, b), a, b),
+        f"min.{t}.u": lambda a, b: Conditional(unsigned_comparison("<", a, b), a, b),
+        f"max.{t}.u": lambda a, b: Conditional(unsigned_comparison(">", a, b), a, b),
+        f"select.{t}": select,
+        f"cmp.eq.{t}": compared("=="),
+        f"cmp.ne.{t}": compared("!="),
+        f"cmp.lt.{t}.s": compared("<"),
+        f"cmp.lt.{t}.u": partial(unsigned_comparison, "<"),
+        f"cmp.nz.{t}": lambda a: Comparison("!=", a, ZERO),
     }
 
 
-def _reals() -> dict[str, str]:
-    table: dict[str, str] = {}
-    for t, end in (("f32", "f"), ("f64", "")):
-        table |= {
-            f"add.{t}": "{0} + {1}",
-            f"sub.{t}": "{0} - {1}",
-            f"mul.{t}": "{0} * {1}",
-            f"div.{t}": "{0} / {1}",
-            f"fma.{t}": f"fma{end}({{0}}, {{1}}, {{2}})",
-            f"sqrt.{t}": f"sqrt{end}({{0}})",
-            f"floor.{t}": f"floor{end}({{0}})",
-            f"ceil.{t}": f"ceil{end}({{0}})",
-            f"round.{t}": f"round{end}({{0}})",
-            f"round.{t}.even": f"nearbyint{end}({{0}})",
-            f"abs.{t}": f"fabs{end}({{0}})",
-            f"neg.{t}": "-{0}",
-            f"min.{t}": "{1} < {0} ? {1} : {0}",
-            f"max.{t}": "{0} < {1} ? {1} : {0}",
-            f"select.{t}": "{0} ? {1} : {2}",
-            f"cmp.eq.{t}.o": "{0} == {1}",
-            f"cmp.ne.{t}.o": "{0} != {1}",
-            f"cmp.lt.{t}.o": "{0} < {1}",
-            f"cmp.lte.{t}.o": "{0} <= {1}",
-            f"cmp.eq.{t}.u": "!({0} < {1} || {0} > {1})",
-            f"cmp.ne.{t}.u": "{0} != {1}",
-            f"cmp.lt.{t}.u": "!({0} >= {1})",
-            f"cmp.lte.{t}.u": "!({0} > {1})",
-            f"cmp.nan.{t}": "isnan({0})",
-        }
+def _cast(*types: str) -> Builder:
+    """Builds conversions to these types, one after another."""
+
+    def build(tree: Expression) -> Expression:
+        for type_ in types:
+            tree = Cast(type_, tree)
+        return tree
+
+    return build
+
+
+def _low(bits: int) -> Builder:
+    return lambda a: Binary("&", a, Name(f"0x{(1 << bits) - 1:X}"))
+
+
+def _sign_extended(bits: int) -> Builder:
+    half = Name(f"0x{1 << (bits - 1):X}")
+    return lambda a: Binary("-", Binary("^", _low(bits)(a), half), half)
+
+
+def _conversions() -> dict[str, Builder]:
+    table = {
+        "trunc.i32.i8": _low(8),
+        "trunc.i32.i16": _low(16),
+        "ext.i8.i32.s": _sign_extended(8),
+        "ext.i8.i32.u": _low(8),
+        "ext.i16.i32.s": _sign_extended(16),
+        "ext.i16.i32.u": _low(16),
+        "trunc.i64.i32": _cast("int32_t"),
+        "ext.i32.i64.s": _cast("int64_t"),
+        "ext.i32.i64.u": _cast("uint32_t", "int64_t"),
+        "ext.f32.f64": _cast("double"),
+        "trunc.f64.f32": _cast("float"),
+        "bitcast.i32.f32": called("bits_to_float"),
+        "bitcast.f32.i32": called("float_to_bits"),
+        "bitcast.i64.f64": called("bits_to_double"),
+        "bitcast.f64.i64": called("double_to_bits"),
+    }
+    for t, real in (("f32", "float"), ("f64", "double")):
+        for bits in (32, 64):
+            table[f"cast.si{bits}.{t}"] = _cast(real)
+            table[f"cast.ui{bits}.{t}"] = _cast(f"uint{bits}_t", real)
     return table
 
 
-EXPRESSIONS: Final = _integers() | _conversions() | _reals()
-"""Templates over operands. Functions of mathematics whose last bit differs between C libraries are not among them."""
+def _reals(t: str) -> dict[str, Builder]:
+    end = "f" if t == "f32" else ""
+    table: dict[str, Builder] = {
+        f"add.{t}": binary("+"),
+        f"sub.{t}": binary("-"),
+        f"mul.{t}": binary("*"),
+        f"div.{t}": binary("/"),
+        f"neg.{t}": partial(Unary, "-"),
+        f"min.{t}": lambda a, b: Conditional(Comparison("<", b, a), b, a),
+        f"max.{t}": lambda a, b: Conditional(Comparison("<", a, b), b, a),
+        f"select.{t}": select,
+        f"cmp.eq.{t}.o": compared("=="),
+        f"cmp.ne.{t}.o": compared("!="),
+        f"cmp.lt.{t}.o": compared("<"),
+        f"cmp.lte.{t}.o": compared("<="),
+        f"cmp.eq.{t}.u": lambda a, b: Not(Logical("or", Comparison("<", a, b), Comparison(">", a, b))),
+        f"cmp.ne.{t}.u": compared("!="),
+        f"cmp.lt.{t}.u": lambda a, b: Not(Comparison(">=", a, b)),
+        f"cmp.lte.{t}.u": lambda a, b: Not(Comparison(">", a, b)),
+        f"cmp.nan.{t}": called("isnan"),
+    }
+    for name in ("fma", "sqrt", "floor", "ceil", "round"):
+        table[f"{name}.{t}"] = called(f"{name}{end}")
+    return table | {f"abs.{t}": called(f"fabs{end}"), f"round.{t}.even": called(f"nearbyint{end}")}
+
+
+EXPRESSIONS: Final = _integers(32) | _integers(64) | _conversions() | _reals("f32") | _reals("f64")
+"""By mnemonic. Functions of mathematics whose last bit differs between C libraries are not among them."""
 
 DIVISIONS: Final = {f"{name}.i{bits}.{sign}" for name in ("div", "rem") for bits in (32, 64) for sign in "su"}
 """These fail for a divisor of zero."""

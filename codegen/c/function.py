@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...status import StatusCode, UnimplementedError
+from ...vm.translation.expressions import Cast, Comparison, Conditional, Expression, Literal, Name
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Variable
 from .arguments import literal
 from .calls import call_text
 from .executables import Executables
-from .expressions import DIVISIONS, EXPRESSIONS
+from .expressions import DIVISIONS, EXPRESSIONS, c_text
 from .host_values import bytes_text, list_text
 from .support import reserved
 from .types import KEYWORDS, c_type, global_name, is_owned, number_text
@@ -257,8 +258,8 @@ class FunctionWriter:
         if operation in EXPRESSIONS:
             if not one.results[0].uses:
                 return []
-            text = EXPRESSIONS[operation].format(*(self.value(each) for each in one.operands))
-            return [f"{self.name(one.results[0])} = {text};"]
+            tree = EXPRESSIONS[operation](*(Name(self.value(operand)) for operand in one.operands))
+            return [f"{self.name(one.results[0])} = {c_text(tree)};"]
         head = operation.split(".")[0]
         if operation == "assign":
             target = one.results[0]
@@ -291,15 +292,17 @@ class FunctionWriter:
         target = one.results[0]
         if not target.uses or c_type(target) is None:
             return []
-        values = [self.value(each) for each in one.operands]
+        test: Expression
+        test, *values = (Name(self.value(operand)) for operand in one.operands)
+        choices: list[Expression] = [*values]
         if target.kind == "r":  # null has a type of its own
-            values[1:] = [f"(void *){each}" for each in values[1:]]
+            choices = [Cast("void *", value) for value in values]
         if one.operation.startswith("select"):
-            return self._assign(target, f"{values[0]} ? {values[1]} : {values[2]}")
-        text = values[1]
-        for case in reversed(range(len(values) - 2)):
-            text = f"{values[0]} == {case} ? {values[case + 2]} : {text}"
-        return self._assign(target, text)
+            return self._assign(target, c_text(Conditional(test, *choices)))
+        tree, *cases = choices
+        for number in reversed(range(len(cases))):
+            tree = Conditional(Comparison("==", test, Literal(number)), cases[number], tree)
+        return self._assign(target, c_text(tree))
 
     def _compare(self, one: Instruction) -> list[str]:
         if one.operation not in ("cmp.eq.ref", "cmp.ne.ref", "cmp.nz.ref"):
@@ -310,10 +313,10 @@ class FunctionWriter:
         if any(devices):
             text = "1" if one.operation != "cmp.ne.ref" else "0"
         elif one.operation == "cmp.nz.ref":
-            text = f"{self.value(one.operands[0])} != NULL"
+            text = c_text(Comparison("!=", Name(self.value(one.operands[0])), Name("NULL")))
         else:
-            left, right = (f"(const void *){self.value(each)}" for each in one.operands)
-            text = f"{left} {'==' if one.operation == 'cmp.eq.ref' else '!='} {right}"
+            left, right = (Cast("const void *", Name(self.value(operand))) for operand in one.operands)
+            text = c_text(Comparison("==" if one.operation == "cmp.eq.ref" else "!=", left, right))
         return [f"{self.name(one.results[0])} = {text};"]
 
     def _global(self, one: Instruction) -> list[str]:

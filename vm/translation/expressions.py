@@ -15,7 +15,7 @@ _BINARY: Final = {"|": 6, "^": 7, "&": 8, "<<": 9, ">>": 9, "+": 10, "-": 10, "*
 
 
 class Name(NamedTuple):
-    """A variable or a function."""
+    """A variable, a function, or a constant as the language spells it."""
 
     name: str
 
