@@ -100,8 +100,8 @@ class ContextGate:
     __slots__ = (
         "_closer",
         "_dropped",
+        "_ended",
         "_inside",
-        "_left",
         "_serial",
         "_turns",
         "_watchers",
@@ -123,7 +123,7 @@ class ContextGate:
         self.lock = threading.RLock()
         self.holder: Turn | None = None
         self.waiting: list[Ticket] = []
-        self._left = threading.Condition(self.lock)  # notified when a thread has left, if somebody waits for that
+        self._ended = threading.Condition(self.lock)  # notified when a turn has ended, if somebody waits for that
         self._watchers = 0
         self._serial = 0  # of the last ticket
         self._turns = 0  # that were taken or wait
@@ -203,8 +203,6 @@ class ContextGate:
                 self._inside -= 1
                 if turn.guard is not None:
                     guard, turn.guard = turn.guard, None
-                if self._watchers:
-                    self._left.notify_all()
             if is_over:
                 if self.waiting or turn.ticket is not None:
                     ticket = self._give_back(turn)
@@ -213,6 +211,8 @@ class ContextGate:
                     self._turns -= 1
                     if self.holder is turn:
                         self.holder = None
+                if self._watchers:
+                    self._ended.notify_all()
         finally:
             self.lock.release()
         if guard is not None:
@@ -226,6 +226,8 @@ class ContextGate:
         """Ends a turn, or takes it out of the line, and admits the next one; idempotent."""
         with self.lock:
             ticket = self._give_back(turn)
+            if self._watchers:
+                self._ended.notify_all()
         if ticket is not None:
             ticket.settle()
 
@@ -290,13 +292,21 @@ class ContextGate:
         """Whether no thread is inside."""
         return not self._inside
 
-    def wait_until_left(self, turns: Iterable[Turn], timeout: float) -> None:
-        """Waits until no other thread is in a step of these turns, for some seconds at most."""
+    def wait_until_ended(self, turns: Iterable[Turn], timeout: float) -> None:
+        """Waits until these turns have ended, except those in a step in this thread; for some seconds at most.
+
+        That a thread has left its step is not enough: where the step suspended, its driver has yet to give the turn
+        back.
+        """
         here = get_ident()
+
+        def is_over(turn: Turn) -> bool:
+            return turn.thread == here or not (turn.thread or turn.has_turn or turn.ticket is not None)
+
         with self.lock:
             self._watchers += 1
             try:
-                self._left.wait_for(lambda: all(turn.thread in (0, here) for turn in turns), timeout)
+                self._ended.wait_for(lambda: all(map(is_over, turns)), timeout)
             finally:
                 self._watchers -= 1
 

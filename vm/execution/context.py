@@ -46,7 +46,7 @@ _log = logging.getLogger("pumice")
 
 _INIT: Final = "__init"
 _DEINIT: Final = "__deinit"
-_MAX_STEP_WAIT: Final = 10.0  # seconds that close waits for steps in other threads
+_MAX_END_WAIT: Final = 10.0  # seconds that close waits for invocations in other threads
 _loop_lock: Final = threading.Lock()
 
 
@@ -344,7 +344,7 @@ class Context(Closing):
         error = AbortedError(f"this {self.kind} was closed before the invocation was done")
         for invocation in invocations:
             invocation.abort(error)
-        self.gate.wait_until_left(invocations, _MAX_STEP_WAIT)
+        self.gate.wait_until_ended(invocations, _MAX_END_WAIT)
 
     def _deinitialize(self, loaded: LoadedModule, timeout: float | None) -> None:
         if isinstance(loaded.module, BytecodeModule) and _DEINIT in loaded.module.exports:

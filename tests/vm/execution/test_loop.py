@@ -50,6 +50,7 @@ from pumice.vm import (
     invoke,
 )
 from pumice.vm.assembly.assembler import assemble
+from pumice.vm.execution.watchdog import Guard
 
 PROGRAM = """
 vm.module @program
@@ -385,7 +386,8 @@ def test_cancel_while_suspended(threaded: Loop) -> None:
         run.cancel()
         run.cancel()
         # At once, whenever the callback comes.
-        assert not event.has_listeners and alive() is None and context.gate.in_flight == 0
+        assert not event.has_listeners and context.gate.in_flight == 0
+        until(lambda: alive() is None)  # at once too, unless Python without the GIL defers it to the loop's thread
         assert isinstance(told.error, CancelledError)
         event.set()
         until(lambda: is_idle(context))
@@ -1140,6 +1142,30 @@ def test_closing_a_context_against_its_invocations() -> None:
             status = one.wait(time.monotonic() + LONG)
             assert status is StatusCode.ABORTED or one.outputs == (n,)
         assert is_idle(context)
+
+
+def test_closing_a_context_against_a_step_that_suspends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its driver gives the turn back only some time after the thread has left the step."""
+    monkeypatch.setattr(Guard, "enter", lambda *_: None)  # the step is over before the watchdog looks
+    entered, event = threading.Event(), Event()
+
+    class SlowLoop(ThreadLoop):
+        def wait(self, *arguments: Any) -> Any:
+            time.sleep(0.05)
+            return super().wait(*arguments)
+
+    def call(_: int) -> Wait:
+        entered.set()
+        until(lambda: any(run.ending is not None for run in context.invocations))
+        return Wait([event])
+
+    with SlowLoop() as loop:
+        context = context_of(call)
+        _, told = start(loop, context, "host.call")
+        assert entered.wait(LONG)
+        context.close()
+        assert isinstance(told.error, AbortedError) and not event.has_listeners
+        until(lambda: is_idle(context))
 
 
 def test_waiting_in_the_thread_that_an_invocation_needs_is_refused() -> None:
