@@ -1,18 +1,18 @@
 """JAX's public functions, compiled by pumice from the StableHLO that JAX prints, against JAX's own results.
 
-Every hundredth call, unless ``PUMICE_FULL_JAX`` is set. That every public
-function is called, or is none that a device computes, is always held.
+A few of the calls, all of them in a soak. Each run checks that every public function is called, or is none that a
+device computes.
 """
 
 from __future__ import annotations
 
 import inspect
-import os
 import types
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pytest
+from support.soak import SOAK
 
 import pumice
 
@@ -31,8 +31,6 @@ CASES: Final[Mapping[str, Any]] = {
     **jax_science_cases.SCIENCE,
     **jax_dtype_cases.DTYPES,
 }
-_IS_WHOLE: Final = bool(os.environ.get("PUMICE_FULL_JAX"))
-_STEP: Final = 1 if _IS_WHOLE else 100
 
 
 @pytest.fixture
@@ -45,7 +43,7 @@ def opened() -> Iterator[pumice.Device]:
 @pytest.mark.vulkan
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("name", sorted(CASES)[::_STEP])
+@pytest.mark.parametrize("name", sorted(CASES)[:: 1 if SOAK else 100])
 def test_results_are_jaxs(name: str, opened: pumice.Device) -> None:
     jax_sweep.run_case(name, CASES[name], opened)
 

@@ -1,13 +1,12 @@
 """Programs compiled in all ways of the compiler, and run on devices in all ways of pumice, have the same results.
 
-By default a few programs a variant; ``PUMICE_FULL_VARIANTS=1`` runs every program of the corpus in every variant,
+By default a few programs a variant; ``PUMICE_SOAK=1`` runs every program of the corpus in every variant,
 with every compiler at hand (``PUMICE_IREE_COMPILERS``), and takes some twenty minutes a compiler.
 """
 
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -16,15 +15,15 @@ import numpy as np
 import pytest
 from iree_releases import CompileError, Compiler, available_compilers
 from program_corpus import Program, load_corpus
+from support.soak import SOAK
 from test_programs import NO_COMPILER, differences, results_of
 
 import pumice
 
 pytestmark = [pytest.mark.peer, pytest.mark.vulkan]
 
-FULL = os.environ.get("PUMICE_FULL_VARIANTS", "0") not in ("", "0")
 CORPUS = {program.name: program for program in load_corpus() if program.name == program.source_name}
-COMPILERS = available_compilers() if FULL else available_compilers()[:1]
+COMPILERS = available_compilers() if SOAK else available_compilers()[:1]
 DIRECT = "--iree-hal-indirect-command-buffers=false"
 UNMEMOIZED = "--iree-hal-memoization=false"
 # Flags beside a program's own.
@@ -143,7 +142,7 @@ func.func @add(%a: tensor<8xf16>, %b: tensor<8xf16>) -> tensor<8xf16> {
 
 
 def programs_of(variant: str) -> Sequence[str]:
-    return tuple(CORPUS) if FULL else OTHERS.get(variant, FEW)
+    return tuple(CORPUS) if SOAK else OTHERS.get(variant, FEW)
 
 
 def flags_of(variant: str, program: Program) -> tuple[str, ...]:
@@ -168,7 +167,7 @@ def _cases() -> list[object]:
     if not COMPILERS:
         return [pytest.param(None, None, marks=pytest.mark.skip(reason=NO_COMPILER))]
     return [
-        pytest.param(compiler, variant, id=f"{compiler.release}-{variant}" if FULL else variant)
+        pytest.param(compiler, variant, id=f"{compiler.release}-{variant}" if SOAK else variant)
         for compiler in COMPILERS
         for variant in VARIANTS
     ]
@@ -216,10 +215,10 @@ def test_variants(compiler: Compiler, variant: str) -> None:
 
 @pytest.mark.sample(3)
 @pytest.mark.skipif(not COMPILERS, reason=NO_COMPILER)
-@pytest.mark.parametrize("variant", ["direct", "mappable", *(["addresses", "async_external"] if FULL else [])])
+@pytest.mark.parametrize("variant", ["direct", "mappable", *(["addresses", "async_external"] if SOAK else [])])
 @pytest.mark.parametrize("way", ["staging", "robust", "staging and robust", "default"])
 def test_ways_to_open_a_device(way: str, variant: str) -> None:
-    names = programs_of(variant) if FULL else ("mlp", "collatz", "narrow_odd_sizes")
+    names = programs_of(variant) if SOAK else ("mlp", "collatz", "narrow_odd_sizes")
     names = [name for name in names if not _known(COMPILERS[0], variant, name)]
     with (
         pumice.open_device()
