@@ -39,7 +39,7 @@ def lacks_jax(text: str) -> bool:
     return "import jax\n" in text and importlib.util.find_spec("jax") is None
 
 
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
 def test_example(example: Path, tmp_path: Path) -> None:
     if lacks_jax(example.read_text(encoding="utf-8")):

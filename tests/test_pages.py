@@ -16,6 +16,16 @@ from support.pages import LACKING, ROOT
 WITH_CODE = [path for path in pages.pages() if re.search(r"^ *```(?!text)\w", path.read_text("utf-8"), re.MULTILINE)]
 
 
+# Pages whose commands measure, or that run pytest.
+LONG = {"README.md", *(f"docs/{name}.md" for name in ("cli", "dispatch-timing", "testing-in-ci", "tutorial"))}
+
+
+def page_case(path: Path) -> object:
+    """A page as a case of a test: one of the long ones in each run, and seven others."""
+    name = path.relative_to(ROOT).as_posix()
+    return pytest.param(path, id=name, marks=pytest.mark.sample(*((1, "long pages") if name in LONG else (7, "pages"))))
+
+
 # A page has a process of its own, forked from one that has imported what all pages need.
 PROCESSES = multiprocessing.get_context("spawn" if sys.platform == "win32" else "forkserver")
 if sys.platform != "win32":
@@ -37,13 +47,12 @@ def run_page(path: Path, errors: Path) -> tuple[int | None, str]:
     return process.exitcode, errors.read_text(encoding="utf-8")
 
 
-@pytest.mark.sample(8)
 @pytest.mark.vulkan
 @pytest.mark.slow
 @pytest.mark.timeout(400)  # README.md takes 20 s of processor time: minutes on a busy machine
 @pytest.mark.usefixtures("driver")
 @pytest.mark.skipif(sys.platform == "win32", reason="commands are for a POSIX shell")
-@pytest.mark.parametrize("path", WITH_CODE, ids=lambda path: path.relative_to(ROOT).as_posix())
+@pytest.mark.parametrize("path", [page_case(path) for path in WITH_CODE])
 def test_page(path: Path, tmp_path: Path) -> None:
     status, errors = run_page(path, tmp_path / "errors.txt")
     if status == LACKING and not os.environ.get("CI"):

@@ -301,6 +301,7 @@ def test_a_check_that_fails_leaves_the_signal_fence(session: pumice.Session) -> 
     np.testing.assert_array_equal(storage.numpy(), 4 * floats(4))
 
 
+@pytest.mark.sample(3)
 @pytest.mark.peer
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", ["simple_mul", "passed", "partial words", "arena", "loop", "nothing"])

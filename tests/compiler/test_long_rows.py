@@ -149,6 +149,7 @@ def test_rows_of_every_length_give_what_numpy_gives(device: pumice.Device, rows:
             np.testing.assert_allclose(main(x), WANTED[name](x.astype(np.float64)), 1e-5)
 
 
+@pytest.mark.sample(1)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(("rows", "shape"), [("64x", (64, 150_001)), ("?x", (1, 5 << 20))], ids=["64 rows", "rows"])
 def test_modules_for_any_device_take_long_rows(device: pumice.Device, rows: str, shape: tuple[int, int]) -> None:

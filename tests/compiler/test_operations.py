@@ -99,7 +99,7 @@ def expected_of(case: Case, type: str, given: Given) -> tuple[Array, ScalarType]
 
 
 @pytest.mark.vulkan
-@pytest.mark.sample(4)
+@pytest.mark.sample(3)
 @pytest.mark.parametrize("type", TYPES)
 def test_cases(type: str) -> None:
     cases = [case for case in CASES if type in case.types()]

@@ -16,6 +16,7 @@ from pumice.status import InvalidArgumentError
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("text", [SIMPLE_MUL, LAYER, POWERS, CHOICE, BATCH])
 def test_each_stage_reads_the_same_and_makes_the_same_module(text: str) -> None:

@@ -60,7 +60,7 @@ def _cases() -> list[object]:
     return cases
 
 
-@pytest.mark.sample(24)
+@pytest.mark.sample(18)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(("release", "name"), _cases())
 def test_pumice_gives_what_numpy_gives(release: str, name: str) -> None:

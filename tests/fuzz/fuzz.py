@@ -71,7 +71,7 @@ KINDS: Final[Mapping[str, Kind]] = {
     "pipeline-cache": Kind("program_kinds:PipelineCacheCases", 1_000, 20),
     "command-line": Kind("command_kinds:CommandCases", 1_800, 15),
     "environment": Kind("command_kinds:EnvironmentCases", 350, 6),
-    "output": Kind("process_kinds:OutputCases", 150, 2),
+    "output": Kind("process_kinds:OutputCases", 150, 1),
     "input": Kind("process_kinds:StandardInputCases", 100, 1),
     "signals": Kind("process_kinds:SignalCases", 100, 2),
 }

@@ -20,7 +20,7 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import DataLossError
 
-pytestmark = [pytest.mark.vulkan, pytest.mark.sample(3)]
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(2)]
 HOST = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.DEVICE_LOCAL
 MEGABYTE = 1 << 20
 

@@ -103,6 +103,7 @@ def test_a_device_that_was_lost_before_was_lost_by_no_test(pytester: pytest.Pyte
     result.stdout.no_fnmatch_line("*was lost by*")
 
 
+@pytest.mark.sample(3, "several runs")
 def test_a_fault_fails_the_test_that_caused_it_and_no_other(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
@@ -161,6 +162,7 @@ def test_with_a_fresh_one(pumice_device):
     assert "::test_loses_the_device; later tests had a fresh device" in summary
 
 
+@pytest.mark.sample(3, "several runs")
 def test_the_last_test_of_a_module_is_asked_what_it_leaves(pytester: pytest.Pytester) -> None:
     """Though its teardown closes the device, and what the fixtures of class and module hold is not its own."""
     for name, body in {
@@ -274,6 +276,7 @@ def test_next(pumice_device):
     result.stdout.fnmatch_lines(["pumice: llvmpipe*driver llvmpipe *Mesa*Vulkan 1.*VK_LAYER_KHRONOS_validation)"])
 
 
+@pytest.mark.sample(3, "several runs")
 def test_markers(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
@@ -358,6 +361,7 @@ def test_arguments_of_markers_are_checked(pytester: pytest.Pytester, mark: str) 
     assert re.search(rf"^the marker {name}\(.*\): expected {name}", result.stdout.str(), re.M)
 
 
+@pytest.mark.sample(3, "several runs")
 def test_what_wider_fixtures_make_is_theirs_and_made_again_after_a_loss(pytester: pytest.Pytester) -> None:
     result = run(
         pytester,
@@ -393,6 +397,7 @@ class TestInside:
     result.assert_outcomes(passed=4, failed=1)
 
 
+@pytest.mark.sample(3, "several runs")
 def test_failures_outside_of_the_function(pytester: pytest.Pytester) -> None:
     """Complaints come once, and a failed test is not told that its traceback keeps objects."""
     result = run(

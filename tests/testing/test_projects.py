@@ -18,7 +18,13 @@ import pytest
 from pumice.hal_vulkan.instance.driver import Driver
 
 PROJECTS = Path(__file__).parent / "projects"
-pytestmark = [pytest.mark.vulkan, pytest.mark.slow, pytest.mark.usefixtures("driver"), pytest.mark.sample(2)]
+pytestmark = [
+    pytest.mark.vulkan,
+    pytest.mark.slow,
+    pytest.mark.usefixtures("driver"),
+    pytest.mark.sample(2),
+    pytest.mark.sample(1),
+]
 
 # What is put in the place of what, in which file of a project; which tests fail for it, and what their reports say.
 FAULTS = {

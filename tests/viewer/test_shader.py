@@ -78,6 +78,7 @@ def test_discarded_pixels_are_black(shaders: Shaders) -> None:
     np.testing.assert_array_equal(frame, codes(kept, kept, 0.0))
 
 
+@pytest.mark.sample(2)
 @pytest.mark.parametrize(
     "text",
     [

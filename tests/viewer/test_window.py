@@ -22,7 +22,7 @@ from pumice.viewer.reloading import Reloader
 glfw = pytest.importorskip("glfw")
 pytest.importorskip("PIL")
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(10)]
 
 SIZE = (160, 100)
 TEXT = """void mainImage(out vec4 color, in vec2 position) {

@@ -206,6 +206,7 @@ def test_reductions_of_several_operands(gpu: pumice.Device, type: str) -> None:
     agrees(gpu, text, [values((6, 40), type)])
 
 
+@pytest.mark.sample(3)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("type", ["i8", "f32", "i64", "complex<f64>"])
 @pytest.mark.parametrize("body", ["add", "multiply"])
@@ -428,6 +429,7 @@ def test_loops_of_any_length(gpu: pumice.Device, length: int) -> None:
     agrees(gpu, _sum(length), arguments)
 
 
+@pytest.mark.sample(2)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("type", ["f32", "bf16", "f16", "complex<f32>"])
 def test_long_sums_keep_their_digits(gpu: pumice.Device, type: str) -> None:

@@ -171,6 +171,7 @@ def test_tiles_take_lengths_of_every_call(gpu: pumice.Device, name: str, strateg
         check(gpu, CONTRACTIONS[name], strategy, values)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", ROWS)
 def test_rows_take_lengths_of_every_call(gpu: pumice.Device, name: str) -> None:

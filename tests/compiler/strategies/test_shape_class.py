@@ -78,6 +78,7 @@ def test_what_is_shipped_is_taken() -> None:
     assert tuned_strategy(replace(rows_of_eight, target=EMULATED)) is None
 
 
+@pytest.mark.sample(12)
 @pytest.mark.parametrize("name", PROFILE_NAMES)
 @pytest.mark.parametrize("type", ["f32", "f16"])
 def test_contractions_compile_for_every_recorded_device(name: str, type: str) -> None:

@@ -171,6 +171,7 @@ def test_the_device_the_environment_and_the_kernel_choose(monkeypatch: pytest.Mo
             pumice.Session(device, sanitize=True)
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", sorted(Path("shaders/examples").glob("*.spv")), ids=lambda path: path.stem)
 def test_example_shaders_give_the_same_bits(device: pumice.Device, path: Path) -> None:
     """Any sizes and values will do, unless an access is out of range: sanitising skips it, and results may differ."""

@@ -70,6 +70,7 @@ def test_results_come_in_the_order_of_the_ends(kind: str, session: pumice.Sessio
     run_on(kind, main())
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("depth", [1, 3])
 def test_the_depth_is_kept(kind: str, session: pumice.Session, host: Host, depth: int, ordered: bool) -> None:
@@ -104,6 +105,7 @@ def test_the_depth_is_kept(kind: str, session: pumice.Session, host: Host, depth
     assert host.most == depth
 
 
+@pytest.mark.sample(7)
 @pytest.mark.parametrize("how", ["closed", "failed", "source failed", "task cancelled"])
 def test_what_ends_early_cancels_the_rest(
     kind: str, how: str, device: pumice.Device, session: pumice.Session, host: Host

@@ -386,6 +386,7 @@ def peer(tmp_path_factory: pytest.TempPathFactory) -> Peer:
     return Peer(tmp_path_factory.mktemp("peer"))
 
 
+@pytest.mark.sample(10)
 @pytest.mark.peer
 @pytest.mark.parametrize("name", PEER_TYPES)
 def test_prints_every_bit_pattern_as_the_peer(name: str, peer: Peer) -> None:

@@ -202,6 +202,7 @@ CASES = {
 }
 
 
+@pytest.mark.sample(13)
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("environment", ["vulkan1.1", "vulkan1.1spv1.4", "vulkan1.2", "vulkan1.3"])
 def test_a_wrong_access_is_reported(device: Device, name: str, environment: str) -> None:

@@ -172,6 +172,7 @@ def test_registers_of_hlsl_are_bindings(compiler: str, monkeypatch: pytest.Monke
     assert [(b.set, b.binding, b.name) for b in entry.bindings] == [(0, 0, "x"), (0, 1, "Constants"), (1, 2, "y")]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("language", Language)
 def test_modules_are_kept(language: Language, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,6 +203,7 @@ def test_assembly() -> None:
     assert [entry.name for entry in reflect(code).entry_points] == ["main"]
 
 
+@pytest.mark.sample(2)
 @pytest.mark.slow
 @pytest.mark.parametrize("language", Language)
 def test_errors_have_their_place(language: Language, tmp_path: Path) -> None:

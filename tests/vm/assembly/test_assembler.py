@@ -383,6 +383,7 @@ def test_floats_by_their_bits(single: int, double: int) -> None:
     assert assemble(disassemble_module(verify_module(module), exact=True)).bytecode == module.bytecode
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize("path", PROGRAMS, ids=lambda path: path.stem)
 def test_exact_disassembly_is_the_module(path: Path) -> None:
     module = assemble(path.read_text(encoding="utf-8"))

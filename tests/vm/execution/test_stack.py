@@ -95,6 +95,7 @@ def main(body: str, signature: str = "() -> ()") -> str:
 # -- how long references live ------------------------------------------------------------------------
 
 
+@pytest.mark.sample(4)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("body", "seen"),

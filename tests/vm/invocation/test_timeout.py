@@ -99,6 +99,7 @@ def ends_in_time(message: str = "was not done within its timeout") -> Iterator[N
     assert time.monotonic() - start < _LATE
 
 
+@pytest.mark.sample(8)
 @pytest.mark.parametrize("name", ["loop", "yields", "calls_host_for_ever", "recurses_for_ever"])
 @pytest.mark.parametrize("timeout", [0.05, 0, -1, -math.inf, np.float32(0.05)])
 def test_what_never_ends_is_ended(name: str, timeout: float) -> None:

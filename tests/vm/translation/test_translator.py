@@ -367,6 +367,7 @@ def _nested_ifs(depth: int, n: int) -> int:
     return n
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("depth", [1, 20, 40, 100, 300, 1000])
 def test_nesting_however_deep(depth: int) -> None:

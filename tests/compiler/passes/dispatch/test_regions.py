@@ -178,6 +178,7 @@ def pads(length: int) -> str:
     )
 
 
+@pytest.mark.sample(4)
 @pytest.mark.parametrize(
     "text",
     [

@@ -41,6 +41,7 @@ def compared(direction: str, element: str, at: int = 0, name: str = "%p") -> str
     return f"{name} = stablehlo.compare {direction}, {first}, {second} : ({type}, {type}) -> tensor<i1>"
 
 
+@pytest.mark.sample(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("shape", "axis", "element"),

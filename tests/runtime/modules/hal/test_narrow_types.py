@@ -32,6 +32,7 @@ def program(kind: str, element: str) -> str:
       %s = linalg.matmul ins(%x, %y : {left}, {right}) outs(%i : {out}) -> {out} return %s : {out} }}"""
 
 
+@pytest.mark.sample(3)
 @pytest.mark.parametrize(
     ("kind", "element", "flags"),
     [
