@@ -29,19 +29,8 @@ __all__ = [
 __getattr__, __dir__ = lazy_exports(
     __name__,
     {
-        ".database": (
-            "Finding",
-            "TuningDatabase",
-            "tuned_target",
-        ),
-        ".regions": (
-            "TunableRegion",
-            "tunable_regions",
-        ),
-        ".tuner": (
-            "Tuning",
-            "tune",
-            "tune_program",
-        ),
+        ".database": ("Finding", "TuningDatabase", "tuned_target"),
+        ".regions": ("TunableRegion", "tunable_regions"),
+        ".tuner": ("Tuning", "tune", "tune_program"),
     },
 )

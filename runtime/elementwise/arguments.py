@@ -94,12 +94,31 @@ class Arguments:
     def dtype_of(self, parameter: Declared) -> np.dtype[np.generic]:
         return parameter.dtype if parameter.dtype is not None else self.dtypes[parameter.generic]
 
-    def new(self, parameter: Declared, shape: tuple[int, ...]) -> Value:
-        """Creates the array of an output."""
-        dtype = self.dtype_of(parameter)
-        check_element(self.kernel, parameter.name, dtype, self.device)
-        check_size(self.kernel, shape)
-        return Value(parameter, dtype, self.device.empty(shape, dtype))
+    @property
+    def shapes(self) -> list[tuple[int, ...]]:
+        """The shapes of the input arrays that are broadcast."""
+        return [value.shape for value in self.inputs if value.array is not None and not value.declared.is_raw]
+
+    def complete(self, outputs: Sequence[Declared], shape: tuple[int, ...]) -> list[Value]:
+        """Returns an array of a shape for each output; creates those that the call does not give.
+
+        Raises:
+            InvalidArgumentError: an array has another shape, or a raw one is missing.
+        """
+        results = {value.declared.name: value for value in self.outputs}
+        for value in self.outputs:
+            if value.shape != shape and not value.declared.is_raw:
+                raise InvalidArgumentError(
+                    f"{self.kernel}: {value.declared.name} has shape {value.shape}, and the result {shape}"
+                )
+        for parameter in self.missing:
+            if parameter.is_raw:
+                raise InvalidArgumentError(f"{self.kernel}: {parameter.name} is raw: pass an array for it")
+            dtype = self.dtype_of(parameter)
+            check_element(self.kernel, parameter.name, dtype, self.device)
+            check_size(self.kernel, shape)
+            results[parameter.name] = Value(parameter, dtype, self.device.empty(shape, dtype))
+        return [results[parameter.name] for parameter in outputs]
 
     def results(self, values: Sequence[Value]) -> Result | tuple[Result, ...] | None:
         """Returns the call's results: on the host if all arguments were there."""

@@ -96,12 +96,7 @@ class ElementwiseKernel(Generated):
         """
         arguments = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)
         shape = self._shape(arguments, size)
-        outputs = {value.declared.name: value for value in arguments.outputs}
-        for parameter in arguments.missing:
-            if parameter.is_raw:
-                raise InvalidArgumentError(f"{self.name}: {parameter.name} is raw: pass an array for it")
-            outputs[parameter.name] = arguments.new(parameter, shape)
-        ordered = [outputs[parameter.name] for parameter in self._outputs]
+        ordered = arguments.complete(self._outputs, shape)
         fresh = {parameter.name for parameter in arguments.missing}
         written = ordered or [value for value in arguments.inputs if value.declared.is_writable]
         count = math.prod(shape)
@@ -120,11 +115,6 @@ class ElementwiseKernel(Generated):
         shape = common_shape(self.name, shaped) if shaped else ()
         if not shaped and results:
             shape = results[0].shape
-        for value in results:
-            if value.shape != shape:
-                raise InvalidArgumentError(
-                    f"{self.name}: {value.declared.name} has shape {value.shape}, and the result {shape}"
-                )
         if not shaped and not results:
             pointers = [value for value in arguments.inputs if value.array is not None]
             if self._outputs or not pointers:
@@ -137,8 +127,7 @@ class ElementwiseKernel(Generated):
     ) -> None:
         device = arguments.device
         values = arguments.inputs
-        shaped = [value.shape for value in values if value.array is not None and not value.declared.is_raw]
-        loads = Loads(values, geometry_of(shape, shaped), device.profile.limits.max_push_constants_size - 8)
+        loads = Loads(values, geometry_of(shape, arguments.shapes), device.profile.limits.max_push_constants_size - 8)
         key = (loads.key, tuple((value.dtype, value.declared.name in fresh) for value in outputs))
 
         def load() -> Kernel:
@@ -156,18 +145,12 @@ class ElementwiseKernel(Generated):
                 start = "" if parameter.name in fresh else f" = {element.loaded(place)}"
                 lines.append(f"{element.computed} {parameter.name}{start};")
                 stores.append(f"{place} = {element.converted(parameter.name)};")
-            names = {parameter.name for parameter in (*self._inputs, *self._outputs)}
-            counted = "" if "n" in names else "const int n = int(_n);\n"
-            sizes = {"_ind": "int(_n)"} | {
-                parameter.name: f"{parameter.name}.length()"
-                for parameter in (*self._inputs, *self._outputs)
-                if parameter.is_raw
-            }
+            sizes = {"_ind": "int(_n)"} | self._raw_lengths
             operation = quoted("operation", indexed(self._operation, sizes))
             body = "\n".join(
                 (
                     f"void main() {{\nuint _i = _group() * {LANES}u + gl_LocalInvocationIndex;",
-                    f"if (_i >= _n) return;\nconst int i = int(_i);\n{counted}",
+                    f"if (_i >= _n) return;\nconst int i = int(_i);\n{self._counted}",
                     *lines,
                     f"{{{operation};}}",
                     *stores,

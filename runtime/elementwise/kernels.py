@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 from ...status import InvalidArgumentError
 from ..kernels.kernel import Kernel
+from .parameters import Declared, parse_parameters
 
 if TYPE_CHECKING:
     from ..device import Device
@@ -21,6 +22,9 @@ class Generated:
         name: for messages and profiles.
     """
 
+    _inputs: tuple[Declared, ...]
+    _outputs: tuple[Declared, ...]
+
     def __init__(self, name: object, preamble: object) -> None:
         if not isinstance(name, str) or not re.fullmatch(r"[A-Za-z_]\w*", name):
             raise InvalidArgumentError(f"name is an identifier, got {name!r}")
@@ -28,6 +32,27 @@ class Generated:
         self._preamble = text_of("preamble", preamble)
         self._lock = threading.Lock()
         self._kernels: dict[Device, dict[object, Kernel]] = {}
+
+    def _declare(self, in_params: object, out_params: object, noun: str) -> None:
+        """Parses the parameters, and the results, which a ``noun`` has in arrays of its own shape."""
+        self._inputs = parse_parameters(in_params, "in_params")
+        self._outputs = parse_parameters(out_params, "out_params", known=self._inputs)
+        if not self._outputs:
+            raise InvalidArgumentError("out_params is empty: there is no result")
+        if any(parameter.is_raw for parameter in self._outputs):
+            raise InvalidArgumentError(f"out_params: results of a {noun} are not raw")
+
+    @property
+    def _raw_lengths(self) -> dict[str, str]:
+        """Expressions for the lengths of raw arrays, by name."""
+        every = (*self._inputs, *self._outputs)
+        return {parameter.name: f"{parameter.name}.length()" for parameter in every if parameter.is_raw}
+
+    @property
+    def _counted(self) -> str:
+        """The declaration of ``n``, unless a parameter has that name."""
+        every = (*self._inputs, *self._outputs)
+        return "" if any(parameter.name == "n" for parameter in every) else "const int n = int(_n);\n"
 
     def _kernel(self, device: Device, key: object, load: Callable[[], Kernel]) -> Kernel:
         """Returns the kernel of a key on a device; loads it the first time."""

@@ -16,7 +16,6 @@ from .axes import Axes, common_shape
 from .geometry import geometry_of
 from .kernels import Generated, constant_of, expression_of, text_of
 from .loads import Loads
-from .parameters import parse_parameters
 from .program import LANES, Program, indexed, quoted, run
 from .types import ELEMENTS
 
@@ -68,12 +67,7 @@ class ReductionKernel(Generated):
             InvalidArgumentError: a wrong text; the message shows the place.
         """
         super().__init__(name, preamble)
-        self._inputs = parse_parameters(in_params, "in_params")
-        self._outputs = parse_parameters(out_params, "out_params", known=self._inputs)
-        if not self._outputs:
-            raise InvalidArgumentError("out_params is empty: there is no result")
-        if any(parameter.is_raw for parameter in self._outputs):
-            raise InvalidArgumentError("out_params: results of a reduction are not raw")
+        self._declare(in_params, out_params, "reduction")
         self._map = expression_of("map_expr", map_expr)
         self._reduce = expression_of("reduce_expr", reduce_expr)
         if post_map_expr is None:
@@ -102,15 +96,7 @@ class ReductionKernel(Generated):
             raise InvalidArgumentError(
                 f"{self.name}: shape {axes.shape} has nothing along the axis to combine, and the kernel has no identity"
             )
-        results = {value.declared.name: value for value in arguments.outputs}
-        for value in arguments.outputs:
-            if value.shape != shape:
-                raise InvalidArgumentError(
-                    f"{self.name}: {value.declared.name} has shape {value.shape}, and the result {shape}"
-                )
-        for parameter in arguments.missing:
-            results[parameter.name] = arguments.new(parameter, shape)
-        outputs = [results[parameter.name] for parameter in self._outputs]
+        outputs = arguments.complete(self._outputs, shape)
         if axes.rows:
             self._run(arguments, axes, outputs)
         return arguments.results(outputs)
@@ -118,10 +104,9 @@ class ReductionKernel(Generated):
     def _run(self, arguments: Arguments, axes: Axes, outputs: list[Value]) -> None:
         device = arguments.device
         accumulator = Accumulator.of(self._reduce_type, outputs[0], arguments.dtypes)
-        shaped = [value.shape for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
         loads = Loads(
             arguments.inputs,
-            geometry_of(axes.shape, shaped, axes.order),
+            geometry_of(axes.shape, arguments.shapes, axes.order),
             device.profile.limits.max_push_constants_size - 16,
         )
         letters = tuple(sorted(arguments.dtypes.items(), key=lambda item: item[0]))
@@ -165,9 +150,8 @@ class ReductionKernel(Generated):
         program.member("_rows", "uint")
         program.member("_chunks", "uint")
         sizes = {"_in_ind": "int(_n * _rows)", "_out_ind": "int(_rows)"}
-        sizes |= {parameter.name: f"{parameter.name}.length()" for parameter in self._inputs if parameter.is_raw}
-        names = {parameter.name for parameter in (*self._inputs, *self._outputs)}
-        counted = "" if "n" in names else "const int n = int(_n);\n"
+        sizes |= self._raw_lengths
+        counted = self._counted
         kind = accumulator.computed
         if loads is not None:
             loads.declare(program)

@@ -15,7 +15,6 @@ from .axes import Axes, common_shape
 from .geometry import geometry_of
 from .kernels import Generated, constant_of, expression_of, text_of
 from .loads import Loads
-from .parameters import parse_parameters
 from .program import LANES, Program, indexed, quoted, run
 from .types import ELEMENTS
 
@@ -74,12 +73,9 @@ class ScanKernel(Generated):
             InvalidArgumentError: a wrong text; the message shows the place.
         """
         super().__init__(name, preamble)
-        self._inputs = parse_parameters(in_params, "in_params")
-        self._outputs = parse_parameters(out_params, "out_params", known=self._inputs)
-        if not self._inputs or not self._outputs:
-            raise InvalidArgumentError(f"{'in' if not self._inputs else 'out'}_params is empty: nothing is scanned")
-        if any(parameter.is_raw for parameter in self._outputs):
-            raise InvalidArgumentError("out_params: results of a scan are not raw")
+        self._declare(in_params, out_params, "scan")
+        if not self._inputs:
+            raise InvalidArgumentError("in_params is empty: nothing is scanned")
         if input_expr is None and self._inputs[0].is_raw:
             raise InvalidArgumentError(f"input_expr is missing, and {self._inputs[0].name} is raw: there is no element")
         self._input = expression_of("input_expr", self._inputs[0].name if input_expr is None else input_expr)
@@ -112,15 +108,7 @@ class ScanKernel(Generated):
             raise InvalidArgumentError(f"{self.name}: axis is an int or None, got {axis!r}")
         axes = Axes(self.name, common_shape(self.name, arguments.inputs), axis)
         shape = (axes.count,) if axis is None else axes.shape
-        for value in arguments.outputs:
-            if value.shape != shape:
-                raise InvalidArgumentError(
-                    f"{self.name}: {value.declared.name} has shape {value.shape}, and the result {shape}"
-                )
-        results = {value.declared.name: value for value in arguments.outputs}
-        for parameter in arguments.missing:
-            results[parameter.name] = arguments.new(parameter, shape)
-        outputs = [results[parameter.name] for parameter in self._outputs]
+        outputs = arguments.complete(self._outputs, shape)
         if axes.rows and axes.count:
             self._run(arguments, axes, outputs)
         return arguments.results(outputs)
@@ -128,9 +116,8 @@ class ScanKernel(Generated):
     def _run(self, arguments: Arguments, axes: Axes, outputs: list[Value]) -> None:
         device = arguments.device
         accumulator = Accumulator.of(self._scan_type, outputs[0], arguments.dtypes)
-        shaped = [value.shape for value in arguments.inputs if value.array is not None and not value.declared.is_raw]
         # Results are indexed like arguments.
-        geometry = geometry_of(axes.shape, [*shaped, *[axes.shape] * len(outputs)], axes.order)
+        geometry = geometry_of(axes.shape, [*arguments.shapes, *[axes.shape] * len(outputs)], axes.order)
         loads = Loads(arguments.inputs, geometry, device.profile.limits.max_push_constants_size - 16, outputs)
         letters = tuple(sorted(arguments.dtypes.items(), key=lambda item: item[0]))
 
@@ -165,11 +152,8 @@ class ScanKernel(Generated):
         program.member("_rows", "uint")
         program.member("_chunks", "uint")
         kind = accumulator.computed
-        sizes = {"_ind": "int(_n)"} | {
-            parameter.name: f"{parameter.name}.length()" for parameter in self._inputs if parameter.is_raw
-        }
-        names = {parameter.name for parameter in (*self._inputs, *self._outputs)}
-        counted = "" if "n" in names else "const int n = int(_n);\n"
+        sizes = {"_ind": "int(_n)"} | self._raw_lengths
+        counted = self._counted
         if loads is not None:
             loads.declare(program)
             start = f"uint _i = _row * _n + _at;\nconst int i = int(_at);\n{counted}{loads.statements('_i')}"
