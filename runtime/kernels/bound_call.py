@@ -33,7 +33,7 @@ class BoundCall:
         pointed: arrays of the device whose addresses the call passes.
 
         bound, parameters: set by the plan: the resource for each descriptor, and its parameter.
-        ranges: the descriptors.
+        ranges: the descriptors of a resident call.
         sources: the work whose results the call uses, if any verdict on work is pending.
         transfer: the copies around the kernel; ``None`` for a resident call.
         epoch: the device's from before the arrays were checked, if a later call may repeat this one.
@@ -55,7 +55,6 @@ class BoundCall:
 
     bound: Sequence[DeviceArray | Bound]
     parameters: Sequence[Parameter]
-    ranges: bytes
 
     def __init__(
         self,
@@ -70,6 +69,7 @@ class BoundCall:
         self.push = push
         self.out = out
         self.pointed = pointed
+        self.ranges: bytes | None = None
         self.sources = NO_SOURCES
         self.transfer: Transfer | None = None
         self.epoch: int | None = None

@@ -58,15 +58,18 @@ class KernelDescriptors:
                 "(descriptorBindingPartiallyBound)"
             )
 
-    def bring(
+    def place(
         self,
         transfer: Transfer,
         parameters: Sequence[Parameter],
         values: Sequence[Prepared],
         arrays: Sequence[KernelArgument],
         outs: Sequence[int],
-    ) -> None:
-        """Adds prepared values to a transfer; ``outs`` are the ids of those ``arrays`` that receive results."""
+    ) -> tuple[Sequence[DeviceArray | Bound], Sequence[Parameter]]:
+        """Brings prepared values to the device; returns the resource for each descriptor, and its parameter.
+
+        ``outs`` are the ids of those ``arrays`` that receive results.
+        """
         for parameter, value, array in zip(parameters, values, arrays, strict=True):
             into = array if outs and id(array) in outs and isinstance(array, np.ndarray) else None
             if self._only_buffers:
@@ -76,15 +79,15 @@ class KernelDescriptors:
                 transfer.carry(ABSENT, None)
             else:
                 parameter.bring(transfer, value, into)
+        placed = transfer.place()
+        if self._only_buffers:
+            return placed, parameters  # type: ignore[return-value]  # arrays
+        return self.bound(parameters, placed, values)
 
     def bound(
         self, parameters: Sequence[Parameter], placed: Sequence[Placed], values: Sequence[Prepared]
     ) -> tuple[Sequence[DeviceArray | Bound], Sequence[Parameter]]:
-        """Returns the resource for each descriptor, and its parameter; arrays of bindings are filled up with absent
-        ones.
-        """
-        if self._only_buffers:
-            return placed, parameters  # type: ignore[return-value]  # arrays
+        """Returns the resource for each descriptor, and its parameter; fills arrays of bindings up with absent ones."""
         absent = Bound(None, (), 0)
         bound = [
             absent if argument is ABSENT else parameter.bind(argument, value, self._device, self._kernel)

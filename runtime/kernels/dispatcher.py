@@ -153,7 +153,9 @@ class Dispatcher(Closing):
     def _run_moved(self, call: BoundCall, timings: list[DispatchTiming] | None = None) -> KernelResult:
         """Moves arguments to the device, runs, and brings results back; adds to ``timings`` if it is given."""
         descriptors, device = self.descriptors, self._device
-        parameters, arrays = descriptors.take_apart(call.arrays)
+        parameters, arrays = self._parameters, call.arrays
+        if descriptors.array_sizes:
+            parameters, arrays = descriptors.take_apart(arrays)
         values, fit = prepare_arguments(parameters, arrays, self._kernel)
         if not fit:
             if call.groups is None and values and not any(value.nbytes for value in values):
@@ -164,10 +166,8 @@ class Dispatcher(Closing):
         to_host = self._device_types.isdisjoint(map(type, values))
         with Transfer(device, self._staging, self._alignment, to_host=to_host) as transfer:
             outs = () if call.out is None else targets_of(call.out, self._kernel)
-            descriptors.bring(transfer, parameters, values, arrays, outs)
-            placed = transfer.place()
-            call.bound, call.parameters = descriptors.bound(parameters, placed, values)
-            call.ranges, call.transfer = self.recorder.ranges(call.bound), transfer
+            call.bound, call.parameters = descriptors.place(transfer, parameters, values, arrays, outs)
+            call.transfer = transfer
             if timings is None:
                 payload = self._submit(call)
             else:

@@ -67,7 +67,7 @@ class DispatchRecorder:
             ranges.append(buffer.descriptor)
         return b"".join(ranges)
 
-    def ranges(self, bound: Sequence[DeviceArray | Bound]) -> bytes:
+    def _ranges(self, bound: Sequence[DeviceArray | Bound]) -> bytes:
         """Returns the descriptors of a call's resources.
 
         Raises:
@@ -91,7 +91,8 @@ class DispatchRecorder:
 
         Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
         """
-        bound, ranges, groups, push = call.bound, call.ranges, call.groups, call.push
+        bound, groups, push = call.bound, call.groups, call.push
+        ranges = self._ranges(bound) if call.ranges is None else call.ranges
         key: tuple[object, ...] = (ranges, groups, push)
         if groups is None and self._groups_by_shape:
             key = (*key, *[array.shape for array in bound])
@@ -132,6 +133,7 @@ class DispatchRecorder:
         """Records the dispatch of a planned call with timestamps; the caller closes the commands."""
         if self._pipeline.is_closed:
             raise ClosedError(f"kernel {self._name} was closed")
+        self._ranges(call.bound)  # for its checks
         counts = self.counts(call.bound, call.groups, call.parameters)
         resources = cast("list[Resource]", [bound.buffer for bound in call.bound])
         commands = self._device.vulkan.create_command_buffer(name=self._name, timing=True)
