@@ -2,8 +2,6 @@
 
 Calling sequence: ``pumice.vm.read_module`` → ``write_hal`` or ``write_c``.
 
-Imports: `formats`, `spirv`, `hal.memory`, `vm.bytecode`, `vm.translation`, and the ground files at the root.
-
 Read: the room `program`; then `hal`, or `c`.
 """
 

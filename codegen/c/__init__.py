@@ -2,8 +2,6 @@
 
 Calling sequence: ``write_c(module, stem, source)`` → files by name.
 
-Imports: `codegen.program`, `formats`, `spirv`, `vm.bytecode`, and the ground files at the root.
-
 Read: `writer`; `exports`, `interface`; `function`, `host_values`, `calls`, `command_calls`, `arguments`, `expressions`,
 `types`; `executables`, `support` and the C in `support/`.
 """

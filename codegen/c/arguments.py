@@ -1,4 +1,4 @@
-"""What calls pass, in C: numbers, ranges, arrays, fences."""
+"""Arguments of calls in C: numbers, ranges, arrays, fences."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from .executables import Executables
 
 
 class Texts(Protocol):
-    """What the writer of a function gives."""
+    """The parts of a function's writer that writers of calls use."""
 
     program: Program
     executables: Executables
 
     def value(self, value: Operand) -> str:
-        """A value as an expression."""
+        """Returns a value as an expression that binds closer than any operator."""
 
     def name(self, variable: Variable) -> str:
-        """The name of a variable."""
+        """Returns the name of a variable."""
 
     def where(self) -> str:
-        """The function, for messages."""
+        """Returns the function's name, for messages."""
 
 
 def unsigned(texts: Texts, value: Operand) -> str:
-    """A 64-bit number that is an offset or a size: -1 is the largest."""
+    """Returns an offset or a size as ``uint64_t``; -1 becomes the largest one."""
     if isinstance(value, Constant):
         if value.number == -1:
             return "UINT64_MAX"
@@ -37,14 +37,14 @@ def unsigned(texts: Texts, value: Operand) -> str:
 
 
 def word(texts: Texts, value: Operand) -> str:
-    """A 32-bit number as an unsigned one."""
+    """Returns a 32-bit number as ``uint32_t``."""
     if isinstance(value, Constant) and value.number >= 0:
         return f"{value.number}"
     return f"(uint32_t){texts.value(value)}"
 
 
 def literal(text: str) -> str:
-    """A string literal."""
+    """Returns a string literal."""
     shown = []
     for byte in text.encode("utf-8"):
         char = chr(byte)
@@ -58,35 +58,35 @@ def literal(text: str) -> str:
 
 
 def text_literal(texts: Texts, value: Operand) -> str:
-    """A constant text as a literal."""
+    """Returns a constant text as a literal."""
     if not isinstance(value, Rodata):
         raise UnimplementedError(f"{texts.where()} passes a text that it makes itself; C programs have constant ones")
     return literal(texts.program.text(value))
 
 
 def rows(value: Operand) -> Sequence[Sequence[Value]]:
-    """The rows of a repeated argument."""
+    """Returns the rows of a repeated argument."""
     assert isinstance(value, tuple)
     return [row if isinstance(row, tuple) else (row,) for row in value]
 
 
 def result(texts: Texts, one: Instruction, position: int = 0) -> str:
-    """Where a result goes."""
+    """Returns the address of the variable that takes a result."""
     return f"&{texts.name(one.results[position])}"
 
 
 def attempt(function: str, *arguments: str) -> list[str]:
-    """A call that may fail."""
+    """Writes a call that may fail."""
     return [f"TRY({function}(p{''.join(f', {each}' for each in arguments)}));"]
 
 
 def nothing(texts: Texts, one: Instruction) -> list[str]:
-    """No statement."""
+    """Writes no statement."""
     return []
 
 
 def binding(texts: Texts, slot: Value, buffer: Value, offset: Value, length: Value) -> str:
-    """A range of a buffer or of a slot."""
+    """Returns an initializer of a ``binding``: a range of a buffer or of a slot."""
     place = f".slot = {word(texts, slot)}" if isinstance(buffer, Constant) else f".buffer = {texts.value(buffer)}"
     if isinstance(buffer, Variable) and not (isinstance(slot, Constant) and slot.number == 0):
         place = f".slot = {word(texts, slot)}, {place}"
@@ -95,21 +95,21 @@ def binding(texts: Texts, slot: Value, buffer: Value, offset: Value, length: Val
 
 
 def array(kind: str, rows: Sequence[str]) -> str:
-    """An array and its length, as two arguments."""
+    """Returns an array and its length, as two arguments."""
     return f"(const {kind}[]){{{', '.join(rows)}}}, {len(rows)}" if rows else "NULL, 0"
 
 
 def pointers(kind: str, rows: Sequence[str]) -> str:
-    """The same of references."""
+    """Returns an array of references and its length, as two arguments."""
     return f"({kind} *const[]){{{', '.join(rows)}}}, {len(rows)}" if rows else "NULL, 0"
 
 
 def fences(texts: Texts, one: Instruction) -> tuple[str, str]:
-    """The wait and the signal fence of work on a queue."""
+    """Returns the wait fence and the signal fence of a queue operation."""
     return texts.value(one.operands[2]), texts.value(one.operands[3])
 
 
 def single(value: Operand) -> Value:
-    """A value that is no list."""
+    """Returns an operand that is not repeated."""
     assert not isinstance(value, tuple)
     return value

@@ -29,10 +29,10 @@ _FEATURE_KEYS: Final = {re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", na
 
 
 def call_text(texts: Texts, one: Instruction) -> list[str]:
-    """The statements of a call of an import.
+    """Writes a call of an import.
 
     Raises:
-        UnimplementedError: an import without a translation, by its name.
+        UnimplementedError: an import without a translation; the message names it.
     """
     name = str(one.callee)
     found = _CALLS.get(name)

@@ -209,4 +209,4 @@ COMMAND_CALLS: Final[dict[str, Callable[[Texts, Instruction], list[str]]]] = {
     "hal.executable.create": _executable_create,
     "hal.executable.lookup.function": _lookup,
 }
-"""By the name of the import."""
+"""Writers by the name of the import."""

@@ -1,4 +1,4 @@
-"""Vulkan executables as tables in C: shaders, pipelines, and what they ask of a device."""
+"""Vulkan executables as tables in C: shaders, pipelines, and the device features that they need."""
 
 from __future__ import annotations
 
@@ -75,10 +75,10 @@ _IMPLIED: Final = {"variablePointers": "variablePointersStorageBuffer"}
 
 @dataclass
 class Executables:
-    """The executables of a program and their shaders, each once.
+    """The executables of a program and their shaders, without duplicates.
 
     Attributes:
-        sources: by ordinal of the constant that holds one.
+        sources: by ordinal of the constant that holds the executable.
         shaders: SPIR-V.
         features: of Vulkan that shaders declare, or that the program asks for.
     """
@@ -91,7 +91,7 @@ class Executables:
     most_sets: int = 1
 
     def add(self, ordinal: int, data: memoryview) -> int:
-        """The index of the executable in a constant.
+        """Adds the executable in a constant; returns its index.
 
         Raises:
             UnimplementedError: no VKE1 executable, or one that needs more than Vulkan 1.2 gives.
@@ -105,7 +105,7 @@ class Executables:
         return list(self.sources).index(ordinal)
 
     def functions(self, name: str) -> set[int]:
-        """The numbers of functions of a name, in all executables."""
+        """Returns the numbers that a function name has in the executables."""
         return {
             number
             for source in self.sources.values()
@@ -114,14 +114,14 @@ class Executables:
         }
 
     def feature(self, name: str) -> int:
-        """The index of a feature in the program's table."""
+        """Returns the index of a feature in the program's table; adds it if needed."""
         self.features.setdefault(name)
         if name in _IMPLIED:
             self.features.setdefault(_IMPLIED[name])
         return list(self.features).index(name)
 
     def tables(self) -> str:
-        """Definitions of all executables; call it before the table of features is written."""
+        """Returns the definitions of all executables; call it before ``feature_table``."""
         texts: list[str] = []
         rows = []
         for index, source in enumerate(self.sources.values()):
@@ -155,12 +155,12 @@ class Executables:
         return "\n\n".join(texts)
 
     def feature_table(self) -> str:
-        """The definition of the table of features, which ends with a row without a name."""
+        """Returns the definition of the table of features, which ends with a row without a name."""
         rows = [f'    {{"{name}", offsetof(features, {FEATURES[name]})}},' for name in self.features]
         return "static const feature feature_table[] = {\n" + "\n".join([*rows, "    {NULL, 0},"]) + "\n};"
 
     def _pipeline(self, source: ExecutableDef, index: int, number: int, first: int, texts: list[str]) -> str:
-        """A row of the table of pipelines; the bindings of the pipeline go to ``texts``."""
+        """Returns a row of the table of pipelines; adds the bindings of the pipeline to ``texts``."""
         pipeline = source.pipelines[number]
         layout = source.pipeline_layouts[pipeline.pipeline_layout]
         entry = reflect(source.shader_modules[pipeline.shader_module]).entry_point(pipeline.entry_point)
@@ -193,7 +193,7 @@ class Executables:
         return f'    {{"{pipeline.entry_point}", {name}, {len(rows)}, {len(layout.set_layouts)}, {push}, {shader}}},'
 
     def _needs(self, module: ShaderModuleReflection) -> tuple[list[str], int]:
-        """Features, and bits of subgroup operations, that a shader module declares."""
+        """Returns the features, and bits of subgroup operations, that a shader module declares."""
         if module.version > _MAX_SPIRV:
             raise UnimplementedError(
                 f"the program has SPIR-V {module.version[0]}.{module.version[1]}; C programs are for Vulkan 1.2, which "
@@ -217,7 +217,7 @@ class Executables:
 
 
 def _is_given(alternative: Alternative) -> bool:
-    """Whether Vulkan 1.2 may have what an alternative names."""
+    """Whether Vulkan 1.2 may have all capabilities of an alternative."""
     is_core = any(version <= _VERSION for version in alternative.versions)
     if not alternative.feature:
         return is_core
@@ -227,7 +227,7 @@ def _is_given(alternative: Alternative) -> bool:
 
 
 def words_text(name: str, data: bytes | memoryview, comment: str) -> str:
-    """An array of 32-bit words in C."""
+    """Returns an array of 32-bit words in C."""
     padded = bytes(data) + bytes(-len(data) % 4)
     words: Sequence[int] = struct.unpack(f"<{len(padded) // 4}I", padded) or (0,)
     lines = [", ".join(f"{word:#x}" for word in words[at : at + 10]) + "," for at in range(0, len(words), 10)]

@@ -1,4 +1,4 @@
-"""The functions of a program for users: their types, and which of the module's functions they call."""
+"""The functions that users of a C program call: their types, and the module's functions behind them."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ _SCALARS = {"index": "i64", "i1": "i8"}
 
 @dataclass
 class Export:
-    """A function of the program for users.
+    """A function that users call.
 
     Attributes:
-        name: as the program exports it.
+        name: under which the program exports it.
         symbol: its name in C, behind the prefix.
         inputs, outputs: types.
-        known: the function that takes storages for results.
-        unknown: the function that allocates them.
-        reuses: bits of the inputs by output whose memory the output may be.
+        known: the module's function that takes storages for results.
+        unknown: the module's function that allocates them.
+        reuses: for each output a mask of the inputs whose memory it may reuse.
     """
 
     name: str
@@ -44,17 +44,17 @@ class Export:
 
 
 def storages(function: Function) -> dict[int, int]:
-    """The arguments of a function that are storages, with the results that they are for."""
+    """Returns the result number of each argument that is a storage for a result."""
     assert function.declaration is not None
     found = {index: result_of(value) for index, value in enumerate(function.declaration.arguments)}
     return {index: number for index, number in found.items() if number is not None}
 
 
 def exports_of(program: Program, module: ModuleDef) -> list[Export]:
-    """The functions for users, in the order of the module.
+    """Returns the functions that users call, in the order of the module.
 
     Raises:
-        UnimplementedError: an export without a declaration, by its name; none at all.
+        UnimplementedError: an export has no declaration (the message names it), or there is no export.
     """
     found: list[Export] = []
     taken = set(re.findall(r"\bNAME_(\w+)", template("header.h")))
@@ -68,7 +68,7 @@ def exports_of(program: Program, module: ModuleDef) -> list[Export]:
                 "needs; compile the program with them"
             )
         symbol = re.sub(r"\W", "_", base)
-        # The header's own names are `buffer_…` and those in it; `…_async` is a function's second one.
+        # The header has names of its own, such as `buffer_…`; `…_async` is a function's second one.
         if symbol.startswith("buffer_") or symbol.endswith("_async"):
             symbol = f"call_{symbol}_"
         while symbol in taken:
@@ -82,7 +82,7 @@ def exports_of(program: Program, module: ModuleDef) -> list[Export]:
 
 
 def _source_types(text: str | None) -> FunctionDeclaration | None:
-    """Types before a calling convention changed them."""
+    """Parses the types that the source program had before a calling convention changed them."""
     if text is None:
         return None
     sides = []
@@ -127,12 +127,12 @@ def _export(
 
 
 def is_dynamic(value: DeclaredValue) -> bool:
-    """Whether a tensor has lengths that a call says."""
+    """Whether a tensor has lengths that are known only at a call."""
     return value.kind is ValueKind.TENSOR and None in (value.shape or ())
 
 
 def element_of(value: DeclaredValue) -> ElementType:
-    """The type of a value's elements."""
+    """Returns the element type of a value."""
     text = value.element_type or ""
     try:
         return ElementType.parse(_SCALARS.get(text, text) if value.kind is ValueKind.SCALAR else text)

@@ -184,7 +184,7 @@ def _reals(t: str) -> dict[str, Builder]:
 
 
 EXPRESSIONS: Final = _integers(32) | _integers(64) | _conversions() | _reals("f32") | _reals("f64")
-"""By mnemonic. Functions of mathematics whose last bit differs between C libraries are not among them."""
+"""Builders by mnemonic. Mathematical functions whose last bit differs between C libraries are missing."""
 
 DIVISIONS: Final = {f"{name}.i{bits}.{sign}" for name in ("div", "rem") for bits in (32, 64) for sign in "su"}
 """These fail for a divisor of zero."""

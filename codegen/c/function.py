@@ -1,4 +1,4 @@
-"""One function of a program in C: variables, labels and gotos."""
+"""The writer of one function in C: variables, labels and gotos."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ class FunctionWriter:
     """Writes one function.
 
     Args:
-        program: it belongs to.
-        function: what is written.
+        program: the function's program.
+        function: the function.
         names: of all functions in C, by ordinal.
         executables: of the program.
 
     Attributes:
-        constants: ordinals of constants that it takes as buffers of host memory.
+        constants: ordinals of constants that the function uses as buffers of host memory.
     """
 
     def __init__(self, program: Program, function: Function, names: dict[int, str], executables: Executables) -> None:
@@ -46,7 +46,7 @@ class FunctionWriter:
             self._give(variable)
 
     def where(self) -> str:
-        """The function, for messages."""
+        """Returns the function's name, for messages."""
         return f"function {self.function.name or self.function.ordinal}"
 
     def _give(self, variable: Variable) -> str:
@@ -60,11 +60,11 @@ class FunctionWriter:
         return wanted
 
     def name(self, variable: Variable) -> str:
-        """The name of a variable."""
+        """Returns the name of a variable."""
         return self._names.get(variable) or self._give(variable)
 
     def value(self, value: Operand) -> str:
-        """A value as an expression that binds closer than any operator."""
+        """Returns a value as an expression that binds closer than any operator."""
         if isinstance(value, Variable):
             return self.name(value)
         if isinstance(value, Rodata):
@@ -74,7 +74,7 @@ class FunctionWriter:
         return number_text(value.kind, value.number)
 
     def prototype(self) -> str:
-        """Its head."""
+        """Returns the function's declaration, without the semicolon."""
         parameters = ["NAME_program *p"]
         for variable in self.function.arguments:
             kind = c_type(variable)
@@ -86,11 +86,11 @@ class FunctionWriter:
         return f"static int {self._functions[self.function.ordinal]}({', '.join(parameters)})"
 
     def result(self, index: int) -> str:
-        """The name of the parameter that a result goes to."""
+        """Returns the name of a result's parameter."""
         return f"result_{index}"
 
     def result_types(self) -> list[str | None]:
-        """The C types of results: of references with a star."""
+        """Returns the C types of the results; those of references end with a star."""
         types = []
         for kind, named in zip(self.function.results, self.function.result_types, strict=True):
             found = c_type(Variable(kind, named))
@@ -98,7 +98,7 @@ class FunctionWriter:
         return types
 
     def text(self) -> str:
-        """The whole function."""
+        """Returns the function's definition."""
         function = self.function
         gotos = self._targets()
         body: list[str] = []
@@ -145,7 +145,7 @@ class FunctionWriter:
         return "\n".join([*lines, "    return status;", "}"])
 
     def _without_dead(self, body: list[str]) -> list[str]:
-        """Leaves out assignments to numbers that nothing reads."""
+        """Removes assignments to numbers that nothing reads."""
         numbers = {name for variable, name in self._names.items() if variable.kind != "r"}
         while True:
             read: set[str] = set()
@@ -158,7 +158,7 @@ class FunctionWriter:
             body = kept
 
     def _targets(self) -> set[int]:
-        """Blocks that a goto leads to."""
+        """Returns the blocks that a goto leads to."""
         found = set()
         for index, block in enumerate(self.function.blocks):
             for position, edge in enumerate(block.edges):
@@ -207,7 +207,7 @@ class FunctionWriter:
         return [*self._copies(edge), *([] if edge.target == index + 1 else [f"goto block_{edge.target};"])]
 
     def _copies(self, edge: Edge) -> list[str]:
-        """Copies that happen at once: by way of temporaries where one reads what another writes."""
+        """Writes parallel copies, with temporaries if one copy reads what another writes."""
         copies = [(target, source) for target, source in edge.copies if target is not source and c_type(target)]
         written = {target for target, _ in copies[:-1]}
         if not any(source in written for _, source in copies[1:] if isinstance(source, Variable)):

@@ -1,4 +1,4 @@
-"""Operations on lists and bytes of the host as statements in C."""
+"""Operations on lists and byte buffers of the host as statements in C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS: Final = {
 
 
 def list_text(texts: Texts, one: Instruction) -> list[str]:
-    """What an operation on a list does."""
+    """Writes an operation on a list."""
     _, verb, *rest = one.operation.split(".")
     values = [texts.value(each) for each in one.operands]
     if verb == "alloc":
@@ -62,7 +62,7 @@ def list_text(texts: Texts, one: Instruction) -> list[str]:
 
 
 def bytes_text(texts: Texts, one: Instruction) -> list[str]:
-    """What an operation on host bytes does."""
+    """Writes an operation on a byte buffer."""
     _, verb, *rest = one.operation.split(".")
     values = [texts.value(each) for each in one.operands]
     result = f"&{texts.name(one.results[0])}" if one.results else ""

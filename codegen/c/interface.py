@@ -1,7 +1,7 @@
-"""What users of a C program call: the types of arguments and results, and a C function for each function.
+"""The public C functions of a program, and the types of their arguments and results.
 
 A program exports a function that takes storages for its results and fences (``f$async``), and one that allocates them.
-The C function takes the first where the shapes of the results are known beforehand, which then allocates nothing.
+The C function calls the first if the shapes of the results are known beforehand, and then allocates nothing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _ASYNCHRONOUS = """\
 
 
 class InterfaceWriter:
-    """Writes the C functions of a program.
+    """Writes the public C functions of a program.
 
     Args:
         exports: of the program.
@@ -36,12 +36,12 @@ class InterfaceWriter:
 
     @property
     def max_rank(self) -> int:
-        """The most axes of a tensor, 8 at least."""
+        """Returns the highest rank of a tensor, at least 8."""
         values = [value for export in self._exports for value in (*export.inputs, *export.outputs)]
         return max(8, *(len(value.shape or ()) for value in values)) if values else 8
 
     def declarations(self) -> str:
-        """What the header declares."""
+        """Returns the header's declarations."""
         return "\n\n".join(self._declaration(export) for export in self._exports)
 
     def _declaration(self, export: Export) -> str:
@@ -70,7 +70,7 @@ class InterfaceWriter:
         return len(storages(known)) == len(export.outputs)
 
     def text(self) -> str:
-        """Tables of types, and the functions."""
+        """Returns the tables of types and the function definitions."""
         parts = []
         for export in self._exports:
             parts += self._types(export)
@@ -117,7 +117,7 @@ class InterfaceWriter:
         return self._whole(export, [head], [*self._arguments(export, known or unknown), *lines])
 
     def _path(self, export: Export, function: Function | None) -> list[str]:
-        """A call of a function that waits, with what is before and behind it."""
+        """Writes a call of a function that waits, with the code before and behind it."""
         assert function is not None and function.declaration is not None
         places = set(storages(function).values())
         lines = self._storages(export, function) if places else []
@@ -210,7 +210,7 @@ class InterfaceWriter:
         for index in range(len(function.results)):
             kind = _result_kind(export, function, index)
             if index in places.values():
-                arguments.append(f"&returned_{index}")  # the storage once more
+                arguments.append(f"&returned_{index}")  # the storage again
             elif kind == "view":
                 arguments.append(f"&results[{index}]")
             else:
@@ -218,7 +218,7 @@ class InterfaceWriter:
         return f"    TRY({self._names[function.ordinal]}({', '.join(arguments)}));"
 
     def _whole(self, export: Export, head: Sequence[str], lines: Sequence[str]) -> str:
-        """A function: its variables are those that its lines name."""
+        """Returns a function definition, with declarations of the variables that its lines use."""
         words = set(re.findall(r"\w+", "\n".join(lines)))
         start, end = [*head, "{", "    int status = OK;"], []
         for name, count in (("given", len(export.inputs)), ("results", len(export.outputs))):
@@ -251,13 +251,13 @@ class InterfaceWriter:
 
 
 def _argument(function: Function, index: int) -> Variable:
-    """The variable of an input, which storages do not count among."""
+    """Returns the variable of an input; storages are not counted."""
     places = storages(function)
     return [variable for number, variable in enumerate(function.arguments) if number not in places][index]
 
 
 def _result_kind(export: Export, function: Function, index: int) -> str:
-    """How a function gives a result: a view, a buffer, or a number."""
+    """Returns the kind of a result: a view, a buffer, or a number."""
     if index >= len(function.results):
         raise InvalidArgumentError(
             f"function {export.name} declares more results than the {len(function.results)} it has"
@@ -271,7 +271,7 @@ def _result_kind(export: Export, function: Function, index: int) -> str:
 
 
 def _check_register(value: DeclaredValue, kind: str) -> None:
-    """Numbers lie in registers as they are, small integers in the low bits."""
+    """Checks that a number's type fits its register: small integers are in the low bits."""
     element = element_of(value)
     bits = 64 if kind in "IF" else 32
     if element.is_float != (kind in "fF") or element.bits > bits or (element.is_float and element.bits != bits):
@@ -279,12 +279,12 @@ def _check_register(value: DeclaredValue, kind: str) -> None:
 
 
 def _passed(variable: Variable, view: str) -> str:
-    """A tensor as a function takes it: its view, or the buffer of that."""
+    """Returns a tensor as the function takes it: its view, or the view's buffer."""
     return f"{view}->buffer" if variable.type == "hal.buffer" else view
 
 
 def _type(value: DeclaredValue) -> str:
-    """A row of the table of types."""
+    """Returns a row of the table of types."""
     if value.kind not in (ValueKind.TENSOR, ValueKind.SCALAR):
         if value.type_text not in ("!hal.buffer", "!hal.buffer_view"):
             raise UnimplementedError(f"{value}: C programs take tensors and numbers")

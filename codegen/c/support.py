@@ -1,7 +1,7 @@
-"""The C functions that programs share, of which each file gets those that it uses.
+"""C functions that programs share; each program gets the ones that it uses.
 
-They stand in ``support/``: real C, but that ``NAME_`` stands for the program's prefix. A *chunk* is what lies between
-two empty lines there: a function, a type, a macro, with the comment above it.
+They are in ``support/`` as real C, with ``NAME_`` for the program's prefix. A *chunk* is the text between two empty
+lines: a function, a type or a macro, with the comment above it.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ class Chunk:
     """A part of the support files.
 
     Attributes:
-        text: of it.
+        text: its C code.
         defined: the names that it defines.
-        used: all words in it but those of comments.
+        used: all words in it, except in comments.
         prototype: of a static function, without the semicolon.
         is_public: whether the header declares it.
     """
@@ -62,12 +62,12 @@ class Chunk:
 
 
 def template(name: str) -> str:
-    """A file of ``support/``."""
+    """Reads a file of ``support/``."""
     return (files(__package__) / "support" / name).read_text("utf-8")
 
 
 def prefixed(text: str, prefix: str) -> str:
-    """The text with the program's prefix in place of ``NAME``: in capitals before capitals."""
+    """Replaces ``NAME`` by the program's prefix, in capitals before capitals."""
 
     def replaced(match: re.Match[str]) -> str:
         upper = match[1] and (match[2].isupper() or match[2].isdigit())
@@ -78,7 +78,7 @@ def prefixed(text: str, prefix: str) -> str:
 
 @cache
 def chunks() -> tuple[Chunk, ...]:
-    """All chunks, in the order of the files: what a type or a macro uses stands before it."""
+    """Returns all chunks in the order of the files; types and macros are defined before their uses."""
     found = []
     for name in _FILES:
         for text in template(name).strip().split("\n\n"):
@@ -100,12 +100,12 @@ def chunks() -> tuple[Chunk, ...]:
 
 @cache
 def reserved() -> frozenset[str]:
-    """Names that generated code must not give to anything of its own."""
+    """Returns the names that generated code must not define."""
     return frozenset(word for chunk in chunks() for word in (*chunk.defined, *chunk.used))
 
 
 def chosen(words: Collection[str]) -> list[Chunk]:
-    """The chunks that code with these words needs, and all that the header declares, in their order."""
+    """Returns the chunks that code with these words needs, and all public ones, in their order."""
     by_name: dict[str, list[Chunk]] = {}
     for chunk in chunks():
         for name in chunk.defined:
@@ -126,7 +126,7 @@ def chosen(words: Collection[str]) -> list[Chunk]:
 
 
 def arranged(taken: list[Chunk]) -> tuple[list[str], list[str]]:
-    """The chunks as text: types and macros, then functions, with prototypes of those that are used before."""
+    """Splits chunks into types and macros, and functions; adds prototypes of functions that are used before."""
     types = [chunk.text for chunk in taken if not _FUNCTION.search(chunk.text)]
     functions = [chunk for chunk in taken if _FUNCTION.search(chunk.text)]
     defined_at = {name: index for index, chunk in enumerate(functions) for name in chunk.defined}

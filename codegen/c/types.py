@@ -74,10 +74,10 @@ KEYWORDS: Final = frozenset(
 
 
 def c_type(variable: Variable) -> str | None:
-    """The C type of a variable, of references what they point to; ``None`` for what has no variable in C.
+    """Returns the C type of a variable; for references the pointee type; ``None`` if it has no variable in C.
 
     Raises:
-        UnimplementedError: a type without a form in C, by its name.
+        UnimplementedError: a type without a C form; the message names it.
     """
     if variable.kind != "r":
         return _NUMBERS[variable.kind]
@@ -99,7 +99,7 @@ def is_owned(variable: Variable) -> bool:
 
 
 def number_text(kind: str, number: int | float) -> str:
-    """A constant as C writes it."""
+    """Returns a constant in C."""
     if kind == "r":
         return "NULL"
     if kind in "fF":
@@ -119,5 +119,5 @@ def number_text(kind: str, number: int | float) -> str:
 
 
 def global_name(program: Program, ordinal: int) -> str:
-    """The name of a reference global in C."""
+    """Returns the name of a reference global in C."""
     return f"{c_type(Variable('r', program.global_types.get(ordinal)))}_{ordinal}"

@@ -1,4 +1,4 @@
-"""A module as a C program: a file, its header, and what builds and runs them."""
+"""A module as a C program: a file, its header, and the files that build and run them."""
 
 from __future__ import annotations
 
@@ -33,32 +33,32 @@ _DATA_MAGIC: Final = b"PUMICE01"
 def write_c(
     module: ModuleDef, stem: str, source: str, *, main: bool = False, cmake: bool = False, data: bool = False
 ) -> dict[str, bytes]:
-    """The files of a C program, by name.
+    """Returns the files of a C program, by name.
 
     Args:
         module: the program.
-        stem: names the files, in ``#include`` too, and is the prefix of all names in C; characters that these
-            cannot have become ``_``.
+        stem: names the files, also in ``#include``, and is the prefix of all names in C, with ``_`` for other
+        characters.
         source: names the module in comments.
-        main: with ``stem_main.c``, a program that runs the functions on ``.npy`` files.
-        cmake: with ``CMakeLists.txt``.
-        data: with shaders and constants in ``stem.data`` beside the program, which is read when it runs.
+        main: adds ``stem_main.c``, a program that runs the functions on ``.npy`` files.
+        cmake: adds ``CMakeLists.txt``.
+        data: puts shaders and constants into ``stem.data`` beside the program, which reads it at run time.
 
     Raises:
         InvalidArgumentError: a damaged module.
-        UnimplementedError: the module does what has no form in C; the message names it.
+        UnimplementedError: the module has an operation without a C form; the message names it.
     """
     return CProgram(module, stem, source, is_data_beside=data).files(main=main, cmake=cmake)
 
 
 @dataclass
 class _Data:
-    """What lies beside the program: blobs, each at an aligned offset behind the header."""
+    """The content of the data file: a header, and blobs at aligned offsets."""
 
     content: bytearray
 
     def add(self, blob: bytes | memoryview) -> int:
-        """The offset of a blob."""
+        """Adds a blob; returns its offset."""
         self.content += bytes(-len(self.content) % _DATA_ALIGNMENT)
         offset = len(self.content)
         self.content += blob
@@ -66,7 +66,7 @@ class _Data:
 
 
 class CProgram:
-    """A module on its way to C."""
+    """The C program of a module."""
 
     def __init__(self, module: ModuleDef, stem: str, source: str, *, is_data_beside: bool) -> None:
         self._stem = stem
@@ -90,7 +90,7 @@ class CProgram:
         self._interface = InterfaceWriter(self._exports, self._names)
 
     def _keep_called(self) -> None:
-        """Leaves out functions that nothing calls any more."""
+        """Removes functions that nothing calls."""
         used = [each for export in self._exports for each in (export.known, export.unknown) if each is not None]
         pending = [*self._program.initializers, *(each.ordinal for each in used)]
         reached: set[int] = set()
@@ -116,7 +116,7 @@ class CProgram:
         return names
 
     def files(self, *, main: bool, cmake: bool) -> dict[str, bytes]:
-        """All files by name."""
+        """Returns all files by name."""
         if main:
             for export in self._exports:
                 for value in (*export.inputs, *export.outputs):
@@ -189,7 +189,7 @@ class CProgram:
         )
 
     def _adapted(self, chunk: Chunk, constants: list[int]) -> Chunk:
-        """A chunk with what only this program knows."""
+        """Returns a chunk with the parts that depend on this program."""
         text = chunk.text
         if "struct NAME_program {" in text:
             members = self._globals(constants)
@@ -208,7 +208,7 @@ class CProgram:
         return Chunk(text, chunk.defined, chunk.used, chunk.prototype, chunk.is_public)
 
     def _globals(self, constants: list[int]) -> list[str]:
-        """Members of the struct of globals."""
+        """Returns the members of the struct of globals."""
         members = [f"bytes *rodata_{ordinal}" for ordinal in constants]
         kinds: dict[int, str] = {}
         for function in self._program.functions.values():
@@ -253,7 +253,7 @@ class CProgram:
     # -- data ------------------------------------------------------------------------------------------
 
     def _constants(self, constants: list[int]) -> str:
-        """Shaders and constants, as arrays or as offsets in the file beside the program."""
+        """Returns shaders and constants, as arrays or as offsets in the data file."""
         shaders, rodata = self._executables.shaders, self._program.rodata
         parts = []
         if self._is_data_beside:
@@ -308,7 +308,7 @@ class CProgram:
     def _main(self) -> str:
         usage = default = argument = ""
         if self._is_data_beside:
-            data = f"{self._stem}.data".replace("%", "%%")  # in formats
+            data = f"{self._stem}.data".replace("%", "%%")  # a ``%`` in a format string
             usage = f'            "      --data FILE        {data}; beside this program by default\\n"\n'
             argument = '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;\n'
             default = (
@@ -356,7 +356,7 @@ class CProgram:
 
 
 def _check_starts(function: Function) -> None:
-    """Refuses a program that finds no device of Vulkan in any case, with its own words."""
+    """Refuses a program whose initializer always fails to find a Vulkan device, with the program's message."""
     if not any(block.terminator.operation == "return" for block in function.blocks):
         said = next((one.text for one in function.instructions() if one.operation == "fail"), "it fails when it starts")
         raise UnimplementedError(
@@ -366,7 +366,7 @@ def _check_starts(function: Function) -> None:
 
 
 def _take_executables(program: Program, function: Function, executables: Executables) -> None:
-    """Notes the executables that a function makes."""
+    """Notes the executables that a function creates."""
     for one in function.instructions():
         if one.callee == "hal.executable.create" and isinstance(one.operands[-2], Rodata):
             data = one.operands[-2]
@@ -374,7 +374,7 @@ def _take_executables(program: Program, function: Function, executables: Executa
 
 
 def _settle_lookups(program: Program, function: Function, executables: Executables) -> None:
-    """Puts numbers in place of functions' names, where all executables agree on them."""
+    """Replaces function names by numbers if all executables agree on them."""
     replaced: dict[Variable, Value] = {}
     for one in function.instructions():
         if one.callee == "hal.executable.lookup.function" and isinstance(one.operands[1], Rodata):

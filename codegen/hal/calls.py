@@ -70,7 +70,7 @@ class CallWriter(CommandCalls, QueueCalls):
 
 
 def method_name(function: Function) -> str:
-    """The method that is a function."""
+    """Returns the name of a function's method."""
     return function.name if function.exported else f"_{function.name}"
 
 
@@ -78,22 +78,22 @@ _Writer = Callable[[CallWriter, Instruction], Expression]
 
 
 def _method(name: str) -> _Writer:
-    """A call of a method of the first operand, without arguments."""
+    """Writes a call of a method of the first operand, without arguments."""
     return lambda writer, instruction: method(writer.arg(instruction.operands[0]), name)
 
 
 def _attribute(name: str) -> _Writer:
-    """An attribute of the first operand."""
+    """Writes an attribute of the first operand."""
     return lambda writer, instruction: Attribute(writer.arg(instruction.operands[0]), name)
 
 
 def _function(name: str) -> _Writer:
-    """A call of a function with the same operands."""
+    """Writes a call of a function with the same operands."""
     return lambda writer, instruction: writer.plain(name, instruction.operands)
 
 
 def _queue(name: str) -> _Writer:
-    """A transfer on a queue."""
+    """Writes a transfer on a queue."""
     return lambda writer, instruction: writer.transfer(name, instruction)
 
 

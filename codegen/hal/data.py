@@ -13,11 +13,11 @@ _ALIGNMENT: Final = 64
 
 
 class DataTable:
-    """The constants that the written code uses.
+    """The constants that the generated code uses.
 
     Args:
         rodata: all constants of the program.
-        file: the name of the file beside the module, or ``None`` for constants in it.
+        file: the name of the data file beside the module; ``None`` to put constants into the module.
     """
 
     def __init__(self, rodata: Sequence[memoryview], file: str | None) -> None:
@@ -31,7 +31,7 @@ class DataTable:
         return Item(Name("_DATA"), Literal(ordinal))
 
     def lines(self) -> list[str]:
-        """The definition of ``_DATA``; none if nothing is used."""
+        """Returns the definition of ``_DATA``; no lines if no constant is used."""
         if not self._used:
             return []
         if self.file is not None:
@@ -52,7 +52,7 @@ class DataTable:
         return [*lines, "}"]
 
     def content(self) -> bytes:
-        """The content of the file."""
+        """Returns the content of the data file."""
         data = bytearray()
         for ordinal, start in self._places().items():
             data += bytes(start - len(data))

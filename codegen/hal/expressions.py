@@ -1,4 +1,4 @@
-"""Operations as Python expressions, with the wrapping that their values may need and no more."""
+"""Operations as Python expressions, wrapped only where their values may leave their type's range."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ class Hexadecimal(Literal):
 
 @dataclass(slots=True)
 class Term:
-    """An expression, and what is known of its value.
+    """An expression, and known facts about its value.
 
     Attributes:
         bounds: of an integer.
-        is_float: whether it compares floats, whose order has no opposite.
-        truth: of a number, what is true where it is not 0, if that is simpler.
+        is_float: whether it compares floats; the negation of their order is no comparison, because of NaN.
+        truth: a simpler condition that holds if the number is not 0.
     """
 
     tree: Expression
@@ -109,7 +109,7 @@ def expression(instruction: Instruction, operands: Sequence[Term], counters: Map
 
 
 def _range(mnemonic: str, bounds: Sequence[Range]) -> Range | None:
-    """The bounds of a result, if they are narrower than its type's."""
+    """Returns the bounds of a result, if they are narrower than its type's."""
     name, _, kind = mnemonic.partition(".")
     if name in ("div", "rem") and kind.endswith(".u") and bounds[1][0] == bounds[1][1] > 1:
         highest, divisor = (1 << int(kind[1:3])) - 1, bounds[1][0]

@@ -1,4 +1,4 @@
-"""Functions of arithmetic that a program needs, as source to put into its module: what is written imports no VM."""
+"""Arithmetic functions that a program needs, copied into its module as source, so that it imports no VM."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ...vm.types import float_numerics, numerics
 
 @cache
 def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
-    """By name the source of what defines it and the names that it uses, in the order of the files."""
+    """Returns for each name its definition's source and the names that this uses, in the order of the files."""
     found: dict[str, tuple[str, frozenset[str]]] = {}
     for module in (numerics, float_numerics):
         source = inspect.getsource(module)
@@ -38,12 +38,12 @@ def _defined(node: ast.stmt) -> list[str]:
 
 
 def function_names() -> frozenset[str]:
-    """The names of all functions and of what they use."""
+    """Returns the names of all functions and of their dependencies."""
     return frozenset(_definitions())
 
 
 def source_of(names: Iterable[str]) -> tuple[list[str], set[str]]:
-    """The definitions of functions and of what they use, and the names that they import."""
+    """Returns the definitions of functions and of their dependencies, and the names that these import."""
     definitions = _definitions()
     pending = [name for name in names if name in definitions]
     wanted: set[str] = set()

@@ -1,7 +1,8 @@
-"""Makes a program's use of devices and fences as a person would write it.
+"""Rewrites a program's use of devices and fences to idiomatic Python.
 
-A module makes a fence for each operation and passes it on. Here an operation returns the fence that it signals, and
-what takes no time (``alloca``, ``dealloca``, ``barrier``) has none: who waits for it waits for what it waits for.
+A module creates a fence for each operation and passes it on. Here an operation returns the fence that it signals.
+Operations that take no time (``alloca``, ``dealloca``, ``barrier``) have none; their waiters wait for the operation's
+own wait fence.
 """
 
 from __future__ import annotations
@@ -17,14 +18,14 @@ from .functions import function_names
 from .names import IMPORTED
 
 FENCES: Final = 2
-"""The operand of queue operations that is the wait fence; the signal fence is behind it."""
+"""The index of a queue operation's wait fence among its operands; the signal fence is next."""
 
 _AT_ONCE: Final = frozenset({"hal.device.queue.alloca", "hal.device.queue.barrier", "hal.device.queue.dealloca"})
 _QUEUE: Final = "hal.device.queue."
 _SURE_QUERIES: Final = frozenset({"hal.executable.format", "hal.device.id"})
 
 
-# What the written code calls by these names.
+# Names that generated code uses.
 _TAKEN: Final = frozenset({*dir(builtins), *function_names(), *IMPORTED, "case", "target"})
 
 
@@ -44,7 +45,7 @@ def _is_device(value: object) -> bool:
 
 
 def _lift_devices(program: Program, function: Function) -> None:
-    """There is one device, which is not null: nothing need be known of it."""
+    """Removes operations on devices and allocators: there is one device, which is not null."""
     replaced: dict[Variable, Value] = {}
     for block in function.blocks:
         kept = []
@@ -73,7 +74,7 @@ def _lift_devices(program: Program, function: Function) -> None:
 
 
 def _lift_fences(function: Function) -> None:
-    """Operations return new fences; those that take no time pass on what they wait for."""
+    """Makes operations return new fences; operations that take no time pass on their wait fence."""
     count(function)
     for block in function.blocks:
         made: dict[Variable, Instruction] = {}
@@ -99,7 +100,7 @@ def _lift_fences(function: Function) -> None:
 
 
 def _at_once(one: Instruction, fresh: Instruction | None) -> Iterator[Instruction]:
-    """An operation that takes no time, without its fences."""
+    """Yields an operation that takes no time, without its fences."""
     wait, signal = one.operands[FENCES : FENCES + 2]
     assert not isinstance(wait, tuple)
     if one.callee == "hal.device.queue.alloca":
@@ -119,7 +120,7 @@ def _is_queue(one: Instruction) -> bool:
 
 
 def _lift_joins(function: Function) -> None:
-    """Leaves out null fences of joins and waits, and those that wait for nothing."""
+    """Removes null fences from joins and waits, and joins and waits without fences."""
     for block in function.blocks:
         kept = []
         for one in block.instructions:

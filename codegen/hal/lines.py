@@ -1,4 +1,4 @@
-"""Statements in lines that are not too long."""
+"""Statements broken into lines of limited width."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Final
 from ...vm.translation.expressions import Call, Display, Expression, Keyword
 
 WIDTH: Final = 112
-"""The most characters of a line, without the indentation of a method's body."""
+"""The maximum line width, without the indentation of a method's body."""
 
 
 def broken(indent: str, start: str, tree: Expression, end: str = "") -> list[str]:
     """Returns a statement with an expression between ``start`` and ``end``, broken where it is too long.
 
-    It is broken at the commas of the outermost call, or of a list.
+    It is broken at the commas of the outermost call or list.
     """
     text = tree.python()
     whole = f"{indent}{start}{text}{end}"

@@ -1,4 +1,4 @@
-"""What the functions of a program share while they are written."""
+"""State that the writers of a program's functions share."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .names import Attributes, flags_name
 
 
 class Module:
-    """What all functions of a program share while they are written.
+    """State that the writers of a program's functions share.
 
     Attributes:
         flags: constants of flags by name.
@@ -24,7 +24,7 @@ class Module:
         self.flags: dict[str, tuple[int, type[enum.IntFlag]]] = {}
 
     def flag(self, value: Value, kind: type[enum.IntFlag]) -> Name | None:
-        """The constant of flags that are known."""
+        """Returns the constant of known flags."""
         if not isinstance(value, Constant):
             return None
         name = flags_name(int(value.number), kind)

@@ -29,11 +29,11 @@ _FORMATS: Final = ("vulkan-spirv-fb", "vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v
 
 @dataclass(frozen=True, slots=True)
 class HalCode:
-    """What was written.
+    """A generated module.
 
     Attributes:
         source: of the Python module.
-        data: the content of the file beside it; ``None`` if the constants are in the module.
+        data: the content of the data file; ``None`` if the constants are in the module.
     """
 
     source: str
@@ -41,15 +41,15 @@ class HalCode:
 
 
 def write_hal(definition: ModuleDef, name: str, *, data: str | None = None) -> HalCode:
-    """A module as Python on the HAL.
+    """Returns a module as Python on the HAL.
 
     Args:
         definition: the module.
-        name: of its file, for the class and the module's docstring.
-        data: the name of a file beside the module for the constants, or ``None`` for constants in it.
+        name: its file name, for the class and the docstring.
+        data: the name of a data file for the constants; ``None`` to put them into the module.
 
     Raises:
-        UnimplementedError: the program does what HAL code has nothing for; the message says what and where.
+        UnimplementedError: the program has an operation that HAL code cannot express; the message says which and where.
         InvalidArgumentError: the file is damaged.
     """
     program = program_of(definition)
@@ -76,7 +76,7 @@ class _ModuleWriter:
         self.class_name = _class_name(program, name)
 
     def write(self) -> HalCode:
-        """The source and the data."""
+        """Returns the source and the data."""
         body = self._class()
         flags = sorted(self.module.flags.items())
         constants = [f"{name}: Final = int({flags_text(value, kind) or hex(value)})" for name, (value, kind) in flags]
@@ -188,7 +188,7 @@ class _ModuleWriter:
         return lines
 
     def _aliases(self) -> list[list[str]]:
-        """Other names that the module exports functions by."""
+        """Returns assignments for other names that the module exports functions by."""
         taken = {one.name for one in self.program.functions.values()}
         found = []
         for export, function in self.program.exports.items():
@@ -252,12 +252,12 @@ class _ModuleWriter:
         return [*lines, *[f"    {line}" if line else "" for line in body or ["pass"]]]
 
     def _needs_waiting(self, function: Function) -> bool:
-        """Whether an asynchronous function has no synchronous one beside it."""
+        """Whether an exported asynchronous function has no synchronous sibling."""
         names = {one.name for one in self.program.exports.values()}
         return function.exported and not self._is_sync(function) and function.name.removesuffix("_async") not in names
 
     def _waiting(self, function: Function) -> list[str]:
-        """A synchronous method that calls an asynchronous one and waits."""
+        """Returns a synchronous method that calls an asynchronous one and waits."""
         arguments = ", ".join(one.name for one in function.arguments[:-2])
         call = f"self.{method_name(function)}({arguments}{', ' if arguments else ''}signal=done)"
         body = ["done = HalFence(self.device)"]
@@ -270,7 +270,7 @@ class _ModuleWriter:
         ]
 
     def _fences(self, function: Function, body: list[str]) -> list[str]:
-        """The fences of the semaphores that a user gives, in front of their uses."""
+        """Prepends the conversion of a user's semaphores to fences."""
         names = []
         for variable, given in zip(function.arguments[-2:], ("wait", "signal"), strict=True):
             if variable.uses:
@@ -279,12 +279,12 @@ class _ModuleWriter:
 
 
 def _names(text: str) -> set[str]:
-    """The names that a source reads."""
+    """Returns the names that a source reads."""
     return {one.id for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Name)}
 
 
 def _import_order(name: str) -> tuple[int, str]:
-    """Constants, classes, functions, as import sorters have them."""
+    """Orders constants, classes and functions as import sorters do."""
     return (0 if name.isupper() else 1 if name[0].isupper() else 2, name)
 
 
@@ -293,7 +293,7 @@ def _clean(name: str) -> str:
 
 
 def _class_name(program: Program, name: str) -> str:
-    """The class: after the module, or after its file where the module has the name that all have."""
+    """Returns the class name: of the module, or of its file if the module has a default name."""
     base = program.name if program.name not in ("module", "") else re.split(r"[\\/]", name)[-1].partition(".")[0]
     words = re.split(r"_+", identifier(base).strip("_"))
     found = "".join(word[:1].upper() + word[1:] for word in words)

@@ -1,4 +1,4 @@
-"""Names in the class of a program: of what it keeps between calls, of flags, of imported functions."""
+"""Names in a program's class: attributes of globals, constants of flags, imported functions."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ..program.ir import Instruction, Program, Rodata, Variable
 from ..program.naming import Names, identifier
 from .expressions import Hexadecimal
 
-# Of a reference type: the class in annotations, and the module that has it.
+# For each reference type the class in annotations, and its module.
 CLASSES: Final = {
     "hal.allocator": ("ProgramAllocator", "hal.program"),
     "hal.buffer": ("Buffer", "hal.buffer"),
@@ -24,7 +24,7 @@ CLASSES: Final = {
     "hal.fence": ("AnyFence", "hal.programs.fence"),
     "hal.file": ("HalFile", "hal.programs.file"),
 }
-# Where imported names are.
+# Imported names by module.
 HOMES: Final[Mapping[str, Sequence[str]]] = {
     "formats.element_type": ("ElementType",),
     "hal.memory": ("BufferUsage", "MemoryTypeFlags"),
@@ -57,8 +57,8 @@ class Attributes:
 
     Attributes:
         names: by ordinal of a reference global.
-        kept: ordinals of globals that are null until a method stores something, or may be null.
-        changed: ordinals of globals that others than the initializers store.
+        kept: ordinals of globals that may be null.
+        changed: ordinals of globals that are stored outside of initializers.
     """
 
     def __init__(self, program: Program) -> None:
@@ -87,18 +87,18 @@ class Attributes:
                     self.kept.add(one.ordinal)
 
     def number(self, kind: str, offset: int) -> str:
-        """The attribute of a primitive global."""
+        """Returns the attribute of a primitive global."""
         name = self.numbers.get((kind, offset))
         if name is None:
             name = self.numbers[kind, offset] = self._unique.unique(f"_global_{offset}")
         return name
 
     def annotation(self, ordinal: int) -> str:
-        """The annotation of a reference global."""
+        """Returns the annotation of a reference global."""
         return annotation("r", self.program.global_types[ordinal], optional=ordinal in self.kept)
 
     def _stored(self) -> tuple[set[int], set[int]]:
-        """Globals that the initializers store something in, and the functions that they call."""
+        """Returns the globals that initializers store, and the functions that they call."""
         pending = list(self.program.initializers)
         seen = set(pending)
         stored: set[int] = set()
@@ -112,7 +112,7 @@ class Attributes:
         return stored, seen
 
     def _subjects(self) -> dict[int, str]:
-        """What globals are about: executables and command buffers by the functions that they run, constants by use."""
+        """Returns names for globals: executables and command buffers after the functions that they run."""
         found: dict[int, str] = {}
         recorded: dict[int, str] = {}
         for function in self.program.functions.values():
@@ -139,7 +139,7 @@ class Attributes:
 
 
 def annotation(kind: str, type_: str | None, *, optional: bool = False) -> str:
-    """The annotation of a variable."""
+    """Returns the annotation of a variable."""
     if kind != "r":
         return _NUMBERS[kind]
     if type_ is None:
@@ -154,7 +154,9 @@ def annotation(kind: str, type_: str | None, *, optional: bool = False) -> str:
 
 
 def flags_text(value: int, kind: type[enum.IntFlag]) -> str | None:
-    """An expression for flags, such as ``BufferUsage.DEFAULT | BufferUsage.MAPPING``; ``None`` if some have no name."""
+    """Returns an expression for flags, such as ``BufferUsage.DEFAULT | BufferUsage.MAPPING``; ``None`` if a bit has no
+    name.
+    """
     parts: list[str] = []
     rest = value
     members = sorted(kind.__members__.items(), key=lambda item: -int(item[1]).bit_count())
@@ -167,7 +169,7 @@ def flags_text(value: int, kind: type[enum.IntFlag]) -> str | None:
 
 
 def flags_name(value: int, kind: type[enum.IntFlag]) -> str:
-    """The name of a constant for flags."""
+    """Returns the name of a constant for flags."""
     text = flags_text(value, kind)
     if text is None:
         return f"_{kind.__name__.upper()}_{value:X}"

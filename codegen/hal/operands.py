@@ -29,7 +29,7 @@ class OperandWriter:
         self._term_of = term_of
 
     def refused(self, one: Instruction) -> UnimplementedError:
-        """The error for an import or an operation that HAL code has nothing for."""
+        """Returns the error for an import or an operation that HAL code cannot express."""
         if one.operation == "call":
             name = str(one.callee)
             other = f"it is a function of the module {name.partition('.')[0]}, which is none that HAL code can call"

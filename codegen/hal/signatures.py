@@ -1,4 +1,4 @@
-"""Heads and docstrings of methods, from the declarations of the source program."""
+"""Signatures and docstrings of methods, from the declarations of the source program."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _REUSES = "pumice.abi.reuses"
 
 
 def outputs_of(function: Function) -> list[tuple[int, Variable]]:
-    """The arguments that are storages for results, with the number of the result."""
+    """Returns the arguments that are storages for results, with the result's number."""
     if function.declaration is None:
         return []
     found = []
@@ -28,7 +28,7 @@ def outputs_of(function: Function) -> list[tuple[int, Variable]]:
 
 
 def sync_with_outs(program: Program, function: Function) -> Function | None:
-    """The asynchronous function that a synchronous one can call with storages that its user gives."""
+    """Returns the asynchronous function that a synchronous one can call with storages from its user, or ``None``."""
     if function.declaration is None or function.declaration.is_async or not function.results:
         return None
     for other in program.exports.values():
@@ -47,7 +47,7 @@ def sync_with_outs(program: Program, function: Function) -> Function | None:
 
 
 def reuses_of(function: Function) -> list[list[int]]:
-    """For each storage the positions of the arguments whose memory it may be."""
+    """Returns for each storage the positions of the arguments whose memory it may reuse."""
     if function.declaration is None:
         return []
     texts = [
@@ -59,7 +59,9 @@ def reuses_of(function: Function) -> list[list[int]]:
 
 
 def heading(function: Function, *, outs: bool, waiting: bool = False) -> list[str]:
-    """The line of ``def``, broken where it is long; ``waiting``: of the method that waits for an asynchronous one."""
+    """Returns the ``def`` line, broken if it is long; with ``waiting``, of the method that waits for an asynchronous
+    one.
+    """
     parameters = ["self"]
     is_async = function.declaration is not None and function.declaration.is_async
     arguments = function.arguments[:-2] if is_async else function.arguments
@@ -88,7 +90,7 @@ def _results(function: Function) -> str:
 
 
 def docstring(program: Program, function: Function, *, outs: bool, waiting: bool = False) -> list[str]:
-    """The docstring of a method; a line for internal ones."""
+    """Returns the docstring of a method; a single line for internal ones."""
     declaration = function.declaration
     if declaration is None:
         if function.name.startswith("record"):

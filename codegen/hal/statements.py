@@ -1,4 +1,4 @@
-"""Writes the instructions of blocks as statements; values that are used once become part of their use."""
+"""Writes the instructions of blocks as statements; a value that is used once becomes part of its use."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ from .queue_calls import ALLOCATOR, DEVICE
 
 _LONG: Final = 70  # a longer value is a statement of its own
 _LETTERS: Final = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
-# Calls that may move to where their result is used: they have no effect, and nothing changes their result.
+# Calls that may move to the use of their result: they have no effect, and nothing changes their result.
 _MOVABLE: Final = frozenset(
     {
         "hal.device.query.i64",
@@ -64,7 +64,7 @@ class StatementWriter:
         self.indent = 0
         # Values that wait for their use, with all variables that they read.
         self._pending: dict[Variable, tuple[Instruction, Term, frozenset[Variable]]] = {}
-        self._read: set[Variable] = set()  # by the expression that is being made
+        self._read: set[Variable] = set()  # by the expression that is being built
         self._written: set[Variable] = set()
         self._same: dict[Variable, Term] = {}  # values that are the same wherever they are read
         self._location: str | None = None
@@ -195,14 +195,14 @@ class StatementWriter:
                 self.statement(f"{', '.join(variable.name for variable in one.results)} = ", term.tree)
 
     def _before(self, one: Instruction) -> None:
-        """Stores values that read what an instruction defines, and globals that it may store or a callee does."""
+        """Stores pending values that read a variable or a global which an instruction changes."""
         stores = one.operation.startswith("global.store") or isinstance(one.callee, int)
         for variable, (waiting, _, reads) in list(self._pending.items()):
             if not reads.isdisjoint(one.results) or (stores and waiting.operation.startswith("global.load")):
                 self._store(variable)
 
     def _is_same(self, one: Instruction) -> bool:
-        """Whether a value is an attribute that nothing changes: of an argument, or of the program."""
+        """Whether a value is an attribute that never changes, of an argument or of the program."""
         if len(one.results) != 1 or one.results[0].definitions != 1:
             return False
         if one.operation == "global.load.ref":
@@ -211,7 +211,7 @@ class StatementWriter:
         return isinstance(view, Variable) and view.definitions == 1
 
     def _may_wait(self, one: Instruction, block: Block, at: int) -> bool:
-        """Whether a value may move to its use, which is the only one, and in the same block behind it."""
+        """Whether a value has a single use, later in its block, to which it may move."""
         if len(one.results) != 1:
             return False
         variable = one.results[0]
@@ -245,7 +245,7 @@ class StatementWriter:
     # -- instructions --------------------------------------------------------------------------------
 
     def _term(self, one: Instruction, block: Block, at: int) -> Term | None:
-        """Returns what an instruction computes or does; ``None`` if it does nothing here."""
+        """Returns an instruction's value or effect; ``None`` if there is nothing to write."""
         operation = one.operation
         bounds = FULL.get(one.results[0].kind) if one.results else None
         if operation == "call":
@@ -290,7 +290,7 @@ class StatementWriter:
         return value
 
     def _query(self, one: Instruction, asked: Expression) -> Term:
-        """Returns the answer of a device: two results, or the second alone where it always answers."""
+        """Returns a device's answer: two results, or only the second if the device always answers."""
         known, answer = one.results
         if known.uses:
             return Term(call("answer_of", asked))
@@ -298,7 +298,7 @@ class StatementWriter:
         return Term(Logical("or", asked, ZERO), FULL["I"], truth=asked)
 
     def _release(self, one: Instruction, block: Block, at: int) -> None:
-        """Lets go of a buffer behind its last use."""
+        """Writes a ``del`` of a buffer behind its last use."""
         buffer = self._value(one, 0)
         if not isinstance(buffer, Variable) or buffer.definitions != 1 or buffer in self.function.arguments:
             return
@@ -332,7 +332,7 @@ class StatementWriter:
     # -- buffers and lists on the host ---------------------------------------------------------------
 
     def _host(self, one: Instruction) -> Expression:
-        """Returns what an operation on a buffer or a list computes or does."""
+        """Returns an operation on a host buffer or a list."""
         operands = [self.term_of(self._value(one, position)).number() for position in range(len(one.operands))]
         noun, verb, *kind = one.operation.split(".")
         if noun == "list":

@@ -1,4 +1,6 @@
-"""Writes a function's control flow: ``if`` and ``while``, or a loop over block numbers where Python has no words."""
+"""Writes a function's control flow as ``if`` and ``while``, or as a loop over block numbers where Python cannot express
+it.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +17,7 @@ from .statements import StatementWriter
 
 
 def write_body(module: Module, function: Function) -> list[str]:
-    """The statements of a function, without indentation."""
+    """Returns the statements of a function, without indentation."""
     counters = find_counters(function)
     try:
         writer = _StructureWriter(module, function, counters)

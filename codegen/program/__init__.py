@@ -1,7 +1,5 @@
 """A module as a program that is easy to write in another language: functions of typed variables, named imports.
 
-Imports: `vm.bytecode`, `vm.translation`, and the ground files at the root.
-
 Read: `ir`, `storages`, `certain_failures`, `webs`; `counters`, `folding`, `branches`, `simplify`, `unused`;
 `reference_types`, `naming`, `reader`.
 """

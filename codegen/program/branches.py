@@ -1,4 +1,6 @@
-"""Branches whose way is known from where control comes: loops that run once, such as those over the one device."""
+"""Branches whose outcome is known from their predecessor: loops that run once, such as the one over
+the single device.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ from .ir import Block, Constant, Edge, Function, Instruction, Value, Variable
 
 
 def thread(function: Function) -> bool:
-    """Sends branches past blocks that only test a variable, where its value is known. Whether it changed something."""
+    """Redirects branches past blocks that only test a variable of known value; returns whether anything changed."""
     changed = _run_once(function)
     # A loop whose variable changes keeps its test at its head.
     others = {
@@ -33,7 +35,7 @@ def thread(function: Function) -> bool:
 
 
 def _run_once(function: Function) -> bool:
-    """The step of a counter that starts one below its bound makes it the bound."""
+    """Replaces the step of a counter that starts one below its bound by the bound; returns whether anything changed."""
     changed = False
     for variable, bound in find_counters(function).items():
         defining = [one for one in function.instructions() if variable in one.results]
@@ -49,7 +51,7 @@ def _run_once(function: Function) -> bool:
 
 
 def _constants(block: Block) -> dict[Variable, Value]:
-    """Variables that are constants at the end of a block because it sets them."""
+    """Returns the variables that a block sets to constants."""
     known: dict[Variable, Value] = {}
     for one in block.instructions:
         for variable in one.results:
@@ -60,7 +62,7 @@ def _constants(block: Block) -> dict[Variable, Value]:
 
 
 def _tested(function: Function, header: Block, known: dict[Variable, Value]) -> bool | None:
-    """Which way a block that does nothing but test goes; ``None`` if it does more, or that is not known."""
+    """Returns the outcome of a block that is only a test; ``None`` if it does more, or the outcome is unknown."""
     inside = {variable for one in header.instructions for variable in one.results}
     for block in function.blocks:
         if block is not header and any(value in inside for one in block.instructions for value in one.values()):

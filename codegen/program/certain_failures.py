@@ -1,8 +1,8 @@
-"""An analysis that knows which failures are certain.
+"""An analysis that recognises failures that are certain.
 
-A ``fail`` with status 0 does nothing: control goes on behind it. Compilers test the status of a wait and go to a shared
-``fail`` if it is not 0, so control never goes on there, though the code behind it is of another function of the flow:
-its registers have other types.
+A ``fail`` with status 0 does nothing, and control continues behind it. Compilers test the status of a wait and branch
+to a shared ``fail`` only if it is not 0, so control never continues there. The code behind it belongs to another path
+and has other register types.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from ...vm.translation.basic_block import Block
 
 
 class CertainFailures(FunctionAnalysis):
-    """An analysis of a function without the edges behind failures that are certain."""
+    """An analysis of a function without the edges behind certain failures."""
 
     def _find_blocks(self) -> list[Block]:
         blocks = super()._find_blocks()
-        # For each block the i32 slots that are not 0 at its start, on all ways that were seen.
+        # For each block the i32 slots that are not 0 at its start, on all paths seen so far.
         known: dict[int, frozenset[int]] = {0: frozenset()}
         pending = [0]
         while pending:
@@ -42,7 +42,7 @@ class CertainFailures(FunctionAnalysis):
         return blocks
 
     def _behind(self, block: Block, slots: frozenset[int]) -> frozenset[int]:
-        """The slots that are not 0 at the end of a block."""
+        """Returns the slots that are not 0 at the end of a block."""
         found = set(slots)
         for index in range(block.start, block.end):
             for kind, number in self.operands[index].writes:
@@ -55,5 +55,5 @@ class CertainFailures(FunctionAnalysis):
 
 
 def _over(slots: frozenset[int], copies: Mapping[int, int]) -> frozenset[int]:
-    """The slots that are not 0 behind the copies of an edge."""
+    """Returns the slots that are not 0 behind the copies of an edge."""
     return frozenset(slots - copies.keys()) | {target for target, source in copies.items() if source in slots}

@@ -10,9 +10,9 @@ _LESS: Final = ("cmp.lt.i32.s", "cmp.lt.i32.u", "cmp.lt.i64.s", "cmp.lt.i64.u")
 
 
 def find_counters(function: Function) -> dict[Variable, Value]:
-    """Variables that start at a constant, go up by one, and do so only where they are less than something.
+    """Finds variables that start at a constant and are incremented only where they are less than a bound.
 
-    Going up does not leave their range, and they are never negative.
+    The increment cannot leave their range, and they are never negative.
     """
     definitions: dict[Variable, list[tuple[int, object]]] = {}
     for index, block in enumerate(function.blocks):
@@ -50,7 +50,7 @@ def _is_start(how: object) -> bool:
 
 
 def _guard_of(function: Function, variable: Variable, at: int) -> Value | None:
-    """What a variable is less than wherever control comes to a block."""
+    """Returns the upper bound of a variable that holds on every path to a block, or ``None``."""
     for index, block in enumerate(function.blocks):
         if block.terminator.operation != "cond_br":
             continue
@@ -64,7 +64,7 @@ def _guard_of(function: Function, variable: Variable, at: int) -> Value | None:
 
 
 def _reaches(function: Function, wanted: int, header: int) -> bool:
-    """Whether control comes to a block without taking the first branch of another one."""
+    """Whether a block is reachable without taking the first branch of another one."""
     seen = {0}
     pending = [0]
     while pending:

@@ -1,4 +1,4 @@
-"""Values of operations and calls that are known before a program runs."""
+"""Results of operations and calls that are known before a program runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _WRAP: Final = {32: numerics.wrap32, 64: numerics.wrap64}
 
 
 def is_pure(instruction: Instruction) -> bool:
-    """Whether an instruction may be left out if nobody uses its results."""
+    """Whether an instruction may be removed if its results are unused."""
     operation = instruction.operation
     if operation == "call":
         return instruction.callee in _PURE_CALLS
@@ -49,7 +49,7 @@ _PURE_CALLS: Final = frozenset(
 
 
 def folded(instruction: Instruction) -> Value | None:
-    """The value of an operation's only result, if it is known."""
+    """Returns the value of an operation's only result, if it is known."""
     if instruction.operation == "assign":
         operand = instruction.operands[0]
         return operand if isinstance(operand, Constant | Rodata) else None
@@ -73,7 +73,7 @@ def folded(instruction: Instruction) -> Value | None:
     if not operands or len(numbers) != len(operands):
         return None
     try:
-        # The expressions are the translator's.
+        # The translator defines the operations.
         text = expression.build(*[Literal(one.number) for one in numbers]).python()
         found = eval(text, {}, dict(_NAMES))
     except Exception:  # fails at run time too
@@ -99,7 +99,7 @@ def _compared(instruction: Instruction) -> Constant | None:
 
 
 def called(program: Program, instruction: Instruction, formats: Sequence[str]) -> tuple[Value, ...] | None:
-    """The results of a call, if known: of questions about the one device, and of waits, which raise if they fail."""
+    """Returns the results of a call, if known: queries of the one device, and waits, which raise if they fail."""
     if instruction.callee == "hal.devices.count":
         return (Constant("i", 1),)
     if instruction.callee == "hal.fence.await" and instruction.results:

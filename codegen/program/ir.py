@@ -1,7 +1,7 @@
 """Programs: functions of blocks of instructions over typed variables.
 
 A variable is a *web*: all definitions of a register that reach a common use, and their uses. So most variables have one
-definition; those of loops have several. Constants are operands; nothing defines them.
+definition; those of loops have several. Constants are operands and have no definition.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class Variable:
 
     Attributes:
         kind: ``i`` (i32), ``I`` (i64), ``f`` (f32), ``F`` (f64) or ``r`` (a reference).
-        type: of a reference, ``hal.buffer`` or ``vm.list<i32>``; ``None`` where no definition says.
-        name: unique within its function, an identifier.
-        definitions: how many instructions, copies of edges or arguments define it.
-        uses: how many operands it is.
+        type: of a reference, ``hal.buffer`` or ``vm.list<i32>``; ``None`` if no definition tells it.
+        name: an identifier, unique within its function.
+        definitions: the number of instructions, edge copies and arguments that define it.
+        uses: the number of operands that read it.
     """
 
     kind: str
@@ -37,7 +37,7 @@ class Variable:
 
 @dataclass(frozen=True, slots=True)
 class Constant:
-    """A number; of kind ``r`` it is the null reference, and the number 0."""
+    """A number; for kind ``r`` the null reference, with number 0."""
 
     kind: str
     number: int | float = 0
@@ -52,7 +52,7 @@ class Rodata:
 
 Value: TypeAlias = Variable | Constant | Rodata
 Operand: TypeAlias = "Value | tuple[Value | tuple[Value, ...], ...]"
-"""A value, or the rows of a repeated argument: a row of one value is that value, of several a tuple."""
+"""A value, or the rows of a repeated argument; a row is a value, or a tuple of several."""
 
 NULL = Constant("r")
 
@@ -67,8 +67,8 @@ class Instruction:
         callee: of a call: the name of an import, ``hal.fence.create``, or the ordinal of a function.
         operands: registers only, in the order of the operation's fields.
         results: the variables that it defines.
-        ordinal: of a global (for primitive ones the byte offset), where the operation names one.
-        type: of a reference that it reads or makes, ``hal.buffer``, where the operation names one.
+        ordinal: of the operation's global; the byte offset of a primitive one.
+        type: of the reference that it reads or creates, ``hal.buffer``, if the operation names one.
         text: the message of ``fail``.
         location: in the source of the program, ``model.mlir:3:7``.
     """
@@ -83,7 +83,7 @@ class Instruction:
     location: str | None = None
 
     def values(self) -> Iterator[Value]:
-        """All values among the operands, those in rows too."""
+        """Yields all values among the operands, including those in rows."""
         for operand in self.operands:
             if isinstance(operand, tuple):
                 for row in operand:
@@ -95,7 +95,7 @@ class Instruction:
                 yield operand
 
     def substitute(self, replaced: Mapping[Variable, Value]) -> None:
-        """Puts values in place of variables."""
+        """Replaces variables by values."""
 
         def one(value: Value) -> Value:
             return replaced.get(value, value) if isinstance(value, Variable) else value
@@ -110,7 +110,7 @@ class Instruction:
 
 @dataclass(eq=False, slots=True)
 class Edge:
-    """Where control goes from a block; ``copies`` happen at once, each reads what was before all of them."""
+    """A branch to a block; ``copies`` are parallel: all are read before any is written."""
 
     target: int
     copies: list[tuple[Variable, Value]] = field(default_factory=list)
@@ -120,8 +120,8 @@ class Edge:
 class Block:
     """Instructions; the last one is the terminator.
 
-    ``edges`` are: of ``br`` one; of ``cond_br`` for true and for false; of ``br_table`` the default and the cases from
-    0 on; of ``return`` and ``fail`` none.
+    ``edges``: ``br`` has one; ``cond_br`` one for true and one for false; ``br_table`` the default and then the cases
+    from 0 on; ``return`` and ``fail`` have none.
     """
 
     instructions: list[Instruction]
@@ -129,21 +129,20 @@ class Block:
 
     @property
     def terminator(self) -> Instruction:
-        """The last instruction."""
         return self.instructions[-1]
 
 
 @dataclass(eq=False, slots=True)
 class Function:
-    """A function. Block 0 is where it starts.
+    """A function. It starts at block 0.
 
     Attributes:
-        ordinal: names it in calls.
-        name: of its first export, or what it is about; an identifier, unique in the program.
+        ordinal: its number in calls.
+        name: of its first export, or descriptive; an identifier, unique in the program.
         exported: whether a user may call it.
         declaration: the types of the source program, if the export has them.
         results: the kinds of its results.
-        result_types: of references among the results their type.
+        result_types: for each result its type, if it is a reference.
     """
 
     ordinal: int
@@ -156,7 +155,7 @@ class Function:
     result_types: list[str | None] = field(default_factory=list)
 
     def instructions(self) -> Iterator[Instruction]:
-        """All instructions, in the order of the blocks."""
+        """Yields all instructions, in the order of the blocks."""
         for block in self.blocks:
             yield from block.instructions
 
@@ -167,13 +166,13 @@ class Program:
 
     Attributes:
         name: of the module.
-        functions: reachable ones by ordinal, in the order of the module.
-        exports: by the name that users call; initializers are not among them.
-        initializers: ordinals to be called in order before any other, once.
+        functions: the reachable ones by ordinal, in the order of the module.
+        exports: functions by the name that users call; initializers are excluded.
+        initializers: ordinals of functions to call once, in order, before any other.
         rodata: constants.
-        global_bytes: of primitive globals, zero at the start; 4 or 8 bytes each by their byte offset.
-        global_types: by ordinal of a reference global its type; all are null at the start.
-        formats: of the executables that it has, as it asks devices for them.
+        global_bytes: size of the primitive globals, which start as zero and have 4 or 8 bytes at their byte offset.
+        global_types: type of each reference global by ordinal; all start as null.
+        formats: of its executables, as it queries devices for them.
     """
 
     name: str
@@ -186,5 +185,5 @@ class Program:
     formats: tuple[str, ...]
 
     def text(self, rodata: Rodata) -> str:
-        """The text in a constant."""
+        """Returns the text in a constant."""
         return bytes(self.rodata[rodata.ordinal]).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Names of functions and variables: the source program's where it gives some, else of what they hold."""
+"""Names of functions and variables: those of the source program, or names that describe the value."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final
 
 from .ir import Function, Instruction, Program, Rodata, Variable
 
-# Of what a call returns: a name for each result.
+# Names of calls' results.
 _RESULTS: Final = {
     "hal.allocator.allocate": ("buffer",),
     "hal.allocator.import": ("buffer",),
@@ -36,13 +36,13 @@ _RESULTS: Final = {
 }
 _KINDS: Final = {"i": "i", "I": "n", "f": "x", "F": "y", "r": "ref"}
 _RESERVED: Final = {*keyword.kwlist, *keyword.softkwlist, "self", "create", "close", "wait", "signal", "out"}
-# Members of the class that is written, of users and its own.
+# Public and private members of the generated class.
 _PUBLIC: Final = {"context", "device", "to_device", "to_host"}
 _INTERNAL: Final = {"load", "record", "table"}
 
 
 def identifier(text: str) -> str:
-    """An identifier close to a text."""
+    """Returns an identifier similar to a text."""
     found = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
     if not found or found[0].isdigit():
         found = f"_{found}"
@@ -50,13 +50,13 @@ def identifier(text: str) -> str:
 
 
 class Names:
-    """Names given so far."""
+    """Unique names."""
 
     def __init__(self, taken: set[str] | None = None) -> None:
         self._taken = set(taken or ())
 
     def unique(self, wanted: str, *, numbered: bool = False) -> str:
-        """The name, with a number behind it if it is taken, or if it is to have one."""
+        """Returns the name; with a number appended if it is taken, or if ``numbered``."""
         if not numbered and wanted not in self._taken:
             self._taken.add(wanted)
             return wanted
@@ -69,7 +69,7 @@ class Names:
 
 
 def name_functions(program: Program) -> None:
-    """Names all functions; internal ones after the dispatches that they record, if they record some."""
+    """Names all functions; internal ones after the dispatches that they record."""
     names = Names(_PUBLIC)
     for export, function in program.exports.items():
         if function.name == export:
@@ -85,11 +85,11 @@ def name_functions(program: Program) -> None:
 
 
 def method_of(export: str, function: Function) -> str:
-    """The name of an export: ``f_async`` for what the module exports as ``f$async``, and for an asynchronous ``f``."""
+    """Returns the method name of an export: ``f_async`` for ``f$async``, and for an asynchronous ``f``."""
     is_async = function.declaration is not None and function.declaration.is_async
     base = export.removesuffix("$async")
     name = identifier(base)
-    name = f"{name}_" if name in _PUBLIC else name  # both of a pair, as one is looked up by the other
+    name = f"{name}_" if name in _PUBLIC else name  # for both of a pair, as one is looked up by the other
     return f"{name}_async" if is_async or base != export else name
 
 
@@ -106,7 +106,7 @@ def _subject(program: Program, function: Function) -> str | None:
 
 
 def name_variables(function: Function, taken: frozenset[str] = frozenset()) -> None:
-    """Names all variables of a function; none of the names that are ``taken``."""
+    """Names all variables of a function, avoiding the names in ``taken``."""
     names = Names(set(taken))
     for instruction in function.instructions():
         for variable in instruction.results:
@@ -134,7 +134,7 @@ def name_variables(function: Function, taken: frozenset[str] = frozenset()) -> N
 
 
 def _name_results(function: Function, names: Names) -> None:
-    """Names what is returned as the declaration does."""
+    """Names returned variables as the declaration does."""
     if function.declaration is None:
         return
     for instruction in function.instructions():

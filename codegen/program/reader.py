@@ -31,17 +31,17 @@ _SKIPPED = frozenset({"block", "discard.refs", "trace", "print"})
 
 
 def read_program(data: bytes, name: str, *, formats: Sequence[str] = ()) -> Program:
-    """The program of a module, simplified: constants folded, what cannot run left out.
+    """Reads the program of a module, simplified: constants folded, dead code removed.
 
     Args:
         data: the file's bytes.
-        name: of the file, for messages.
-        formats: of executables that the device runs. With some, questions about formats are answered here, so that
-            the choice of a device is gone; without any, they stay.
+        name: the file's name, for messages.
+        formats: executable formats that the device runs. If given, queries about formats are answered here, so that the
+            choice of a device is gone; otherwise they stay.
 
     Raises:
         InvalidArgumentError: a damaged file.
-        UnimplementedError: the module does what no code can be written for; the message says what and where.
+        UnimplementedError: the module has something that no code can be written for; the message says what and where.
     """
     with ModuleArchive.from_bytes(data, name) as archive:
         definition = read_module(archive)
@@ -49,7 +49,7 @@ def read_program(data: bytes, name: str, *, formats: Sequence[str] = ()) -> Prog
 
 
 def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program:
-    """``read_program`` of a module that was read before."""
+    """Returns the program of a module that is already read; see ``read_program``."""
     verified = verify_module(definition)
     analysis = ModuleAnalysis(verified)
     exports = {export.name: export.ordinal for export in definition.exports}
@@ -87,7 +87,7 @@ def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program
 
 
 def with_exports(definition: ModuleDef, names: Sequence[str]) -> ModuleDef:
-    """A module with some of its exports, their asynchronous siblings, and the initializers.
+    """Returns a module with only some of its exports, their asynchronous siblings, and the initializers.
 
     Raises:
         InvalidArgumentError: no such export; the message lists those that exist.
@@ -119,7 +119,6 @@ class _FunctionReader:
             )
 
     def read(self) -> Function:
-        """The function."""
         webs, analysis = self.webs, self.analysis
         arguments = [webs.argument(register) for register in analysis.arguments]
         read: list[list[tuple[Decoded, list[Node | None], list[Node]]]] = []
@@ -130,7 +129,7 @@ class _FunctionReader:
         starting = [webs.variable(node) for node in arguments]
         blocks = [self._block(block, nodes) for block, nodes in zip(analysis.blocks, read, strict=True)]
         for number, index, node in reversed(webs.nulls):
-            # Where a reference that was moved away is read as null further on.
+            # A reference that was moved away is read as null afterwards.
             written = blocks[number].instructions
             at = min(index - analysis.blocks[number].start + 1, len(written) - 1)
             written.insert(at, Instruction("assign", (NULL,), (webs.variable(node),)))
@@ -156,7 +155,7 @@ class _FunctionReader:
         )
 
     def _nodes(self, index: int) -> tuple[Decoded, list[Node | None], list[Node]]:
-        """An instruction with what it reads and writes; ``None`` reads null."""
+        """Returns an instruction with the nodes that it reads and writes; a read of ``None`` is null."""
         instruction = self.analysis.instructions[index]
         operands = self.analysis.operands[index]
         reads: list[Node | None] = []
@@ -186,7 +185,7 @@ class _FunctionReader:
         for decoded, reads, writes in read:
             instructions.append(self._instruction(decoded, reads, writes))
         mnemonic = read[-1][0].operation.mnemonic
-        if mnemonic.startswith("call"):  # a yieldable one
+        if mnemonic.startswith("call"):  # a yieldable call
             instructions.append(Instruction("br"))
         elif mnemonic in ("yield", "break", "cond_break"):
             instructions[-1] = Instruction("br")
@@ -257,7 +256,7 @@ class _FunctionReader:
 
 
 def _grouped(elements: Sequence[Element], sizes: Sequence[int], values: Sequence[Value]) -> tuple[Operand, ...]:
-    """A call's operands, with those of a repeated argument as rows."""
+    """Groups a call's operands: those of a repeated argument become rows."""
     following = iter(values)
     operands: list[Operand] = []
     for position, element in enumerate(elements):
@@ -273,7 +272,7 @@ def _grouped(elements: Sequence[Element], sizes: Sequence[int], values: Sequence
 
 
 def _with_start(blocks: list[Block]) -> list[Block]:
-    """The blocks behind a new one, so that no branch leads to the first."""
+    """Prepends an empty block, so that no branch leads to the first block."""
     for block in blocks:
         for edge in block.edges:
             edge.target += 1

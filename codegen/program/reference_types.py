@@ -1,4 +1,4 @@
-"""Types of references: from what makes them, what takes them, and what users pass."""
+"""Types of references, from their producers, their consumers, and the types that users pass."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...status import UnimplementedError
 from ...vm.bytecode.declaration import ValueKind
 from .ir import Function, Instruction, Program, Rodata, Value, Variable
 
-# Of references that calls return, by the import.
+# Reference types of calls' results, by import.
 RESULT_TYPES: Final = {
     "hal.allocator.allocate": "hal.buffer",
     "hal.allocator.import": "hal.buffer",
@@ -27,7 +27,7 @@ RESULT_TYPES: Final = {
     "hal.fence.create": "hal.fence",
     "hal.fence.join": "hal.fence",
 }
-# Of references that calls take: the import's leading operands, ``None`` for numbers.
+# Reference types of calls' leading operands, by import; ``None`` for numbers.
 _OPERAND_TYPES: Final = {
     "hal.buffer_view.assert": ("hal.buffer_view",),
     "hal.buffer_view.buffer": ("hal.buffer_view",),
@@ -54,7 +54,7 @@ def find_types(program: Program) -> None:
     """Sets ``type`` of reference variables, ``result_types`` of functions and ``global_types``.
 
     Raises:
-        UnimplementedError: one variable holds references of two types.
+        UnimplementedError: a variable holds references of two types.
     """
     for function in program.functions.values():
         function.result_types = [None] * len(function.results)
@@ -68,7 +68,7 @@ def find_types(program: Program) -> None:
 
 
 def _declare(function: Function) -> None:
-    """Takes the types of an export's arguments from its declaration."""
+    """Sets the types of an export's arguments from its declaration."""
     declaration = function.declaration
     if declaration is None:
         return
@@ -153,7 +153,7 @@ def _instruction(program: Program, function: Function, one: Instruction, set_typ
 
 
 def type_of(value: Value) -> str | None:
-    """The type of a reference; ``None`` if it is not known, and for null."""
+    """Returns the type of a reference; ``None`` if it is null or unknown."""
     if isinstance(value, Rodata):
         return "vm.buffer"
     return value.type if isinstance(value, Variable) else None

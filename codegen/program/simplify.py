@@ -1,4 +1,4 @@
-"""Simplifies a program: constants become operands, what cannot run or is not used goes, chains of blocks become one."""
+"""Simplifies a program: folds constants, removes dead code, joins chains of blocks."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FORMAT: Final = "hal.executable.format"
 
 
 def simplify(program: Program, formats: Sequence[str]) -> None:
-    """Simplifies all functions, and leaves out those that nobody calls then."""
+    """Simplifies all functions, then removes those that nothing calls."""
     program.formats = _formats(program)
     for function in program.functions.values():
         simplify_function(program, function, formats)
@@ -21,7 +21,7 @@ def simplify(program: Program, formats: Sequence[str]) -> None:
 
 
 def reachable(program: Program) -> dict[int, Function]:
-    """The functions that exports and initializers call, and themselves."""
+    """Returns exports, initializers, and the functions that they call."""
     reached = set(program.initializers) | {one.ordinal for one in program.exports.values()}
     pending = list(reached)
     while pending:
@@ -33,7 +33,7 @@ def reachable(program: Program) -> dict[int, Function]:
 
 
 def simplify_function(program: Program, function: Function, formats: Sequence[str] = ()) -> None:
-    """Simplifies one function until nothing changes."""
+    """Simplifies a function until nothing changes."""
     while True:
         changed = _fold(program, function, formats)
         changed |= _fold_copies(function)
@@ -79,7 +79,7 @@ def count(function: Function) -> None:
 
 
 def substitute(function: Function, replaced: dict[Variable, Value]) -> None:
-    """Puts values in place of variables everywhere they are used."""
+    """Replaces variables by values at all their uses."""
     for variable, value in list(replaced.items()):
         while isinstance(value, Variable) and value in replaced:
             value = replaced[value]
@@ -95,7 +95,7 @@ def substitute(function: Function, replaced: dict[Variable, Value]) -> None:
 
 
 def _formats(program: Program) -> tuple[str, ...]:
-    """The formats that the program asks devices for."""
+    """Returns the formats that the program queries devices for."""
     found: dict[str, None] = {}
     for function in program.functions.values():
         texts: dict[Variable, Rodata] = {}
@@ -111,7 +111,7 @@ def _formats(program: Program) -> tuple[str, ...]:
 
 
 def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
-    """Puts constants, and variables that are copied once, in place of what is defined by them."""
+    """Replaces variables by their constants, or by the variable that they are a copy of."""
     count(function)
     replaced: dict[Variable, Value] = {}
     for block in function.blocks:
@@ -156,7 +156,7 @@ def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
 
 
 def _without_passing(instructions: list[Instruction]) -> list[Instruction]:
-    """The instructions with results that the next one only copies defined as what it defines."""
+    """Merges instructions with a following ``assign`` that only copies their results."""
     kept: list[Instruction] = []
     for one in instructions:
         last = kept[-1] if kept else None
@@ -170,7 +170,7 @@ def _without_passing(instructions: list[Instruction]) -> list[Instruction]:
 
 
 def _fold_within(function: Function) -> bool:
-    """Reads a constant in place of a variable that its block sets to it before."""
+    """Replaces reads of a variable by the constant that its block assigned before."""
     changed = False
     for block in function.blocks:
         known: dict[Variable, Value] = {}
@@ -192,9 +192,9 @@ def _fold_within(function: Function) -> bool:
 
 
 def _fold_copies(function: Function) -> bool:
-    """Reads a value in place of its copy, where all uses of the copy are behind it and before either changes.
+    """Replaces a copy by its source, if all uses follow in its block before either changes.
 
-    Those are in its block; ``_fold`` has seen to variables that never change.
+    ``_fold`` handles variables that never change.
     """
     count(function)
     changed = False
@@ -246,7 +246,7 @@ def _fold_branches(function: Function) -> bool:
 
 
 def _settle_fail(function: Function, block: Block) -> bool:
-    """A failure whose status may be 0 becomes a branch to one that fails for certain."""
+    """Replaces a failure whose status may be 0 by a branch to one that is certain."""
     terminator = block.terminator
     status = terminator.operands[0]
     if isinstance(status, Constant):
@@ -284,7 +284,7 @@ def _remove_unreachable(function: Function) -> bool:
 
 
 def _remove_dead(function: Function) -> bool:
-    """Leaves out instructions and copies whose results nobody uses."""
+    """Removes instructions and copies whose results are unused."""
     changed = False
     while True:
         count(function)
@@ -308,7 +308,7 @@ def _remove_dead(function: Function) -> bool:
 
 
 def _without_overwritten(instructions: list[Instruction]) -> list[Instruction]:
-    """The instructions of a block without pure ones whose results later ones define anew before any use."""
+    """Removes pure instructions of a block whose results are overwritten before any use."""
     kept: list[Instruction] = []
     overwritten: set[Variable] = set()
     for one in reversed(instructions):
@@ -321,7 +321,7 @@ def _without_overwritten(instructions: list[Instruction]) -> list[Instruction]:
 
 
 def _merge(function: Function) -> bool:
-    """Joins blocks with their only successor, if they are its only predecessor."""
+    """Joins each block with its only successor, if it is the successor's only predecessor."""
     arriving = [0] * len(function.blocks)
     for block in function.blocks:
         for edge in block.edges:

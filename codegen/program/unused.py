@@ -1,4 +1,4 @@
-"""Leaves out what initializers make and no function uses: executables and command buffers of exports left out."""
+"""Removes objects that initializers create and no function uses: executables and command buffers of removed exports."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _RECORDING: Final = "hal.command_buffer."
 
 
 def remove_unused(program: Program) -> None:
-    """Leaves out stores of globals that nobody loads, and what only they used."""
+    """Removes stores of globals that nothing loads, and the instructions that only these used."""
     changed = True
     while changed:
         changed = False
@@ -49,7 +49,7 @@ def _is_unused(one: Instruction, loaded: set[int], recording: set[int]) -> bool:
 
 
 def _only_records(function: Function) -> bool:
-    """Whether all that a function does is to record a command buffer of its own."""
+    """Whether a function only records a command buffer of its own."""
     made: set[Variable] = set()
     for one in function.instructions():
         if one.callee == f"{_RECORDING}create":

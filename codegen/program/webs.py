@@ -1,7 +1,7 @@
-"""Variables of a function: its registers split into webs, so that a register used twice for other things is two.
+"""Variables of a function: registers split into webs, so that a register with two independent uses is two variables.
 
-Each definition is a node. A block's start has a node for a register that is read there before it is written, joined
-with what reaches it over each edge; joined nodes are one variable (reading as in Braun et al., Simple and Efficient
+Each definition is a node. A block's start has a node for each register that is read there before it is written, joined
+with the nodes that reach it over each edge. Joined nodes are one variable (see Braun et al., Simple and Efficient
 Construction of Static Single Assignment Form, 2013, without the phi functions).
 """
 
@@ -17,7 +17,7 @@ from .ir import Variable
 
 @dataclass(eq=False, slots=True)
 class Node:
-    """A definition, or what reaches the start of a block."""
+    """A definition, or the value of a register at the start of a block."""
 
     register: Register
     parent: Node | None = None
@@ -25,7 +25,7 @@ class Node:
     null: bool = False  # whether it stands for a reference that was moved away
 
     def root(self) -> Node:
-        """The node that stands for all that are joined with it."""
+        """Returns the representative of the nodes that are joined with it."""
         node = self
         while node.parent is not None:
             if node.parent.parent is not None:
@@ -55,30 +55,30 @@ class Webs:
     _edge_nodes: dict[tuple[RegisterEdge, Register], Node] = field(default_factory=dict)
 
     def argument(self, register: Register) -> Node:
-        """The definition of an argument."""
+        """Returns the definition of an argument."""
         node = self._arguments[register] = Node(register)
         return node
 
     def read(self, register: Register) -> Node:
-        """What a register holds here."""
+        """Returns the current node of a register."""
         found = self._current.get(register)
         if found is None:
             found = self._entry(self._block, register)
         return found
 
     def write(self, register: Register) -> Node:
-        """A definition."""
+        """Returns a new definition of a register."""
         node = self._current[register] = Node(register)
         return node
 
     def move(self, number: int, index: int) -> None:
-        """A reference register is null from here on."""
+        """Notes that a reference register is null from an instruction on."""
         node = self.write(("r", number))
         node.null = True
         self.nulls.append((self._block, index, node))
 
     def end(self) -> None:
-        """The end of a block."""
+        """Ends a block."""
         self._exits.append(self._current)
         self._current = {}
         self._block += 1
@@ -91,7 +91,7 @@ class Webs:
         return node
 
     def join(self) -> None:
-        """Joins what reaches a common use."""
+        """Joins nodes that reach a common use."""
         arriving: list[list[tuple[int, RegisterEdge]]] = [[] for _ in self._exits]
         for block in self.analysis.blocks:
             for edge in block.edges:
@@ -109,7 +109,7 @@ class Webs:
                 _join(node, self._over(source, edge, register))
 
     def _over(self, source: int, edge: RegisterEdge, register: Register) -> Node:
-        """What a register holds behind an edge."""
+        """Returns the node of a register behind an edge."""
         kind, number = register
         origin: int | None = number
         if kind == "r" and number in edge.refs:
@@ -130,7 +130,7 @@ class Webs:
         return found if found is not None else self._entry(block, register)
 
     def variable(self, node: Node) -> Variable:
-        """The variable that a node belongs to."""
+        """Returns the variable that a node belongs to."""
         root = node.root()
         if root.variable is None:
             root.variable = Variable(root.register[0])

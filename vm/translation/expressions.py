@@ -6,7 +6,7 @@ printed once, in its statement. Its ``python(level)`` puts it in parentheses if 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 # How tightly operators of Python bind, from the loosest: section 6.17 of the language reference.
@@ -241,17 +241,6 @@ def renamed(tree: Expression, old: str, new: str) -> Expression:
         return tuple(map(copied, part)) if isinstance(part, tuple) else part
 
     return cast("Expression", copied(tree))
-
-
-def names_in(tree: Expression) -> Iterator[str]:
-    """The names in an expression, in the order of the text."""
-    pending: list[object] = [tree]
-    while pending:
-        part = pending.pop()
-        if isinstance(part, Name):
-            yield part.name
-        elif isinstance(part, tuple):
-            pending += reversed(part)
 
 
 _NODES: Final = (
