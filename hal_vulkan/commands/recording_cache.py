@@ -60,7 +60,7 @@ class RecordingCache(OrderedDict[K, R]):
 
     def holds(self, recording: R) -> bool:
         """Whether it is kept here."""
-        return any(kept is recording for kept in self.copy().values())
+        return any(kept is recording for kept in list(self.values()))
 
     def drop(self) -> None:
         """Gives all back."""

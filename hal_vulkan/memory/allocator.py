@@ -250,6 +250,8 @@ class Allocator:
             self._free_now(allocation)
 
     def _free_now(self, allocation: Allocation) -> None:
+        if allocation not in self._live:  # the device was closed while another thread was about to free it
+            return
         block = allocation.block
         if allocation.views is not None:
             for view, serial in allocation.views.values():

@@ -442,3 +442,13 @@ def test_a_failing_import_falls_back_to_a_copy(device: Device) -> None:
     buffer.close()
     device.trim()
     assert live_objects() == before
+
+
+def test_a_free_that_comes_after_the_device_was_closed(driver: Driver) -> None:
+    """As from a thread that ends a submission while another one closes the device."""
+    device = Device(driver)
+    allocation = device.create_buffer(64)._allocation
+    device.close()
+    before = live_objects()
+    device.allocator.free(allocation)
+    assert live_objects() == before
