@@ -101,14 +101,14 @@ class ProgramCommandBuffer(CommandBuffer):
             if self.peers:
                 self.uses.setdefault(slot, set()).add((offset, size, written))
             return BindingSlot(slot, offset, None if size == -1 else size)
-        found = subspan(check_buffer(buffer, self.name), offset, size)
-        if found.device is not self.device and found.device in self.peers:
+        part = subspan(check_buffer(buffer, self.name), offset, size)
+        if part.device is not self.device and part.device in self.peers:
             root = root_of(buffer)
             mirror = self.mirrors.get(root)
             if mirror is None:
                 mirror = self.mirrors[root] = self.new_mirror(root)
-            found = mirror.part(found.offset - root.offset, found.size, written)
-        return found
+            part = mirror.part(part.offset - root.offset, part.size, written)
+        return part
 
     @abstractmethod
     def dispatch_function(

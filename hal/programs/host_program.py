@@ -149,9 +149,9 @@ def slot(index: int, offset: int = 0, size: int = -1) -> BindingReference:
     return (0, index, None, offset, size)
 
 
-def answer_of(found: int | None) -> tuple[int, int]:
+def answer_of(answer: int | None) -> tuple[int, int]:
     """(1, answer) of a device query, or (0, 0) for an unknown one."""
-    return (0, 0) if found is None else (1, found)
+    return (0, 0) if answer is None else (1, answer)
 
 
 def await_fences(fences: Iterable[OptionalFence], milliseconds: int = -1) -> int:

@@ -42,12 +42,12 @@ def mirrored_table(
         if not isinstance(buffer, Buffer) or buffer.device is device:
             places.append(None)
             continue
-        found = check_buffer(buffer, "binding table").subspan(offset, None if size == -1 else size)
+        part = check_buffer(buffer, "binding table").subspan(offset, None if size == -1 else size)
         root = root_of(buffer)
-        start = found.offset - root.offset
+        start = part.offset - root.offset
         low, high = spans.get(root, (start, start))
-        spans[root] = min(low, start), max(high, start + found.size)
-        places.append((root, start, found.size))
+        spans[root] = min(low, start), max(high, start + part.size)
+        places.append((root, start, part.size))
     mirrors = {
         root: Mirror(device.create_buffer(max(high - low, 1), memory_type=_HOST), root, low)
         for root, (low, high) in spans.items()

@@ -38,8 +38,8 @@ def queue_execute_all(
     """Runs command buffers in order."""
     if signal is None:
         signal = HalFence(context.device)
-    found = [require(one, ProgramCommandBuffer, "command_buffer") for one in commands]
-    context.submit(found, wait, signal)
+    command_buffers = [require(reference, ProgramCommandBuffer, "command_buffer") for reference in commands]
+    context.submit(command_buffers, wait, signal)
     return signal
 
 
@@ -54,8 +54,8 @@ def queue_fill(
     signal: OptionalFence = None,
 ) -> AnyFence:
     """Fills a range of a buffer."""
-    found = subspan(check_buffer(buffer, "queue.fill"), offset, size)
-    return _once(context.beside(found), "fill", lambda commands: commands.fill(found, pattern), wait, signal)
+    target = subspan(check_buffer(buffer, "queue.fill"), offset, size)
+    return _once(context.beside(target), "fill", lambda commands: commands.fill(target, pattern), wait, signal)
 
 
 def queue_update(
@@ -71,8 +71,8 @@ def queue_update(
 ) -> AnyFence:
     """Writes host bytes, captured now."""
     data = HalFile(source).range(start, size, "queue.update").tobytes()
-    found = check_buffer(buffer, "queue.update")
-    return _once(context.beside(found), "update", lambda commands: commands.update(found, data, offset), wait, signal)
+    target = check_buffer(buffer, "queue.update")
+    return _once(context.beside(target), "update", lambda commands: commands.update(target, data, offset), wait, signal)
 
 
 def queue_copy(
@@ -114,9 +114,9 @@ def queue_read(
     """Reads bytes of a file into a buffer."""
     if signal is None:
         signal = HalFence(context.device)
-    found = check_buffer(buffer, "queue.read")
+    target = check_buffer(buffer, "queue.read")
     data = require(file, HalFile, "file").range(start, size, "queue.read")
-    upload(context.beside(found), wait, signal, data, found, offset)
+    upload(context.beside(target), wait, signal, data, target, offset)
     return signal
 
 
@@ -134,12 +134,12 @@ def queue_write(
     """Writes bytes of a buffer to a file."""
     if signal is None:
         signal = HalFence(context.device)
-    found = check_buffer(buffer, "queue.write")
+    source = check_buffer(buffer, "queue.write")
     data = require(file, HalFile, "file").range(start, size, "queue.write")
     if data.readonly:
         raise PermissionDeniedError("queue.write: the file is read-only: it is a view of read-only memory")
-    check_range(offset, size, found.size, "queue.write")
-    read_back(context.beside(found), wait, signal, found, ((offset, data),))
+    check_range(offset, size, source.size, "queue.write")
+    read_back(context.beside(source), wait, signal, source, ((offset, data),))
     return signal
 
 
@@ -158,17 +158,17 @@ def _once(
 
 def load_word(context: DeviceContext, buffer: Ref, offset: int, size: int) -> int:
     """Up to four bytes of a buffer as a signed integer of 32 bits, zero-extended; may block for a copy."""
-    found = check_buffer(buffer, "buffer.load")
+    source = check_buffer(buffer, "buffer.load")
     _check_word(size, "load")
-    value = int.from_bytes(read_bytes(context.beside(found), found, offset, size), "little")
+    value = int.from_bytes(read_bytes(context.beside(source), source, offset, size), "little")
     return value - (1 << 32) if value >= 1 << 31 else value
 
 
 def store_word(context: DeviceContext, value: int, buffer: Ref, offset: int, size: int) -> None:
     """Writes the low ``size`` bytes of a value; may block for a copy."""
-    found = check_buffer(buffer, "buffer.store")
+    target = check_buffer(buffer, "buffer.store")
     _check_word(size, "store")
-    write_bytes(context.beside(found), found, offset, (value & 0xFFFFFFFF).to_bytes(4, "little")[:size])
+    write_bytes(context.beside(target), target, offset, (value & 0xFFFFFFFF).to_bytes(4, "little")[:size])
 
 
 def _check_word(size: int, what: str) -> None:

@@ -37,18 +37,18 @@ def is_compatible(buffer: Ref, length: int, memory_types: int, usage: int) -> bo
 
 def check_compatible(buffer: Ref, name: str, length: int, memory_types: int, usage: int) -> None:
     """Raises unless a buffer has the length, memory type and usage that a program was compiled for."""
-    found = check_buffer(buffer, name)
-    if found.size < length:
-        raise InvalidArgumentError(f"{name} buffer byte length {found.size} less than expected minimum {length}")
-    if int(found.memory_type) & memory_types != memory_types:
+    checked = check_buffer(buffer, name)
+    if checked.size < length:
+        raise InvalidArgumentError(f"{name} buffer byte length {checked.size} less than expected minimum {length}")
+    if int(checked.memory_type) & memory_types != memory_types:
         raise PermissionDeniedError(
-            f"{name} buffer memory type is not compatible; buffer has {found.memory_type!r}, operation requires "
+            f"{name} buffer memory type is not compatible; buffer has {checked.memory_type!r}, operation requires "
             f"{MemoryTypeFlags(memory_types)!r}"
         )
-    if int(found.usage) & usage != usage:
+    if int(checked.usage) & usage != usage:
         raise PermissionDeniedError(
             f"{name} requested usage was not specified when the buffer was allocated; buffer allows "
-            f"{found.usage!r}, operation requires {BufferUsage(usage)!r}"
+            f"{checked.usage!r}, operation requires {BufferUsage(usage)!r}"
         )
 
 
@@ -135,12 +135,12 @@ def check_view(view: Ref, name: str, element_type: int, shape: tuple[int, ...], 
         and view.encoding == encoding
     ):
         return
-    found = require(view, BufferView, "buffer_view")
-    if found.encoding is not EncodingType.OPAQUE and found.encoding != encoding:
+    checked = require(view, BufferView, "buffer_view")
+    if checked.encoding is not EncodingType.OPAQUE and checked.encoding != encoding:
         raise InvalidArgumentError(
-            f"{name} encoding mismatch; expected {encoding:08X} but have {int(found.encoding):08X}"
+            f"{name} encoding mismatch; expected {encoding:08X} but have {int(checked.encoding):08X}"
         )
-    have = found.element_type
+    have = checked.element_type
     if have != element_type and not have.is_opaque:
         expected = ElementType(element_type)
         if not (have.is_integer and expected.is_integer and have.bits == expected.bits):
@@ -148,16 +148,16 @@ def check_view(view: Ref, name: str, element_type: int, shape: tuple[int, ...], 
                 f"{name} element type mismatch; expected {expected.short_name} ({element_type:08X}) but have "
                 f"{have.short_name} ({int(have):08X})"
             )
-    if len(found.shape) != len(shape):
+    if len(checked.shape) != len(shape):
         raise InvalidArgumentError(
-            f"{name} shape rank mismatch; expected {_rank(shape)} but have {_rank(found.shape)}; "
-            f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(found.shape)}`"
+            f"{name} shape rank mismatch; expected {_rank(shape)} but have {_rank(checked.shape)}; "
+            f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(checked.shape)}`"
         )
-    for axis, (actual, wanted) in enumerate(zip(found.shape, shape, strict=True)):
+    for axis, (actual, wanted) in enumerate(zip(checked.shape, shape, strict=True)):
         if actual != wanted:
             raise InvalidArgumentError(
                 f"{name} shape dimension {axis} mismatch; expected {wanted} but have {actual}; "
-                f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(found.shape)}`"
+                f"expected shape `{format_shape(shape)}`, actual shape `{format_shape(checked.shape)}`"
             )
 
 

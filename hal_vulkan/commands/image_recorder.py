@@ -384,7 +384,7 @@ def _clear_color(target: Image, value: float | Sequence[float]) -> CData:
     color = ffi.new("VkClearColorValue *")
     try:
         if texels.scalar == "float":
-            color.float32 = [float(one) for one in values]
+            color.float32 = [float(channel) for channel in values]
         elif texels.scalar == "int":
             color.int32 = values
         else:

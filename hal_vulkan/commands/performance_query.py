@@ -45,21 +45,21 @@ def device_counters(driver: Driver, index: int, family: int) -> list[Counter]:
     physical = driver.physical_devices[index]
     count = ffi.new("uint32_t *")
     check(query(physical, family, count, ffi.NULL, ffi.NULL), "counting performance counters")
-    found = ffi.new("VkPerformanceCounterKHR[]", count[0])
+    counters = ffi.new("VkPerformanceCounterKHR[]", count[0])
     texts = ffi.new("VkPerformanceCounterDescriptionKHR[]", count[0])
-    for counter, described in zip(found, texts, strict=True):
+    for counter, described in zip(counters, texts, strict=True):
         counter.sType = new("VkPerformanceCounterKHR").sType
         described.sType = new("VkPerformanceCounterDescriptionKHR").sType
-    check(query(physical, family, count, found, texts), "listing performance counters")
+    check(query(physical, family, count, counters, texts), "listing performance counters")
     return [
         Counter(
             index,
             text(texts[index].name),
             text(texts[index].category),
             text(texts[index].description),
-            _UNITS[found[index].unit] if found[index].unit < len(_UNITS) else "",
-            _STORAGES[found[index].storage],
-            found[index].scope == _SCOPE_COMMAND,
+            _UNITS[counters[index].unit] if counters[index].unit < len(_UNITS) else "",
+            _STORAGES[counters[index].storage],
+            counters[index].scope == _SCOPE_COMMAND,
         )
         for index in range(count[0])
     ]
@@ -67,7 +67,7 @@ def device_counters(driver: Driver, index: int, family: int) -> list[Counter]:
 
 def counters_named(driver: Driver, index: int, family: int, names: Sequence[str]) -> list[Counter]:
     """Returns counters by name. NotFoundError lists those that exist; UnimplementedError: not one of commands."""
-    known = {one.name: one for one in device_counters(driver, index, family)}
+    known = {counter.name: counter for counter in device_counters(driver, index, family)}
     device = driver.profiles[index].name
     for name in names:
         if name not in known:
@@ -99,7 +99,7 @@ class PerformanceQuery(Closing):
     def __init__(self, device: LogicalDevice, counters: Sequence[Counter]) -> None:
         self._device = device
         self._counters = tuple(counters)
-        indices = ffi.new("uint32_t[]", [one.index for one in counters])
+        indices = ffi.new("uint32_t[]", [counter.index for counter in counters])
         family = device.plan.compute_family
         kind = new(
             "VkQueryPoolPerformanceCreateInfoKHR",
@@ -132,7 +132,9 @@ class PerformanceQuery(Closing):
         size = ffi.sizeof("VkPerformanceCounterResultKHR") * count
         result = device.fn.vkGetQueryPoolResults(device.handle, self._pool, 0, 1, size, values, size, 0)
         device.check(result, "reading performance counters")
-        return [(one, getattr(value, one.storage)) for one, value in zip(self._counters, values, strict=True)]
+        return [
+            (counter, getattr(value, counter.storage)) for counter, value in zip(self._counters, values, strict=True)
+        ]
 
     def close(self) -> None:
         """Destroys the query once no queue uses it; idempotent."""

@@ -31,11 +31,11 @@ class RecordingCache(OrderedDict[K, R]):
 
     def use(self, key: K) -> R | None:
         """Returns the recording for a key and makes it the youngest; ``None`` if there is none."""
-        found = self.get(key)
-        if found is not None:
+        recording = self.get(key)
+        if recording is not None:
             with contextlib.suppress(KeyError):  # evicted meanwhile
                 self.move_to_end(key)
-        return found
+        return recording
 
     def evict(self) -> R | None:
         """Removes the oldest recording if there is no room for another one; the caller owns it then."""

@@ -79,7 +79,9 @@ class Replay:
             pushed = ffi.new("char[]", padded) if padded and push != last_push else None
             self._steps.append(_Dispatch(pipeline, pipeline is not last, bindings, pushed, len(padded), groups))
             last, last_push = pipeline, push
-        self._reports = tuple({one.pipeline.report: None for one in self._dispatches() if one.pipeline.report})
+        self._reports = tuple(
+            {dispatch.pipeline.report: None for dispatch in self._dispatches() if dispatch.pipeline.report}
+        )
 
     def _dispatches(self) -> list[_Dispatch]:
         return [step for step in self._steps if isinstance(step, _Dispatch)]
@@ -91,7 +93,7 @@ class Replay:
             ``None`` if some binding might not take a range: recording the commands one by one has the message.
         """
         words = struct.unpack(f"={len(key) // 8}Q", key)
-        found: list[bytes] = []
+        descriptors: list[bytes] = []
         for pipeline, _, bindings, *_ in self._dispatches():
             mask, most = pipeline.device.bind_limits
             whole = pipeline.interface.whole_words
@@ -113,8 +115,8 @@ class Replay:
                 if whole:
                     size = min((size + 3) & ~3, most)
                 parts.append(_RANGE.pack(handle, start, size, serial))
-            found.append(b"".join(parts) + pipeline.tail)
-        return found
+            descriptors.append(b"".join(parts) + pipeline.tail)
+        return descriptors
 
     def recorded(
         self, recorder: ActionRecorder, key: bytes, table: Callable[[], Sequence[object]] = tuple
@@ -182,17 +184,17 @@ def _bindings_of(arguments: tuple[Any, ...]) -> tuple[bytes | _Part, ...] | None
     pipeline, bindings, _, _ = arguments
     if isinstance(bindings, BoundSets) or not pipeline.takes_plain_buffers:
         return None
-    found: list[bytes | _Part] = []
+    parts: list[bytes | _Part] = []
     for binding in bindings:
         if isinstance(binding, bytes):
-            found.append(binding)  # a descriptor already, or several
+            parts.append(binding)  # a descriptor already, or several
         elif isinstance(binding, BindingSlot):
-            found.append(_Part(binding.slot, binding.offset, binding.size))
+            parts.append(_Part(binding.slot, binding.offset, binding.size))
         elif isinstance(binding, Buffer):
             if not binding.bindable:
                 return None
             rounds = pipeline.interface.whole_words and binding.size & 3
-            found.append(binding.word_descriptor() if rounds else binding.descriptor)
+            parts.append(binding.word_descriptor() if rounds else binding.descriptor)
         else:
             return None
-    return tuple(found)
+    return tuple(parts)

@@ -93,14 +93,14 @@ def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatF
 def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, buffer: int = 0) -> str:
     """Lists formats with the feature bits that shaders read like ``like``, for messages."""
     names = []
-    for one in FORMATS:
-        if one.scalar == like.scalar and one.aspects == like.aspects:
-            features = format_features(device, one)
+    for candidate in FORMATS:
+        if candidate.scalar == like.scalar and candidate.aspects == like.aspects:
+            features = format_features(device, candidate)
             if features.image & image == image and features.buffer & buffer == buffer:
-                names.append(one.name)
+                names.append(candidate.name)
     return ", ".join(names) or "none"
 
 
 def usage_bits(usage: ImageUsage) -> int:
     """The feature bits that images of a usage need."""
-    return functools.reduce(lambda a, b: a | b, (bit for one, bit in _USAGES.items() if usage & one), 0)
+    return functools.reduce(lambda a, b: a | b, (bit for usage_flag, bit in _USAGES.items() if usage & usage_flag), 0)

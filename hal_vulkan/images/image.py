@@ -159,14 +159,14 @@ class Image(Closing):
         shown_format = format or self.format
         aspect = aspect or shown_format.aspects[0]
         key = ViewKey(dim, arrayed, shown_format, base_level, levels, base_layer, layers, aspect)
-        found = self._views.get(key)
-        if found is None:
+        view = self._views.get(key)
+        if view is None:
             self._check_view(key)
             with self._lock:
-                found = self._views.get(key)
-                if found is None:
-                    found = self._views[key] = ImageView(self, self._allocator, key)
-        return found
+                view = self._views.get(key)
+                if view is None:
+                    view = self._views[key] = ImageView(self, self._allocator, key)
+        return view
 
     def _check_view(self, key: ViewKey) -> None:
         for what, first, count, most in (

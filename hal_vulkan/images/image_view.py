@@ -132,13 +132,13 @@ class ImageView:
             InvalidArgumentError: they belong to different devices, or the sampler takes no such view.
             UnimplementedError: the device does not filter the format as the sampler does.
         """
-        found = self._combined.get(sampler.serial)
-        if found is None or found.is_closed:
+        combined = self._combined.get(sampler.serial)
+        if combined is None or combined.is_closed:
             self._check_sampler(sampler)
             new_one = CombinedImageSampler(self, sampler, self._allocator.new_serial())
-            found = self._combined.setdefault(sampler.serial, new_one)
-            sampler.combined[found.serial] = self
-        return found
+            combined = self._combined.setdefault(sampler.serial, new_one)
+            sampler.combined[combined.serial] = self
+        return combined
 
     def _check_sampler(self, sampler: Sampler) -> None:
         if self.is_closed or sampler.is_closed:
@@ -166,9 +166,9 @@ class ImageView:
 
     def drop_sampler(self, sampler: Sampler) -> None:
         """Forgets the descriptor with a sampler that is being destroyed."""
-        found = self._combined.pop(sampler.serial, None)
-        if found is not None:
-            self._allocator.forget(found.serial)
+        combined = self._combined.pop(sampler.serial, None)
+        if combined is not None:
+            self._allocator.forget(combined.serial)
 
     def destroy(self) -> None:
         """Destroys the native view; for the image, once no queue uses it."""

@@ -74,10 +74,10 @@ def check_span(image: Image, what: str, of: str, first: int, count: int, most: i
 
 
 def _three(sizes: tuple[int, ...], default: int, what: str) -> Extent:
-    given = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
-    if not 1 <= len(given) <= 3 or any(type(size) is not int for size in given):
+    values = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
+    if not 1 <= len(values) <= 3 or any(type(size) is not int for size in values):
         raise InvalidArgumentError(f"{what} is one to three ints in the order x, y, z; got {shown(sizes)}")
-    x, y, z = (*given, default, default)[:3]
+    x, y, z = (*values, default, default)[:3]
     return x, y, z
 
 

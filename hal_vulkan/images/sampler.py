@@ -140,10 +140,10 @@ class Sampler(Closing):
         device.check_usable()
         self._allocator = allocator
         profile, limits, features = device.profile, device.profile.limits, device.plan.features
-        given = (address,) * 3 if isinstance(address, str) else address
-        if not isinstance(given, (tuple, list)) or not 1 <= len(given) <= 3:
+        requested = (address,) * 3 if isinstance(address, str) else address
+        if not isinstance(requested, (tuple, list)) or not 1 <= len(requested) <= 3:
             raise InvalidArgumentError(f"a sampler's address is one mode, or one to three, got {shown(address)}")
-        modes = (*given, "clamp_to_edge", "clamp_to_edge")[:3]
+        modes = (*requested, "clamp_to_edge", "clamp_to_edge")[:3]
         for what, value in (
             ("lod_bias", lod_bias),
             ("min_lod", min_lod),
@@ -153,7 +153,7 @@ class Sampler(Closing):
             if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
                 raise InvalidArgumentError(f"a sampler's {what} is a finite number, got {shown(value)}")
         smaller = filter if min_filter is None else min_filter
-        numbers = [_choice("address", one, _ADDRESSES) for one in modes]
+        numbers = [_choice("address", mode, _ADDRESSES) for mode in modes]
         if "mirror_clamp_to_edge" in modes and "samplerMirrorClampToEdge" not in features:
             raise UnimplementedError(f"{profile.name} lacks address mode mirror_clamp_to_edge; use another one")
         if not anisotropy >= 1:

@@ -89,12 +89,12 @@ def _rows(table: str) -> Iterator[str]:
 def feature_structures() -> tuple[FeatureStructure, ...]:
     """Every structure that may be chained, ``VkPhysicalDeviceFeatures2`` first."""
     named = {one.feature for alternatives in requirements(CAPABILITIES).values() for one in alternatives}
-    found = []
+    structures = []
     for row in _rows(STRUCTURES):
         kind, core, extensions, members = (field.strip() for field in row.split("|"))
         names = tuple(members.split())
         of_core = bool(core) and core[0] != "-"
-        found.append(
+        structures.append(
             FeatureStructure(
                 type=int(kind),
                 since=_version(core) if of_core else _NEVER,
@@ -104,32 +104,38 @@ def feature_structures() -> tuple[FeatureStructure, ...]:
                 used=tuple(n for n in names if (n in named or n in _CORE if of_core else not _LEFT_OUT.search(n))),
             )
         )
-    return tuple(found)
+    return tuple(structures)
 
 
 @functools.cache
 def known_extensions() -> dict[str, Extension]:
     """The extensions that compute uses."""
-    found = {}
+    extensions = {}
     for row in _rows(EXTENSIONS):
         first, *others = row.split("|")
         name, core, *needs = first.split()
         alternatives = (frozenset(needs), *(frozenset(other.split()) for other in others))
-        found[name.rstrip("*")] = Extension(_NEVER if core == "-" else _version(core), alternatives, name[-1] == "*")
-    return found
+        extensions[name.rstrip("*")] = Extension(
+            _NEVER if core == "-" else _version(core), alternatives, name[-1] == "*"
+        )
+    return extensions
 
 
 def needed_extensions(version: Version, usable: frozenset[str]) -> frozenset[str]:
     """Returns the extensions to enable: the useful ones, and those that they need."""
     known = known_extensions()
-    found, pending = set[str](), [name for name in usable if not known[name].serves]
+    needed, pending = set[str](), [name for name in usable if not known[name].serves]
     while pending:
         name = pending.pop()
-        if name not in found:
-            found.add(name)
-            holding = [one for one in known[name].needs if all(_holds(token, version, usable) for token in one)]
+        if name not in needed:
+            needed.add(name)
+            holding = [
+                alternative
+                for alternative in known[name].needs
+                if all(_holds(token, version, usable) for token in alternative)
+            ]
             pending += [token for token in min(holding, key=len, default=()) if token in known]
-    return frozenset(found)
+    return frozenset(needed)
 
 
 def _holds(token: str, version: Version, extensions: Set[str]) -> bool:
@@ -139,16 +145,18 @@ def _holds(token: str, version: Version, extensions: Set[str]) -> bool:
 def offered_extensions(version: Version, extensions: frozenset[str]) -> frozenset[str]:
     """Returns known extensions that a device offers with their dependencies and that are not in its core version."""
     known = known_extensions()
-    found = {name for name in known.keys() & extensions if version < known[name].core}
+    offered = {name for name in known.keys() & extensions if version < known[name].core}
     while True:
         lacking = {
             name
-            for name in found
-            if not any(all(_holds(token, version, found) for token in one) for one in known[name].needs)
+            for name in offered
+            if not any(
+                all(_holds(token, version, offered) for token in alternative) for alternative in known[name].needs
+            )
         }
         if not lacking:
-            return frozenset(found)
-        found -= lacking
+            return frozenset(offered)
+        offered -= lacking
 
 
 class FeatureChain:

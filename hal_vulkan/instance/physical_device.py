@@ -152,25 +152,26 @@ def _cooperative_matrices(
     query = functions.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR
     count = ffi.new("uint32_t *")
     check(query(physical, count, ffi.NULL), "counting cooperative matrices")
-    found = ffi.new("VkCooperativeMatrixPropertiesKHR[]", max(count[0], 1))
+    matrices = ffi.new("VkCooperativeMatrixPropertiesKHR[]", max(count[0], 1))
     kind = enum_value("VkStructureType", "VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR")
     for i in range(count[0]):
-        found[i].sType = kind
-    check(query(physical, count, found), "enumerating cooperative matrices")
+        matrices[i].sType = kind
+    check(query(physical, count, matrices), "enumerating cooperative matrices")
     return tuple(
         CooperativeMatrix(
-            m=one.MSize,
-            n=one.NSize,
-            k=one.KSize,
-            a_type=_COMPONENTS[one.AType],
-            b_type=_COMPONENTS[one.BType],
-            c_type=_COMPONENTS[one.CType],
-            result_type=_COMPONENTS[one.ResultType],
-            saturating=bool(one.saturatingAccumulation),
-            scope=_SCOPES[one.scope],
+            m=matrix.MSize,
+            n=matrix.NSize,
+            k=matrix.KSize,
+            a_type=_COMPONENTS[matrix.AType],
+            b_type=_COMPONENTS[matrix.BType],
+            c_type=_COMPONENTS[matrix.CType],
+            result_type=_COMPONENTS[matrix.ResultType],
+            saturating=bool(matrix.saturatingAccumulation),
+            scope=_SCOPES[matrix.scope],
         )
-        for one in (found[i] for i in range(count[0]))
-        if max(one.AType, one.BType, one.CType, one.ResultType) < len(_COMPONENTS) and one.scope in _SCOPES
+        for matrix in (matrices[i] for i in range(count[0]))
+        if max(matrix.AType, matrix.BType, matrix.CType, matrix.ResultType) < len(_COMPONENTS)
+        and matrix.scope in _SCOPES
     )
 
 

@@ -249,19 +249,19 @@ class DeviceProfile:
         Needed: Vulkan 1.2, timeline semaphores, a compute queue family and memory that the host can map without
         flushes. Everything else has a slower alternative.
         """
-        found = []
+        problems = []
         if self.api_version[:2] < (1, 2):
             version = ".".join(map(str, self.api_version))
-            found.append(f"pumice needs Vulkan 1.2, the driver offers {version}; a newer driver may offer more")
+            problems.append(f"pumice needs Vulkan 1.2, the driver offers {version}; a newer driver may offer more")
         if "timelineSemaphore" not in self.features:
-            found.append("the timelineSemaphore feature is missing; queues cannot be ordered without it")
+            problems.append("the timelineSemaphore feature is missing; queues cannot be ordered without it")
         if not any(family.has_compute and family.count for family in self.queue_families):
-            found.append("no queue family has COMPUTE")
+            problems.append("no queue family has COMPUTE")
         mappable = MemoryProperty.HOST_VISIBLE | MemoryProperty.HOST_COHERENT
         refused = MemoryProperty.PROTECTED | MemoryProperty.LAZILY_ALLOCATED
         if not any(t.property_flags & (mappable | refused) == mappable for t in self.memory_types):
-            found.append("no memory type is HOST_VISIBLE and HOST_COHERENT")
-        return found
+            problems.append("no memory type is HOST_VISIBLE and HOST_COHERENT")
+        return problems
 
     def to_json(self) -> dict[str, object]:
         """The profile as JSON values, one key a field; ``from_json`` gives back an equal profile."""

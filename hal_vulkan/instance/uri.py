@@ -126,22 +126,22 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
         )
     match uri.form:
         case "best":
-            found = [index for index, profile in enumerate(profiles) if not profile.problems()]
-            if not found:
+            indices = [index for index, profile in enumerate(profiles) if not profile.problems()]
+            if not indices:
                 whys = "\n".join(f"  {i}: {p.name}: {'; '.join(p.problems())}" for i, p in enumerate(profiles))
                 raise UnavailableError(f"pumice can run on none of the Vulkan devices:\n{whys}")
-            found.sort(key=lambda index: _PREFERENCE.index(profiles[index].device_type))
+            indices.sort(key=lambda index: _PREFERENCE.index(profiles[index].device_type))
         case "index":
-            found = [int(uri.value)] if int(uri.value) < len(profiles) else []
+            indices = [int(uri.value)] if int(uri.value) < len(profiles) else []
         case "uuid":
             # Two drivers for one GPU report the same device UUID; the first is the same device.
-            found = [i for i, p in enumerate(profiles) if p.device_uuid == uri.value]
+            indices = [i for i, p in enumerate(profiles) if p.device_uuid == uri.value]
         case "lavapipe":
-            found = [i for i, p in enumerate(profiles) if p.driver_id == _MESA_LLVMPIPE]
+            indices = [i for i, p in enumerate(profiles) if p.driver_id == _MESA_LLVMPIPE]
         case "name":
-            found = _by_name(uri, profiles)
-    if found:
-        return found[0]
+            indices = _by_name(uri, profiles)
+    if indices:
+        return indices[0]
     hint = ""
     if uri.form == "lavapipe":
         hint = " Mesa's software driver is in the package mesa-vulkan-drivers on most systems."
@@ -167,11 +167,11 @@ def list_devices(profiles: Sequence[DeviceProfile], chosen: Container[int] | Non
 def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
     """The devices whose name contains the text; an exact match hides longer names ("RTX 3060 Ti")."""
     wanted = uri.value.casefold()
-    found = [i for i, p in enumerate(profiles) if wanted in p.name.casefold()]
-    found = [i for i in found if profiles[i].name.casefold() == wanted] or found
-    models = {(p.name, p.vendor_id, p.device_id, p.driver_id) for p in (profiles[i] for i in found)}
+    indices = [i for i, p in enumerate(profiles) if wanted in p.name.casefold()]
+    indices = [i for i in indices if profiles[i].name.casefold() == wanted] or indices
+    models = {(p.name, p.vendor_id, p.device_id, p.driver_id) for p in (profiles[i] for i in indices)}
     if len(models) > 1:
         raise InvalidArgumentError(
-            f"device {uri.shown} matches several devices; name one of them:\n{list_devices(profiles, found)}"
+            f"device {uri.shown} matches several devices; name one of them:\n{list_devices(profiles, indices)}"
         )
-    return found
+    return indices

@@ -134,8 +134,8 @@ class Allocator:
         with self._lock:
             if allocation.views is None:
                 allocation.views = {}
-            found = allocation.views.get((offset, size, vk_format))
-            if found is None:
+            view_and_serial = allocation.views.get((offset, size, vk_format))
+            if view_and_serial is None:
                 info = new(
                     "VkBufferViewCreateInfo",
                     buffer=allocation.block.buffer,
@@ -144,8 +144,8 @@ class Allocator:
                     range=size,
                 )
                 view = self.device.create("buffer view", info)
-                found = allocation.views[offset, size, vk_format] = view, self._factory.new_serial()
-            return found
+                view_and_serial = allocation.views[offset, size, vk_format] = view, self._factory.new_serial()
+            return view_and_serial
 
     def new_serial(self) -> int:
         """Returns a serial for a bound object, never reused; descriptor sets are cached by it."""
@@ -165,8 +165,8 @@ class Allocator:
                     profile.memory_types, profile.memory_heaps, self._factory.type_bits, flags
                 )
             dedicated = size >= self.device.plan.dedicated_threshold
-            found = None if dedicated else self._find(size, order[0])
-            return found or self._allocate_slowly(size, order, dedicated)
+            allocation = None if dedicated else self._find(size, order[0])
+            return allocation or self._allocate_slowly(size, order, dedicated)
 
     def _find(self, size: int, pool: int, alignment: int = GRANULARITY) -> Allocation | None:
         """Takes a range of an existing block, or returns ``None``."""
@@ -193,9 +193,9 @@ class Allocator:
             for type_index in order:
                 if not dedicated:
                     pool, alignment = (type_index, GRANULARITY) if image is None else (~type_index, image.alignment)
-                    found = self._find(size, pool, alignment)
-                    if found is not None:
-                        return found
+                    allocation = self._find(size, pool, alignment)
+                    if allocation is not None:
+                        return allocation
                 try:
                     block = self._make_block(size, type_index, dedicated, image)
                 except ResourceExhaustedError as error:
@@ -314,9 +314,9 @@ class Allocator:
                 allocation = self._allocate(TABLE_BYTES, flags)
                 assert allocation.block.mapped is not None
                 table = AddressTable(allocation.block.mapped + allocation.offset)
-                for one in self._live:
-                    if one.block.device_address:
-                        table.add(one.block.device_address + one.offset, one.size)
+                for live in self._live:
+                    if live.block.device_address:
+                        table.add(live.block.device_address + live.offset, live.size)
                 table.publish()
                 self._table = allocation, table
             self._table_users += 1

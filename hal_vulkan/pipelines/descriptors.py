@@ -130,20 +130,20 @@ class DescriptorSetLayout:
         The caller checks them, and may give the ``key``: the ``descriptor`` of each, ``ABSENT`` for absent elements.
         """
         if key is None:
-            key = b"".join([ABSENT if one is None else one.descriptor for one in resources])
+            key = b"".join([ABSENT if resource is None else resource.descriptor for resource in resources])
         with self._lock:
-            found = self._sets.get(key)
-            if found is None:
-                found = self._take()
+            descriptor_set = self._sets.get(key)
+            if descriptor_set is None:
+                descriptor_set = self._take()
                 if self._partial:
-                    self._write_present(found.handle, key)
+                    self._write_present(descriptor_set.handle, key)
                 elif key:
                     self.device.fn.vkUpdateDescriptorSetWithTemplate(
-                        self.device.handle, found.handle, self._template, ffi.from_buffer(key)
+                        self.device.handle, descriptor_set.handle, self._template, ffi.from_buffer(key)
                     )
-                self._sets[key] = found
-            found.pins += 1
-            return found
+                self._sets[key] = descriptor_set
+            descriptor_set.pins += 1
+            return descriptor_set
 
     def _write_present(self, handle: CData, key: bytes) -> None:
         """Writes the elements that are not absent: update templates write all."""
@@ -157,8 +157,8 @@ class DescriptorSetLayout:
                 infos = list(run)
                 if not is_absent:
                     array = ffi.new(f"{native}[]", len(infos))
-                    each = ffi.sizeof(native)
-                    ffi.memmove(array, b"".join([info[:each] for info in infos]), each * len(infos))
+                    info_bytes = ffi.sizeof(native)
+                    ffi.memmove(array, b"".join([info[:info_bytes] for info in infos]), info_bytes * len(infos))
                     kept.append(array)
                     write = new(
                         "VkWriteDescriptorSet",
@@ -227,8 +227,8 @@ class DescriptorSetLayout:
             number = serial.to_bytes(8, sys.byteorder)
             found_in = [key for key in self._sets if number in key]
             for key in [key for key in found_in if serial in memoryview(key).cast("Q").tolist()[3::4]]:
-                found = self._sets.pop(key)
-                if found.pins:
-                    found.dropped = True
+                dropped = self._sets.pop(key)
+                if dropped.pins:
+                    dropped.dropped = True
                 else:
-                    self._free.append(found)
+                    self._free.append(dropped)

@@ -106,7 +106,9 @@ class Executable(Closing):
                     validate=validate,
                     watch=not sanitize,
                     reserved=_reserved(source, index),
-                    kernels=[_kernel_name(one) for one in source.pipelines if one.shader_module == index],
+                    kernels=[
+                        _kernel_name(definition) for definition in source.pipelines if definition.shader_module == index
+                    ],
                 )
                 modules.append(ShaderModule(context.device, prepared))
             for ordinal in range(len(source.pipelines)):
@@ -217,10 +219,10 @@ class Executable(Closing):
         """The pipeline for a key, made if there is none that is open."""
         with self._lock:
             self._check_open()
-            found = self._pipelines.get(key)
-            if found is None or found.is_closed:
-                found = self._pipelines[key] = make()
-            return found
+            pipeline = self._pipelines.get(key)
+            if pipeline is None or pipeline.is_closed:
+                pipeline = self._pipelines[key] = make()
+            return pipeline
 
     @contextlib.contextmanager
     def _prepared(
@@ -319,17 +321,17 @@ class Executable(Closing):
                 table_set=_TABLE_SET,
                 binding_count=count,
             )
-        found = PipelineInterface(
+        interface = PipelineInterface(
             keys, push, binding_count=count, whole_words=True, pushes_addresses=self._pushes_addresses
         )
         if self._pushes_addresses:
             self._check_addresses(definition)
-            if found.pushed_by_caller < 0:
+            if interface.pushed_by_caller < 0:
                 raise InvalidArgumentError(
                     f"{definition.entry_point}: {push} bytes of push constants have no room for the addresses of "
                     f"{count} bindings; the executable is damaged"
                 )
-        return found
+        return interface
 
     def _subgroup_size(self, module: ShaderModule, entry: EntryPoint, constants: PackedConstants) -> int | None:
         """The size to require where a kernel needs larger subgroups than the device's default."""
@@ -394,7 +396,10 @@ def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
         for pipeline in source.pipelines
         if pipeline.shader_module == module and pipeline.dispatch_abi is not DispatchAbi.BDA_V1
         for number, ordinal in enumerate(source.pipeline_layouts[pipeline.pipeline_layout].set_layouts)
-        for binding in (-1, *(one.binding for one in source.descriptor_set_layouts[ordinal].bindings))
+        for binding in (
+            -1,
+            *(layout_binding.binding for layout_binding in source.descriptor_set_layouts[ordinal].bindings),
+        )
     ]
 
 
@@ -404,17 +409,17 @@ def _kernel_name(pipeline: PipelineDef) -> str:
 
 def _warn_of_misreads(source: ExecutableDef, modules: Sequence[ShaderModule]) -> None:
     """Warns once of kernels that take narrow elements for wider ones."""
-    found: dict[str, str] = {}
+    misread: dict[str, str] = {}
     for pipeline in source.pipelines:
         name = _kernel_name(pipeline)
         kind = modules[pipeline.shader_module].prepared.misread.get(name)
         if kind is not None:
-            found[name] = kind
-    if found:
-        shown = ", ".join(list(found)[:3]) + (f" and {len(found) - 3} more" if len(found) > 3 else "")
+            misread[name] = kind
+    if misread:
+        shown = ", ".join(list(misread)[:3]) + (f" and {len(misread) - 3} more" if len(misread) > 3 else "")
         _log.warning(
             "results will be wrong: %s read %s as wider elements, as the program was compiled for a device without "
             "narrow types. Compile it for one that has them: --iree-vulkan-target=rdna3, ampere or what the device is",
             shown,
-            " and ".join(sorted(set(found.values()))),
+            " and ".join(sorted(set(misread.values()))),
         )

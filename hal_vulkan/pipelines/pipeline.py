@@ -136,7 +136,7 @@ class ComputePipeline(Closing):
         )
         self._declared = {(binding.set, binding.binding): binding for binding in self.entry.bindings}
         # Uniform blocks have no length that a shader could ask for.
-        blocks = {(one.set, one.binding): one.fixed_size for one in self.entry.bindings} if sanitized else {}
+        blocks = {(block.set, block.binding): block.fixed_size for block in self.entry.bindings} if sanitized else {}
         self._uniform_sizes = {
             index: blocks[number, binding]
             for index, (number, binding, kind) in enumerate(self._descriptor_order)

@@ -58,10 +58,10 @@ class PipelineCache:
         if self.file is None or self._device.lost is not None:
             return False
         data = self._data()
-        found = digest(data)
-        if not data or found == self._initial or not self.file.store(data):
+        content = digest(data)
+        if not data or content == self._initial or not self.file.store(data):
             return False
-        self._initial = found
+        self._initial = content
         return True
 
 
@@ -86,27 +86,27 @@ class PipelineContext:
     ) -> DescriptorSetLayout:
         """The layout for these bindings, for sets or for push descriptors; ``partial`` ones may lack elements."""
         with self._lock:
-            found = self._set_layouts.get((key, push, partial))
-            if found is None:
+            layout = self._set_layouts.get((key, push, partial))
+            if layout is None:
                 made = DescriptorSetLayout(self.device, key, push=push, partial=partial)
-                found = self._set_layouts[key, push, partial] = made
-            return found
+                layout = self._set_layouts[key, push, partial] = made
+            return layout
 
     def push_template(self, layout: CData, set_layout: DescriptorSetLayout) -> CData:
         """The template that pushes a set's descriptors for a pipeline layout."""
         key = handle_value(layout)
         with self._lock:
-            found = self._push_templates.get(key)
-            if found is None:
-                found = self._push_templates[key] = set_layout.make_template(pipeline_layout=layout)
-            return found
+            template = self._push_templates.get(key)
+            if template is None:
+                template = self._push_templates[key] = set_layout.make_template(pipeline_layout=layout)
+            return template
 
     def pipeline_layout(self, set_layouts: tuple[DescriptorSetLayout, ...], push_bytes: int) -> CData:
         """The VkPipelineLayout for these sets and push constants."""
         key = (tuple(handle_value(layout.handle) for layout in set_layouts), push_bytes)
         with self._lock:
-            found = self._pipeline_layouts.get(key)
-            if found is None:
+            pipeline_layout = self._pipeline_layouts.get(key)
+            if pipeline_layout is None:
                 ranges = [new("VkPushConstantRange", stageFlags=COMPUTE_STAGE, size=-(-push_bytes // 4) * 4)]
                 handles = ffi.new("VkDescriptorSetLayout[]", [layout.handle for layout in set_layouts])
                 info = new(
@@ -116,8 +116,8 @@ class PipelineContext:
                     pushConstantRangeCount=1 if push_bytes else 0,
                     pPushConstantRanges=ranges if push_bytes else None,
                 )
-                found = self._pipeline_layouts[key] = self.device.create("pipeline layout", info)
-            return found
+                pipeline_layout = self._pipeline_layouts[key] = self.device.create("pipeline layout", info)
+            return pipeline_layout
 
     def drop_block(self, serial: int) -> None:
         """Forgets the sets that bind what a serial numbers (a memory block, a view, a sampler), which is destroyed."""

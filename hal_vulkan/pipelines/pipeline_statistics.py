@@ -23,7 +23,7 @@ _FORMATS: Final = ("b32", "i64", "u64", "f64")  # VkPipelineExecutableStatisticF
 
 def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[PipelineStatistic]:
     """The statistics of each executable of a pipeline that was created with ``CAPTURE_STATISTICS``."""
-    found = []
+    collected = []
     executables = _listed(
         device,
         "vkGetPipelineExecutablePropertiesKHR",
@@ -37,19 +37,19 @@ def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[P
             new("VkPipelineExecutableInfoKHR", pipeline=pipeline, executableIndex=index),
             "VkPipelineExecutableStatisticKHR",
         )
-        for one in statistics:
-            kind = _FORMATS[int(one.format)]
-            value = getattr(one.value, kind)
-            found.append(
+        for statistic in statistics:
+            kind = _FORMATS[int(statistic.format)]
+            value = getattr(statistic.value, kind)
+            collected.append(
                 PipelineStatistic(
                     name,
                     text(executable.name),
-                    text(one.name),
+                    text(statistic.name),
                     bool(value) if kind == "b32" else value,
-                    text(one.description),
+                    text(statistic.description),
                 )
             )
-    return found
+    return collected
 
 
 def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) -> tuple[float, str] | None:
@@ -59,7 +59,7 @@ def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) ->
     Sources: VK_AMD_shader_core_properties (``wavefrontsPerSimd``); VK_NV_shader_sm_builtins (``shaderWarpsPerSM``), and
     the CUDA programming guide's table of technical specifications: 65,536 registers a multiprocessor, in units of 256.
     """
-    known = {one.name: one.value for one in statistics}
+    known = {statistic.name: statistic.value for statistic in statistics}
     if (waves := known.get("Subgroups per SIMD")) and (most := _property(device, *_WAVES)):
         return min(1.0, waves / most), f"{waves:g} of {most} subgroups a SIMD"
     if (registers := known.get("Register Count")) and (most := _property(device, *_WARPS)):
@@ -85,7 +85,7 @@ def _listed(device: LogicalDevice, function: str, info: CData, struct_name: str)
     count = ffi.new("uint32_t *")
     device.check(call(device.handle, info, count, ffi.NULL), f"calling {function}")
     array = ffi.new(f"{struct_name}[]", count[0])
-    for one in array:
-        one.sType = new(struct_name).sType
+    for element in array:
+        element.sType = new(struct_name).sType
     device.check(call(device.handle, info, count, array), f"calling {function}")
     return array  # and not its elements, which do not keep it

@@ -133,10 +133,10 @@ def _prepare(
     if guard or sanitize:
         options = _sanitize_options(device, array_sizes) if sanitize else None
         instrumented = instrument(native, guard=guard, sanitize=options, reserved=reserved)
-    found: dict[str, str] = {}
+    misread: dict[str, str] = {}
     sizes: dict[str, int] = {}
     if kernels is not None:
-        found = {name: kind for name in kernels if (kind := misread_type(name, bytes(given))) is not None}
+        misread = {name: kind for name in kernels if (kind := misread_type(name, bytes(given))) is not None}
         sizes = {
             entry.name: least_subgroup_size(code, math.prod(entry.local_size))
             for entry in reflection.entry_points
@@ -144,7 +144,7 @@ def _prepare(
         }
     if instrumented is not None:
         native = instrumented.code
-    return PreparedShader(code, native, reflection, instrumented, sizes, found, validate), is_judged
+    return PreparedShader(code, native, reflection, instrumented, sizes, misread, validate), is_judged
 
 
 def _sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:

@@ -126,7 +126,7 @@ class ReportTable:
     def take(self, name: str, places: tuple[Place, ...]) -> ReportSlot:
         """A slot for a pipeline; ``give_back`` it when no queue uses the pipeline."""
         with self._lock:
-            chunk = next((one for one in self._chunks if one.free), None)
+            chunk = next((candidate for candidate in self._chunks if candidate.free), None)
             if chunk is None:
                 chunk = _Chunk(self._allocator, self._stride)
                 self._chunks.append(chunk)

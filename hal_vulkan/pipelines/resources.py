@@ -104,7 +104,7 @@ def check_resource(
     image = None if declared is None else declared.image
     if declared is None or image is None or isinstance(resource, Sampler):
         return
-    reasons = [_mismatch(one, declared, resource) for one in (image, *declared.image_aliases)]
+    reasons = [_mismatch(image_type, declared, resource) for image_type in (image, *declared.image_aliases)]
     if all(reasons):
         raise InvalidArgumentError(
             f"{name}: {where} takes {_takes(kind, declared)}, got {_described(resource)}: {reasons[0]}"

@@ -257,9 +257,9 @@ class Swapchain(Closing):
         if not capabilities.supportedUsageFlags & _USAGE_TRANSFER_TARGET:
             raise UnimplementedError(f"{device.name}: the window's images cannot be copied to")
         query = functions.vkGetPhysicalDeviceSurfaceFormatsKHR
-        found = listed(query, "VkSurfaceFormatKHR", "surface formats", physical, surface)
-        offered = {one.format: one.colorSpace for one in found}
-        plain = next((one for one in _FORMATS if one.vk in offered), None)
+        surface_formats = listed(query, "VkSurfaceFormatKHR", "surface formats", physical, surface)
+        offered = {surface_format.format: surface_format.colorSpace for surface_format in surface_formats}
+        plain = next((surface_format for surface_format in _FORMATS if surface_format.vk in offered), None)
         image_format = plain.vk if plain is not None else next(iter(offered))
         least, most = capabilities.minImageCount, capabilities.maxImageCount
         alpha = capabilities.supportedCompositeAlpha

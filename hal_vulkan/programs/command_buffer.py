@@ -112,7 +112,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         bindings: Sequence[BindingReference],
     ) -> None:
         """Runs a function of an executable over workgroups; with a count of 0 nothing runs. Keeps it alive."""
-        found = self._check_executable_of(executable)
+        program = self._check_executable_of(executable)
         x, y, z = groups
         most = self._groups_max
         dispatches = self._dispatches
@@ -123,17 +123,17 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             and 0 < x <= most[0]
             and 0 < y <= most[1]
             and 0 < z <= most[2]
-            and dispatches.dispatch(found.pipeline(function), groups, constants, bindings)
+            and dispatches.dispatch(program.pipeline(function), groups, constants, bindings)
         ):
-            self._executables.add(found)
+            self._executables.add(program)
             return
-        resolved, push = self._dispatch_arguments(found, function, flags, constants, bindings)
+        resolved, push = self._dispatch_arguments(program, function, flags, constants, bindings)
         if not (x and y and z):
             self.check_recording()
         elif x <= most[0] and y <= most[1] and z <= most[2]:
-            self.dispatch(found.pipeline(function), resolved, groups, push)
+            self.dispatch(program.pipeline(function), resolved, groups, push)
         else:
-            for pipeline, part in found.parts(function, groups):
+            for pipeline, part in program.parts(function, groups):
                 self.dispatch(pipeline, resolved, part, push)
 
     def dispatch_function_indirect(
@@ -146,9 +146,9 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         bindings: Sequence[BindingReference],
     ) -> None:
         """``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
-        found = self._check_executable_of(executable)
-        resolved, push = self._dispatch_arguments(found, function, flags, constants, bindings)
-        self.dispatch_indirect(found.pipeline(function), resolved, counts, 0, push)
+        program = self._check_executable_of(executable)
+        resolved, push = self._dispatch_arguments(program, function, flags, constants, bindings)
+        self.dispatch_indirect(program.pipeline(function), resolved, counts, 0, push)
 
     def _check_executable_of(self, executable: AnyExecutable) -> ProgramExecutable:
         if executable.device is not self.device or not isinstance(executable, ProgramExecutable):
@@ -268,8 +268,8 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         return _range_key(buffer, offset, size)
 
     def _check_entry(self, buffer: object) -> None:
-        found = check_buffer(buffer, f"the binding table of {self.name}")
-        if found.device is not self.device:
+        checked = check_buffer(buffer, f"the binding table of {self.name}")
+        if checked.device is not self.device:
             raise InvalidArgumentError(
                 f"{self.name} runs on {self.device.name}, but a buffer of its binding table is of another "
                 "device; copy it through the host"
@@ -286,11 +286,11 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
                 self._prepared = Replay(self._commands)
             return recording
         recorder = ActionRecorder(self.context, name=self.name, family=self.family)
-        found = replay.recorded(recorder, key, lambda: _parts(table))
-        if found is None:
+        replayed = replay.recorded(recorder, key, lambda: _parts(table))
+        if replayed is None:
             return self._record(table)
-        found.resources = self._static
-        return found
+        replayed.resources = self._static
+        return replayed
 
     def _record(self, table: Sequence[Any], *, timing: bool = False) -> Recording:
         resolved = _parts(table)

@@ -94,13 +94,13 @@ class DispatchList:
 
     def recording(self, context: CommandContext, name: str, family: int) -> Recording:
         """Returns a kept recording of equal commands, or records them."""
-        found = self.find_recording(context, family)
-        if found is None:
+        recording = self.find_recording(context, family)
+        if recording is None:
             # Several submissions may have it at a time: it is not recorded as one-shot.
-            found = self._replay().recorded(ActionRecorder(context, name=name, family=family), b"")
-            assert found is not None  # there is no table that it might not fit
-            found = context.kept.keep((family, *self._commands), found)
-        return found
+            recording = self._replay().recorded(ActionRecorder(context, name=name, family=family), b"")
+            assert recording is not None  # there is no table that it might not fit
+            recording = context.kept.keep((family, *self._commands), recording)
+        return recording
 
     def find_recording(self, context: CommandContext, family: int) -> Recording | None:
         """Returns a kept recording of equal commands, or ``None``."""

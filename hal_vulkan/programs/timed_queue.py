@@ -53,9 +53,9 @@ _costs: Final[weakref.WeakKeyDictionary[LogicalDevice, float]] = weakref.WeakKey
 
 def timestamps_cost_ns(queue: Queue) -> float:
     """Returns the time that two timestamps add to a dispatch: under one to tens of µs, measured once per device."""
-    found = _costs.get(queue.device)
-    if found is not None:
-        return found
+    cost = _costs.get(queue.device)
+    if cost is not None:
+        return cost
     times: dict[bool, list[int]] = {False: [], True: []}
     context = queue.command_context
     pipeline = context.builtins.empty()
@@ -75,8 +75,8 @@ def timestamps_cost_ns(queue: Queue) -> float:
                     commands.timings()
                 times[is_timed].append(_now() - begin)
     difference = float(np.median(times[True]) - np.median(times[False]))
-    found = _costs[queue.device] = max(_COST_MARGIN * difference / _COST_DISPATCHES, 100.0)
-    return found
+    cost = _costs[queue.device] = max(_COST_MARGIN * difference / _COST_DISPATCHES, 100.0)
+    return cost
 
 
 class _Stand:
@@ -340,7 +340,7 @@ class TimedQueue:
         """Waits until other threads have read the times of finished work."""
         until = time.monotonic() + _MOST_READING_S
         recent = self.submissions[-_RECENT:]
-        while not self.errors and time.monotonic() < until and any(one.is_unread for one in recent):
+        while not self.errors and time.monotonic() < until and any(submission.is_unread for submission in recent):
             time.sleep(0.0001)
 
     def stop(self, timeout: float) -> None:

@@ -37,13 +37,13 @@ def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
     read_other = _OTHER_CLOCKS.get(reading.host_clock)
     if read_other is None:
         return reading
-    found = []
+    readings = []
     for _ in range(samples):
         before = time.monotonic_ns()
         other = read_other()
         after = time.monotonic_ns()
-        found.append((after - before, (before + after) // 2 - other))
-    distance, offset = min(found)
+        readings.append((after - before, (before + after) // 2 - other))
+    distance, offset = min(readings)
     return replace(
         reading,
         host_ns=reading.host_ns + offset,

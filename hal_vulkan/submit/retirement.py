@@ -106,13 +106,13 @@ class RetiringQueue:
         A payload cannot come while its submission, or one before it on this queue, waits for a payload that is not
         reached.
         """
-        found = []
+        pending = []
         may_come = True
         for number, _, signals, _ in self._inflight.copy():
             waits = self._waits.get(number, ())
             may_come = may_come and all(semaphore.peek() >= value for semaphore, value in waits)
-            found += [(value, may_come) for signalled, value in signals if signalled is semaphore]
-        return found
+            pending += [(value, may_come) for signalled, value in signals if signalled is semaphore]
+        return pending
 
     def next_completion(self) -> int | None:
         """Returns the payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""

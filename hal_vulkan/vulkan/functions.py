@@ -155,9 +155,9 @@ def _library_names() -> Sequence[str]:
     if sys.platform == "darwin":
         from ctypes.util import find_library  # here: programs start sooner without
 
-        found = find_library("vulkan")
+        library = find_library("vulkan")
         homebrew = ("/opt/homebrew/lib/libvulkan.1.dylib", "/usr/local/lib/libvulkan.1.dylib")
-        return (*((found,) if found else ()), "libvulkan.1.dylib", *homebrew, "libMoltenVK.dylib")
+        return (*((library,) if library else ()), "libvulkan.1.dylib", *homebrew, "libMoltenVK.dylib")
     vendored = vendored_loader()
     return ("libvulkan.so.1", "libvulkan.so", *([] if vendored is None else [str(vendored)]))
 

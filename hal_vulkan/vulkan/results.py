@@ -85,7 +85,7 @@ def take_validation_errors() -> list[InternalError]:
 
 def listed_names(function: NativeFunction, struct: str, field: str, what: str, *arguments: Any) -> frozenset[str]:
     """One text of each structure that ``listed`` gives."""
-    return frozenset(text(getattr(one, field)) for one in listed(function, struct, what, *arguments))
+    return frozenset(text(getattr(element, field)) for element in listed(function, struct, what, *arguments))
 
 
 def listed(function: NativeFunction, struct: str, what: str, *arguments: Any) -> Iterator[CData]:
