@@ -67,18 +67,18 @@ class Builder:
 
     def constant_bits(self, kind: Kind, bits: int) -> Id:
         """Returns a constant with this bit pattern."""
-        found = self._constants.get((kind, bits))
-        if found is None:
+        constant = self._constants.get((kind, bits))
+        if constant is None:
             number = self.declarations.constant(kind, bits)
-            found = self._constants[(kind, bits)] = Id(self, number, kind, None if kind.letter == "f" else bits)
-        return found
+            constant = self._constants[(kind, bits)] = Id(self, number, kind, None if kind.letter == "f" else bits)
+        return constant
 
     def word(self, value: int) -> Id:
         """Returns a 32-bit constant."""
-        found = self._words.get(value)
-        if found is None:
-            found = self._words[value] = self.constant_bits(U32, value & 0xFFFFFFFF)
-        return found
+        constant = self._words.get(value)
+        if constant is None:
+            constant = self._words[value] = self.constant_bits(U32, value & 0xFFFFFFFF)
+        return constant
 
     def boolean(self, value: object) -> Id:
         """Returns a boolean constant."""
@@ -89,9 +89,9 @@ class Builder:
     def known(self, key: Hashable) -> Any:
         """Returns the value kept under a key in a dominating block, or None."""
         for scope in reversed(self._scopes):
-            found = scope.get(key)
-            if found is not None:
-                return found
+            value = scope.get(key)
+            if value is not None:
+                return value
         return None
 
     def keep(self, key: Hashable, value: Any) -> None:
@@ -112,24 +112,24 @@ class Builder:
         """Returns the result of an instruction with this opcode, type, and numbers of operands."""
         # The body of ``known`` without its call: most of the time of writing a kernel is spent here.
         for scope in reversed(self._scopes):
-            found = scope.get(key)
-            if found is not None:
+            result = scope.get(key)
+            if result is not None:
                 break
         else:
-            found = Id(self, self.declarations.fresh(), kind)
-            self._body += (opcode | len(key) + 1 << 16, key[1], found.number, *key[2:])
+            result = Id(self, self.declarations.fresh(), kind)
+            self._body += (opcode | len(key) + 1 << 16, key[1], result.number, *key[2:])
             if opcode in _ROUNDED and not self.contracts:
-                self.declarations.decorate(found.number, Decoration.NoContraction)
-            self._scopes[-1][key] = found
-        assert isinstance(found, Id)
-        return found
+                self.declarations.decorate(result.number, Decoration.NoContraction)
+            self._scopes[-1][key] = result
+        assert isinstance(result, Id)
+        return result
 
     def written(self, opcode: int, kind: Kind, *operands: Id) -> Id:
         """Writes an impure instruction and returns its result."""
-        found = Id(self, self.declarations.fresh(), kind)
+        result = Id(self, self.declarations.fresh(), kind)
         numbers = (operand.number for operand in operands)
-        self._body += encode(opcode, self.declarations.type(kind), found.number, *numbers)
-        return found
+        self._body += encode(opcode, self.declarations.type(kind), result.number, *numbers)
+        return result
 
     def write(self, opcode: int, *operands: Id) -> None:
         """Writes an instruction without a result."""
@@ -140,19 +140,19 @@ class Builder:
         integers.
         """
         if left.kind == U32 and opcode in RULES and (left.value is None or right.value is None):
-            found = RULES[opcode](self, left, right)
-            if found is not None:
-                return found
+            result = RULES[opcode](self, left, right)
+            if result is not None:
+                return result
         return self.plain(opcode, kind, left, right)
 
     def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
         """Returns the result of a binary instruction, folded where its operands are known."""
         if left.value is not None or right.value is not None:
-            found = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
-            if isinstance(found, int):
-                return self.constant_bits(kind, found)
-            if found is not None:
-                return left if found is Operands.LEFT else right
+            result = folded(opcode, kind.bits, left.kind.bits, left.value, right.value)
+            if isinstance(result, int):
+                return self.constant_bits(kind, result)
+            if result is not None:
+                return left if result is Operands.LEFT else right
         return self._numbered(opcode, kind, (opcode, self.declarations.type(kind), left.number, right.number))
 
     def shuffled(self, value: Id, lane: Id) -> Id:
@@ -237,29 +237,29 @@ class Builder:
 
     def store(self, buffer: int, index: Id, value: Id) -> None:
         """Writes a word of a buffer."""
-        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
-        self.write(Op.Store, place, value)
+        pointer = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        self.write(Op.Store, pointer, value)
 
     def store_wide(self, buffer: int, first: Id, values: Sequence[Id]) -> None:
         """Writes 2 or 4 neighbouring words of a buffer at once; ``first`` is a multiple of their number."""
         kind = Kind("u", 32, len(values))
-        place = self._place_of(kind, buffer, quotient(first, len(values)))
-        self.write(Op.Store, place, self.emit(Op.CompositeConstruct, kind, *values))
+        pointer = self._place_of(kind, buffer, quotient(first, len(values)))
+        self.write(Op.Store, pointer, self.emit(Op.CompositeConstruct, kind, *values))
 
     def atomic(self, opcode: int, buffer: int, index: Id, value: Id) -> Id:
         """Updates a word of a buffer by an atomic instruction such as ``AtomicIAdd``, and returns the old value."""
-        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
-        return self.written(opcode, U32, place, self.word(_DEVICE), self.word(_RELAXED), value)
+        pointer = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        return self.written(opcode, U32, pointer, self.word(_DEVICE), self.word(_RELAXED), value)
 
     def load_atomic(self, buffer: int, index: Id) -> Id:
         """Atomically loads a word that other invocations may change."""
-        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
-        return self.written(Op.AtomicLoad, U32, place, self.word(_DEVICE), self.word(_RELAXED))
+        pointer = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        return self.written(Op.AtomicLoad, U32, pointer, self.word(_DEVICE), self.word(_RELAXED))
 
     def load_again(self, buffer: int, index: Id) -> Id:
         """Loads a word of a buffer that this invocation has written."""
-        place = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
-        return self.written(Op.Load, U32, place)
+        pointer = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
+        return self.written(Op.Load, U32, pointer)
 
     def load_vector(self, kind: Kind, buffer: int, index: Id) -> Id:
         """Loads a vector of words, or of pairs of words, of a read-only buffer; ``index`` counts vectors."""
@@ -319,21 +319,21 @@ class Builder:
         for label, function in ((first, then), (second, otherwise)):
             self._block(label)
             self._scopes.append({})
-            given = [each.here for each in function()]
+            values = [value.here for value in function()]
             self._scopes.pop()
-            sides.append((given, self._label))
+            sides.append((values, self._label))
             self._body += encode(Op.Branch, merge)
         self._block(merge)
         (left, left_label), (right, right_label) = sides
-        found = []
+        results = []
         for a, b in zip(left, right, strict=True):
             if a.number == b.number:
-                found.append(a)
+                results.append(a)
                 continue
-            found.append(Id(self, self.declarations.fresh(), a.kind))
-            phi = (self.declarations.type(a.kind), found[-1].number, a.number, left_label, b.number, right_label)
+            results.append(Id(self, self.declarations.fresh(), a.kind))
+            phi = (self.declarations.type(a.kind), results[-1].number, a.number, left_label, b.number, right_label)
             self._body += encode(Op.Phi, *phi)
-        return found
+        return results
 
     def when(self, condition: Id, run: Callable[[], None]) -> None:
         """Runs a function's instructions only where a condition holds."""

@@ -104,29 +104,29 @@ class Declarations:
     def type_of(self, opcode: int, *operands: int) -> int:
         """Returns the id of a type instruction's result."""
         key = (opcode, *operands)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self.fresh()
-            self._words += encode(opcode, found, *operands)
-        return found
+        type_id = self._known.get(key)
+        if type_id is None:
+            type_id = self._known[key] = self.fresh()
+            self._words += encode(opcode, type_id, *operands)
+        return type_id
 
     def type(self, kind: Kind) -> int:
         """Returns the id of an expression's type."""
-        found = self._known.get(kind)
-        if found is not None:
-            return found
+        type_id = self._known.get(kind)
+        if type_id is not None:
+            return type_id
         if kind in _CAPABILITIES:
             self._capabilities[_CAPABILITIES[kind]] = None
         if kind.width > 1:
-            found = self.type_of(Op.TypeVector, self.type(Kind(kind.letter, kind.bits)), kind.width)
+            type_id = self.type_of(Op.TypeVector, self.type(Kind(kind.letter, kind.bits)), kind.width)
         elif kind.letter in "us":
-            found = self.type_of(Op.TypeInt, kind.bits, int(kind.letter == "s"))
+            type_id = self.type_of(Op.TypeInt, kind.bits, int(kind.letter == "s"))
         elif kind.letter == "f":
-            found = self.type_of(Op.TypeFloat, kind.bits)
+            type_id = self.type_of(Op.TypeFloat, kind.bits)
         else:
-            found = self.type_of(Op.TypeBool)
-        self._known[kind] = found
-        return found
+            type_id = self.type_of(Op.TypeBool)
+        self._known[kind] = type_id
+        return type_id
 
     def pointer(self, storage: int, to: int) -> int:
         """Returns the id of a pointer type."""
@@ -135,16 +135,16 @@ class Declarations:
     def constant(self, kind: Kind, bits: int) -> int:
         """Returns the id of a constant with this bit pattern."""
         key = ("constant", kind, bits)
-        found = self._known.get(key)
-        if found is None:
+        constant_id = self._known.get(key)
+        if constant_id is None:
             type = self.type(kind)
-            found = self._known[key] = self.fresh()
+            constant_id = self._known[key] = self.fresh()
             if kind.letter == "b":
-                self._words += encode(Op.ConstantTrue if bits else Op.ConstantFalse, type, found)
+                self._words += encode(Op.ConstantTrue if bits else Op.ConstantFalse, type, constant_id)
             else:
                 words = (bits,) if kind.bits <= 32 else (bits & 0xFFFFFFFF, bits >> 32)
-                self._words += encode(Op.Constant, type, found, *words)
-        return found
+                self._words += encode(Op.Constant, type, constant_id, *words)
+        return constant_id
 
     def decorate(self, target: int, decoration: int, *values: int) -> None:
         """Adds a decoration."""
@@ -152,23 +152,25 @@ class Declarations:
 
     def buffer(self, binding: int, name: str, access: int) -> int:
         """Returns the variable of a storage buffer of words in set 0, decorated with its access."""
-        found = self._buffer(binding, name, access, U32)
-        self._buffers[found] = binding, name, access
-        return found
+        variable = self._buffer(binding, name, access, U32)
+        self._buffers[variable] = binding, name, access
+        return variable
 
     def view(self, buffer: int, kind: Kind) -> int:
         """Returns the variable of the same buffer as vectors of words, or of pairs of words."""
         key = ("view", buffer, kind)
-        found = self._known.get(key)
-        if found is None:
+        variable = self._known.get(key)
+        if variable is None:
             binding, name, access = self._buffers[buffer]
-            found = self._known[key] = self._buffer(binding, f"{name}_by_{kind.width * kind.bits // 32}", access, kind)
+            variable = self._known[key] = self._buffer(
+                binding, f"{name}_by_{kind.width * kind.bits // 32}", access, kind
+            )
             # Words and vectors alias the same memory.
-            for each in (buffer, found) if access != Decoration.Aliased else ():
-                if ("aliased", each) not in self._known:
-                    self._known["aliased", each] = each
-                    self.decorate(each, Decoration.Aliased)
-        return found
+            for alias in (buffer, variable) if access != Decoration.Aliased else ():
+                if ("aliased", alias) not in self._known:
+                    self._known["aliased", alias] = alias
+                    self.decorate(alias, Decoration.Aliased)
+        return variable
 
     def _buffer(self, binding: int, name: str, access: int, kind: Kind) -> int:
         array = self._known.get(("buffer", kind))
@@ -179,50 +181,50 @@ class Declarations:
             self.decorate(structure, Decoration.Block)
             self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
         pointer = self.pointer(StorageClass.StorageBuffer, self.type_of(Op.TypeStruct, array))
-        found = self._variable(pointer, StorageClass.StorageBuffer)
-        self.decorate(found, Decoration.DescriptorSet, 0)
-        self.decorate(found, Decoration.Binding, binding)
-        self.decorate(found, access)
-        self._names += encode(Op.Name, found, *string_words(name))
-        return found
+        variable = self._variable(pointer, StorageClass.StorageBuffer)
+        self.decorate(variable, Decoration.DescriptorSet, 0)
+        self.decorate(variable, Decoration.Binding, binding)
+        self.decorate(variable, access)
+        self._names += encode(Op.Name, variable, *string_words(name))
+        return variable
 
     def push_constants(self, count: int) -> int:
         """Returns the variable of push constants: a structure of ``count`` words."""
-        found = self._known.get(("push constants",))
-        if found is None:
+        variable = self._known.get(("push constants",))
+        if variable is None:
             structure = self.type_of(Op.TypeStruct, *([self.type(U32)] * count))
             self.decorate(structure, Decoration.Block)
             for number in range(count):
                 self._decorations += encode(Op.MemberDecorate, structure, number, Decoration.Offset, 4 * number)
             pointer = self.pointer(StorageClass.PushConstant, structure)
-            found = self._known[("push constants",)] = self._variable(pointer, StorageClass.PushConstant)
-        return found
+            variable = self._known[("push constants",)] = self._variable(pointer, StorageClass.PushConstant)
+        return variable
 
     def push_array(self, count: int) -> int:
         """Returns the variable of push constants: a structure with an array of ``count`` words."""
-        found = self._known.get(("push array",))
-        if found is None:
+        variable = self._known.get(("push array",))
+        if variable is None:
             array = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, count))
             self.decorate(array, Decoration.ArrayStride, 4)
             structure = self.type_of(Op.TypeStruct, array)
             self.decorate(structure, Decoration.Block)
             self._decorations += encode(Op.MemberDecorate, structure, 0, Decoration.Offset, 0)
             pointer = self.pointer(StorageClass.PushConstant, structure)
-            found = self._known[("push array",)] = self._variable(pointer, StorageClass.PushConstant)
-        return found
+            variable = self._known[("push array",)] = self._variable(pointer, StorageClass.PushConstant)
+        return variable
 
     def table(self, words: Sequence[int]) -> int:
         """Returns a private variable that contains constant words."""
         key = ("table", *words)
-        found = self._known.get(key)
-        if found is None:
+        variable = self._known.get(key)
+        if variable is None:
             type = self.type_of(Op.TypeArray, self.type(U32), self.constant(U32, len(words)))
             members = [self.constant(U32, word) for word in words]
             composite = self.fresh()
             self._words += encode(Op.ConstantComposite, type, composite, *members)
             pointer = self.pointer(StorageClass.Private, type)
-            found = self._known[key] = self._variable(pointer, StorageClass.Private, composite)
-        return found
+            variable = self._known[key] = self._variable(pointer, StorageClass.Private, composite)
+        return variable
 
     def shared(self, element: Kind, count: int) -> int:
         """Returns a new variable of an array in workgroup memory."""
@@ -231,15 +233,15 @@ class Declarations:
 
     def input(self, kind: Kind, built_in: int) -> int:
         """Returns the variable of a built-in input."""
-        found = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)
-        self.decorate(found, Decoration.BuiltIn, built_in)
-        self._inputs.append(found)
-        return found
+        variable = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)
+        self.decorate(variable, Decoration.BuiltIn, built_in)
+        self._inputs.append(variable)
+        return variable
 
     def _variable(self, pointer: int, storage: int, *initial: int) -> int:
-        found = self.fresh()
-        self._words += encode(Op.Variable, pointer, found, storage, *initial)
-        return found
+        variable = self.fresh()
+        self._words += encode(Op.Variable, pointer, variable, storage, *initial)
+        return variable
 
     def module(self, name: str, workgroup_size: tuple[int, int, int], label: int, body: Sequence[int]) -> bytes:
         """Returns the module with one entry point.

@@ -199,9 +199,9 @@ class Id:
             return then if self.value else otherwise
         if then.number == otherwise.number:
             return then
-        found = self.builder.emit(Op.Select, then.kind, self, then, otherwise)
-        found.multiple = min(then.multiple, otherwise.multiple)
-        return found
+        result = self.builder.emit(Op.Select, then.kind, self, then, otherwise)
+        result.multiple = min(then.multiple, otherwise.multiple)
+        return result
 
     def bits(self, kind: Kind) -> Id:
         """Reinterprets the bits as another type."""

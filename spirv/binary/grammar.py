@@ -54,14 +54,14 @@ def _rows(table: str) -> Iterator[list[str]]:
 
 
 def _layouts() -> dict[int, Layout]:
-    found = {}
+    layouts = {}
     for group, kinds, members in _rows(INSTRUCTIONS):
         operands = tuple(kinds.split())
         minimum = 1 + sum(kind[-1] not in "?*" for kind in operands)
         words = members.split()
         for name, opcode in zip(words[::2], words[1::2], strict=True):
-            found[int(opcode)] = Layout(name, group, operands, minimum)
-    return found
+            layouts[int(opcode)] = Layout(name, group, operands, minimum)
+    return layouts
 
 
 #: Every instruction by opcode.
@@ -110,8 +110,8 @@ def opcodes_of(*groups: str) -> Iterator[int]:
 def parameters_of(kind: str, value: int) -> Iterator[str]:
     """Yields the kinds of the operands that follow a value of an enumeration or bit mask."""
     values = (1 << bit for bit in range(32) if value >> bit & 1) if kind in BIT_MASK_KINDS else (value,)
-    for one in values:
-        yield from _PARAMETERS.get((kind, one), ())
+    for flag in values:
+        yield from _PARAMETERS.get((kind, flag), ())
 
 
 def operand_kinds(words: Sequence[int], start: int, end: int) -> Iterator[tuple[int, str]]:

@@ -22,8 +22,8 @@ def zeros(builder: Builder, kind: Kind) -> Id:
 def load(kind: Kind, memory: SharedMemory, first: Id, pitch: int, is_column_major: bool) -> Id:
     """Loads a matrix from shared memory of width 4; ``first`` and ``pitch`` (the row or column stride) are in words."""
     word = memory.builder.word
-    place = memory.place(first, 4)
-    return memory.builder.written(Op.CooperativeMatrixLoadKHR, kind, place, word(is_column_major), word(pitch // 4))
+    pointer = memory.place(first, 4)
+    return memory.builder.written(Op.CooperativeMatrixLoadKHR, kind, pointer, word(is_column_major), word(pitch // 4))
 
 
 def store(matrix: Id, memory: SharedMemory, first: Id, pitch: int) -> None:
@@ -34,6 +34,6 @@ def store(matrix: Id, memory: SharedMemory, first: Id, pitch: int) -> None:
 
 def multiplied(left: Id, right: Id, total: Id) -> Id:
     """Returns ``left @ right + total``."""
-    letters = [each.kind.letter == "s" for each in (left, right, total, total)]
+    letters = [operand.kind.letter == "s" for operand in (left, right, total, total)]
     signs = sum(bit << number for number, bit in enumerate(letters))
     return left.builder.emit(Op.CooperativeMatrixMulAddKHR, total.kind, left, right, total, *([signs] if signs else []))

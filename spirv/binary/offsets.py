@@ -65,12 +65,12 @@ def neighbours(base: Id, count: int) -> list[Id]:
     if first.value is not None:
         # Constants are shared objects.
         known = [base.builder.word(first.value + number) for number in range(count)]
-        found = [Id(base.builder, each.number, each.kind, each.value) for each in known]
+        indices = [Id(base.builder, index.number, index.kind, index.value) for index in known]
     else:
-        found = [first + number for number in range(count)]
-    for each in found:
-        each.run = count
-    return found
+        indices = [first + number for number in range(count)]
+    for index in indices:
+        index.run = count
+    return indices
 
 
 def quotient(number: Id, divisor: int) -> Id:
@@ -94,10 +94,10 @@ def _more(builder: Plain, base: Id, offset: int, run: int) -> Id:
 
 def _known(builder: Plain, opcode: int, left: Id, right: Id, multiple: int, run: int) -> Id:
     """Returns the result of an instruction with the facts known of it."""
-    found = builder.plain(opcode, U32, left, right)
-    if found.value is None and found is not left and found is not right:
-        found.multiple, found.run = min(multiple, 1 << 32), run
-    return found
+    result = builder.plain(opcode, U32, left, right)
+    if result.value is None and result is not left and result is not right:
+        result.multiple, result.run = min(multiple, 1 << 32), run
+    return result
 
 
 def _parted(builder: Plain, number: Id, most: int) -> tuple[Id, int]:
@@ -126,8 +126,8 @@ def _subtract(builder: Plain, left: Id, right: Id) -> Id | None:
         number = (left.value - right.distance) & _MASK
         rest = number % min(right.start.multiple, 1 << 31)
         base = builder.word(number - rest)
-        found = _known(builder, Op.ISub, base, right.start, min(base.multiple, right.start.multiple), 0)
-        return _more(builder, found, rest, 0) if rest else found
+        result = _known(builder, Op.ISub, base, right.start, min(base.multiple, right.start.multiple), 0)
+        return _more(builder, result, rest, 0) if rest else result
     if left.distance or right.distance:
         return _more(builder, left.start - right.start, left.distance - right.distance, 0)
     return _known(builder, Op.ISub, left, right, min(left.multiple, right.multiple), 0)
@@ -154,8 +154,8 @@ def _divide(builder: Plain, left: Id, right: Id) -> Id | None:
     # The elements of a run share words.
     run = max(left.run // number, 1) if left.run else 0
     base, rest = _parted(builder, left, multiple)
-    found = _known(builder, Op.UDiv, base, right, multiple // number, run)
-    return _more(builder, found, rest // number, run) if rest >= number else found
+    result = _known(builder, Op.UDiv, base, right, multiple // number, run)
+    return _more(builder, result, rest // number, run) if rest >= number else result
 
 
 def _remainder(builder: Plain, left: Id, right: Id) -> Id | None:
@@ -166,8 +166,8 @@ def _remainder(builder: Plain, left: Id, right: Id) -> Id | None:
     if power == number <= left.start.multiple:
         return builder.word(left.distance % number)
     base, rest = _parted(builder, left, power)
-    found = _known(builder, Op.UMod, base, right, min(left.start.multiple, power), left.run)
-    return _more(builder, found, rest, left.run) if rest else found
+    result = _known(builder, Op.UMod, base, right, min(left.start.multiple, power), left.run)
+    return _more(builder, result, rest, left.run) if rest else result
 
 
 def _less(builder: Plain, left: Id, right: Id) -> Id | None:

@@ -28,10 +28,10 @@ class SharedMemory:
     def load(self, index: Id, width: int = 1) -> list[Id]:
         """Loads one word, or as many neighbouring ones as the array's width, which then divides the index."""
         kind = Kind("u", 32, width)
-        found = self.builder.written(Op.Load, kind, self.place(index, width))
+        vector = self.builder.written(Op.Load, kind, self.place(index, width))
         if width == 1:
-            return [found]
-        return [self.builder.emit(Op.CompositeExtract, U32, found, each) for each in range(width)]
+            return [vector]
+        return [self.builder.emit(Op.CompositeExtract, U32, vector, component) for component in range(width)]
 
     def store(self, index: Id, words: Sequence[Id]) -> None:
         """Stores one word, or as many neighbouring ones as the array's width, which then divides the index."""

@@ -62,13 +62,13 @@ class Binary:
 
     def _damaged(self, opcode: int, start: int, end: int) -> InvalidArgumentError:
         layout = LAYOUTS.get(opcode)
-        what = f"{f'Op{layout.name}' if layout else 'the SPIR-V instruction'} (opcode {opcode}) at word {start}"
+        subject = f"{f'Op{layout.name}' if layout else 'the SPIR-V instruction'} (opcode {opcode}) at word {start}"
         if start < end <= len(self.words):
             return InvalidArgumentError(
-                f"{what} has {end - start} words, expected at least {_MINIMUM[opcode]}; the module is damaged"
+                f"{subject} has {end - start} words, expected at least {_MINIMUM[opcode]}; the module is damaged"
             )
         return InvalidArgumentError(
-            f"{what} has a word count of {end - start}, {len(self.words) - start} words are left; "
+            f"{subject} has a word count of {end - start}, {len(self.words) - start} words are left; "
             "the module is truncated or damaged"
         )
 

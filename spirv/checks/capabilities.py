@@ -53,7 +53,7 @@ def missing_requirements(
     device = (api_version, features, extensions, subgroup_operations)
     missing = _missing_version(module.version, api_version, extensions)
     said: set[str] = set()
-    for what, names, table, hints in (
+    for subject, names, table, hints in (
         ("capability", module.capabilities, CAPABILITIES, HINT_CAPABILITIES),
         ("extension", module.extensions, EXTENSIONS, HINT_EXTENSIONS),
     ):
@@ -61,11 +61,11 @@ def missing_requirements(
             alternatives = requirements(table).get(name, ())
             if name in hints or any(alternative.satisfied(*device) for alternative in alternatives):
                 continue
-            origins = {one for alternative in alternatives for one in alternative.extensions}
+            origins = {extension for alternative in alternatives for extension in alternative.extensions}
             if not alternatives:
-                missing.append(_unknown(what, name))
+                missing.append(_unknown(subject, name))
             elif not origins or not origins <= said:  # the capability has said what its extension would say
-                missing.append(f"SPIR-V {what} {name} needs {_lacked(alternatives, offered)}")
+                missing.append(f"SPIR-V {subject} {name} needs {_lacked(alternatives, offered)}")
             said |= origins
     return missing
 
@@ -77,7 +77,9 @@ def lacking_hints(module: ShaderModuleReflection, api_version: tuple[int, int], 
     return {
         name
         for name in HINT_EXTENSIONS.intersection(module.extensions)
-        if not any(one.satisfied(api_version, nothing, extensions, nothing) for one in table.get(name, ()))
+        if not any(
+            alternative.satisfied(api_version, nothing, extensions, nothing) for alternative in table.get(name, ())
+        )
     }
 
 
@@ -90,16 +92,16 @@ def _lacked(alternatives: tuple[Alternative, ...], offered: frozenset[str]) -> s
     return f"{needed}: the device or its driver lacks it"
 
 
-def _unknown(what: str, name: str) -> str:
-    if what == "capability" and name not in ENUMERATIONS["Capability"].names.values():
+def _unknown(subject: str, name: str) -> str:
+    if subject == "capability" and name not in ENUMERATIONS["Capability"].names.values():
         release = ".".join(map(str, VERSION))
         return (
-            f"pumice does not know SPIR-V {what} {name}: its tables are of SPIR-V {release} and Vulkan "
+            f"pumice does not know SPIR-V {subject} {name}: its tables are of SPIR-V {release} and Vulkan "
             f"{VULKAN_VERSION}; a newer pumice may, or build the shader without it"
         )
     return (
-        f"SPIR-V {what} {name} is not allowed in Vulkan, as far as pumice knows (Vulkan {VULKAN_VERSION}): build the "
-        "shader without it, or use a newer pumice if Vulkan has since allowed it"
+        f"SPIR-V {subject} {name} is not allowed in Vulkan, as far as pumice knows (Vulkan {VULKAN_VERSION}): build "
+        "the shader without it, or use a newer pumice if Vulkan has since allowed it"
     )
 
 

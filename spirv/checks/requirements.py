@@ -73,4 +73,4 @@ def _alternative(text: str) -> Alternative:
 def requirements(table: str) -> dict[str, tuple[Alternative, ...]]:
     """Returns the entries of one of the tables, each with the ways for a device to allow it."""
     lines = (line.split(maxsplit=1) for line in table.replace("\n ", " ").strip().splitlines())
-    return {name: tuple(_alternative(one.strip()) for one in needs.split("|")) for name, needs in lines}
+    return {name: tuple(_alternative(text.strip()) for text in needs.split("|")) for name, needs in lines}

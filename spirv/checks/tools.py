@@ -39,14 +39,14 @@ def find_tool(name: str) -> Path:
         UnavailableError: it is not installed; the message says how to get it.
     """
     folder = os.environ.get(_ENVIRONMENT_VARIABLE)
-    found = shutil.which(name, path=folder or None)
-    if found is None:
+    executable = shutil.which(name, path=folder or None)
+    if executable is None:
         where = f"in the folder {shown(folder)} of {_ENVIRONMENT_VARIABLE}" if folder else "on PATH"
         raise UnavailableError(
             f"{name} was not found {where}. {install_hint('spirv-tools')} "
             f"Or set {_ENVIRONMENT_VARIABLE} to the folder that holds it."
         )
-    return Path(found).absolute()
+    return Path(executable).absolute()
 
 
 def run_tool(

@@ -91,7 +91,7 @@ def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:
     usage = spirv_tools.usage(tool)
     known = re.findall(r"\bvulkan1\.\d+\b(?!spv)", usage)
     if target_env not in known:
-        target_env = max((one for one in known if one < target_env), default=target_env)
+        target_env = max((environment for environment in known if environment < target_env), default=target_env)
         version = read_binary(code).version
         if version > _LAST_VERSION.get(target_env, version):
             return f"SPIR-V {version[0]}.{version[1]}"

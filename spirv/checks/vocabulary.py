@@ -45,15 +45,15 @@ def newer_than_validator(code: bytes, message: str) -> str:
         message: the validator's.
     """
     binary = read_binary(code)
-    if found := _UNKNOWN_SET.search(message):
-        return found[0] if found[1] in _SETS or found[1].startswith("NonSemantic.") else ""
-    if found := _UNKNOWN_CAPABILITY.search(message):
-        name = ENUMERATIONS["Capability"].name(int(found[1]))
+    if match := _UNKNOWN_SET.search(message):
+        return match[0] if match[1] in _SETS or match[1].startswith("NonSemantic.") else ""
+    if match := _UNKNOWN_CAPABILITY.search(message):
+        name = ENUMERATIONS["Capability"].name(int(match[1]))
         return f"capability {name} by its extension's name" if _declares_for(binary, name) else ""
-    found = _UNKNOWN.search(message)
-    if found is None or not _known(binary):
+    match = _UNKNOWN.search(message)
+    if match is None or not _known(binary):
         return ""
-    opcode, number, kind, value, component = found.groups()
+    opcode, number, kind, value, component = match.groups()
     if kind == "capability":
         return f"capability {ENUMERATIONS['Capability'].name(int(value))}"
     # Capabilities come first, so that the validator knows all that the module declares, and what they allow.
@@ -81,7 +81,9 @@ def _is_language(number: int) -> bool:
 
 def _declares_for(binary: Binary, name: str) -> bool:
     """Whether a module declares a SPIR-V extension for a capability, maybe by a later name than the validator has."""
-    wanted = {one for alternative in requirements(CAPABILITIES).get(name, ()) for one in alternative.extensions}
+    wanted = {
+        extension for alternative in requirements(CAPABILITIES).get(name, ()) for extension in alternative.extensions
+    }
     return any(
         not wanted.isdisjoint(alternative.extensions)
         for declared in _extensions(binary)

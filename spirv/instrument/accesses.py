@@ -67,22 +67,22 @@ class FunctionPass:
 
     def _escaping(self) -> set[int]:
         """Access chains whose result is used in ways that cannot be skipped: their indices are kept in range."""
-        chains = {one[2]: one for one in self._body if opcode_of(one) in (Op.CopyObject, *CHAINS)}
+        chains = {item[2]: item for item in self._body if opcode_of(item) in (Op.CopyObject, *CHAINS)}
         found: set[int] = set()
-        for one in self._body:
-            opcode = opcode_of(one)
+        for item in self._body:
+            opcode = opcode_of(item)
             if opcode in _ALONE:
                 self._checks.unwatched[f"Op{LAYOUTS[opcode].name}"] = None
                 continue
-            if opcode in POINTER_CHAINS and self._editor.defs[one[1]][2] != StorageClass.PhysicalStorageBuffer:
+            if opcode in POINTER_CHAINS and self._editor.defs[item[1]][2] != StorageClass.PhysicalStorageBuffer:
                 self._checks.unwatched[f"the first index of Op{LAYOUTS[opcode].name}"] = None
-            if opcode == Op.Load and self._is_opaque(one[1]):
-                found.update(one[3:4])
+            if opcode == Op.Load and self._is_opaque(item[1]):
+                found.update(item[3:4])
             elif opcode == Op.Store:
-                found.update(one[2:3])
+                found.update(item[2:3])
             elif opcode not in _NO_POINTER_USE:
-                found.update(one[at] for at, kind in operand_kinds(one, 0, len(one)) if kind == "IdRef")
-        pending = [one for one in found if one in chains]
+                found.update(item[at] for at, kind in operand_kinds(item, 0, len(item)) if kind == "IdRef")
+        pending = [item for item in found if item in chains]
         escaping = set(pending)
         while pending:
             base = chains[pending.pop()][3]
@@ -100,7 +100,7 @@ class FunctionPass:
         of = self._editor.defs.get(type_id, ())
         opcode = opcode_of(of) if of else 0
         if opcode in (Op.TypeArray, Op.TypeStruct):
-            return all(self._has_zero(one, True) for one in of[2 : 3 if opcode == Op.TypeArray else None])
+            return all(self._has_zero(part, True) for part in of[2 : 3 if opcode == Op.TypeArray else None])
         if opcode == Op.TypePointer:
             return not is_part and of[2] == StorageClass.PhysicalStorageBuffer
         return opcode in _PLAIN
@@ -119,14 +119,14 @@ class FunctionPass:
         types = [instruction[1]] if result_of(instruction) else []
         if types and not self._has_zero(types[0]):
             return []
-        found = []
+        watched = []
         for word in _POINTERS[opcode]:
             path = self._paths.walk(instruction[word])
             if path is not None and self._needs_check(path):
-                found.append((instruction[word], path))
+                watched.append((instruction[word], path))
                 if path.storage == StorageClass.PhysicalStorageBuffer:
                     types += [path.pointee, self._editor.defs[self._paths.type_of(path.root)][3]]
-        return found if found and self._checks.may_compute(types) else []
+        return watched if watched and self._checks.may_compute(types) else []
 
     def _needs_check(self, path: Path) -> bool:
         physical = path.storage == StorageClass.PhysicalStorageBuffer
@@ -197,7 +197,7 @@ class FunctionPass:
 
     @staticmethod
     def _pointer_of(path: Path, watched: list[tuple[int, Path]]) -> int:
-        return next(pointer for pointer, one in watched if one is path)
+        return next(pointer for pointer, candidate in watched if candidate is path)
 
     def place(self, kind: ReportKind, path: Path, rule: str) -> Place:
         """Returns the place of the instruction that is being visited."""
@@ -231,20 +231,20 @@ class FunctionPass:
         key = ("within", condition, index)
         if key not in self._known:
             kind = self._paths.type_of(index)
-            found = writer.op(Op.Select, kind, condition, index, self._editor.null(kind))
+            selected = writer.op(Op.Select, kind, condition, index, self._editor.null(kind))
             if self._editor.decoration(index, Decoration.NonUniform) is not None:
-                self._editor.decorate(found, Decoration.NonUniform)
-            self._known[key] = found
+                self._editor.decorate(selected, Decoration.NonUniform)
+            self._known[key] = selected
         return self._known[key]
 
     def _check_step(self, writer: Writer, path: Path, step: Step, descriptor: int) -> int:
         key = (step.index, step.length or (path.root, descriptor, step.struct, step.member))
-        found = self._known.get(key)
-        if found is None:
+        is_inside = self._known.get(key)
+        if is_inside is None:
             limit = self._length(writer, path, step, descriptor)
             place = self.place(ReportKind.OUT_OF_BOUNDS, path, step.rule)
-            found = self._known[key] = self._checks.compare(writer, step.index, limit, place)
-        return found
+            is_inside = self._known[key] = self._checks.compare(writer, step.index, limit, place)
+        return is_inside
 
     def _length(self, writer: Writer, path: Path, step: Step, descriptor: int) -> int:
         """Returns the length that an index is compared with, as u32."""
@@ -269,8 +269,8 @@ class FunctionPass:
         editor, u32 = self._editor, self._editor.u32()
         assert path.offset is not None and path.size is not None
         key = ("range", path.variable, descriptor, path.offset, path.size, *path.strides)
-        found = self._known.get(key)
-        if found is None:
+        is_inside = self._known.get(key)
+        if is_inside is None:
             bound_key = ("bound", path.variable, descriptor)
             if bound_key not in self._known:
                 self._known[bound_key] = self._checks.range_of(writer, path, descriptor)
@@ -280,10 +280,10 @@ class FunctionPass:
                 low = self._checks.as_u32(writer, index)[0]
                 start = writer.op(Op.IAdd, u32, start, writer.op(Op.IMul, u32, low, editor.constant_u32(stride)))
             end = writer.op(Op.IAdd, u32, start, editor.constant_u32(path.size))
-            found = self._known[key] = writer.op(Op.ULessThanEqual, editor.bool_type(), end, bound)
+            is_inside = self._known[key] = writer.op(Op.ULessThanEqual, editor.bool_type(), end, bound)
             place = self.place(ReportKind.OUT_OF_BOUNDS, path, "byte")
-            self._checks.note(writer, found, place, start, editor.constant_u32(0), bound)
-        return found
+            self._checks.note(writer, is_inside, place, start, editor.constant_u32(0), bound)
+        return is_inside
 
     def _clamp(self, chain: Words, writer: Writer) -> Words:
         """Returns a chain with its indices kept in range."""
@@ -340,11 +340,11 @@ class FunctionPass:
     def _image_pointer(self, image: int) -> int:
         """Returns the pointer that an image, or the image of a sampled one, was loaded from."""
         while True:
-            found = self._paths.definition(image)
-            opcode = opcode_of(found) if found else 0
+            definition = self._paths.definition(image)
+            opcode = opcode_of(definition) if definition else 0
             if opcode not in (Op.Image, Op.SampledImage, Op.CopyObject, Op.Load):
                 return image
-            image = found[3]
+            image = definition[3]
             if opcode == Op.Load:
                 return image
 

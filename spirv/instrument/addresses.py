@@ -89,8 +89,8 @@ class AddressChecks:
 
         def entry(number: int) -> list[int]:
             pointer = writer.op(Op.AccessChain, to_entry, address, constant(0), number)
-            found = writer.op(Op.Load, four, pointer, _ALIGNED, 16)
-            return [writer.op(Op.CompositeExtract, u32, found, index) for index in range(4)]
+            match = writer.op(Op.Load, four, pointer, _ALIGNED, 16)
+            return [writer.op(Op.CompositeExtract, u32, match, index) for index in range(4)]
 
         head, is_unknown, *_ = entry(constant(0))
         count = writer.op(Op.BitwiseAnd, u32, head, constant(MAX_RANGES))
@@ -117,11 +117,11 @@ class AddressChecks:
             step //= 2
         is_some = writer.op(Op.INotEqual, boolean, passed, constant(0))
         number = writer.op(Op.Select, u32, is_some, writer.op(Op.ISub, u32, passed, constant(1)), constant(0))
-        found = entry(writer.op(Op.IAdd, u32, first, number))
+        match = entry(writer.op(Op.IAdd, u32, first, number))
         carry = writer.op(Op.IAddCarry, editor.type(Op.TypeStruct, u32, u32), low, size)
         end_low = writer.op(Op.CompositeExtract, u32, carry, 0)
         end_high = writer.op(Op.IAdd, u32, high, writer.op(Op.CompositeExtract, u32, carry, 1))
-        is_past = less((found[2], found[3]), (end_low, end_high))
+        is_past = less((match[2], match[3]), (end_low, end_high))
         is_within = writer.op(Op.LogicalAnd, boolean, is_some, writer.op(Op.LogicalNot, boolean, is_past))
         is_unchecked = writer.op(Op.INotEqual, boolean, is_unknown, constant(0))
         writer.do(Op.ReturnValue, writer.op(Op.LogicalOr, boolean, is_within, is_unchecked))

@@ -25,12 +25,12 @@ class Block:
     @property
     def first(self) -> int:
         """Index of the first instruction past its label and phis."""
-        return next(i for i, one in enumerate(self.code) if opcode_of(one) not in _SKIPPED_AT_START)
+        return next(i for i, instruction in enumerate(self.code) if opcode_of(instruction) not in _SKIPPED_AT_START)
 
     @property
     def returns(self) -> bool:
         """Whether it ends in a return."""
-        return any(opcode_of(one) in _RETURNS for one in self.code)
+        return any(opcode_of(instruction) in _RETURNS for instruction in self.code)
 
     @property
     def is_unreachable(self) -> bool:
@@ -102,24 +102,24 @@ class Flow:
         return flow
 
     def _within(self, header: int, merge: int) -> frozenset[int]:
-        found, pending = {header}, [header]
+        labels, pending = {header}, [header]
         while pending:
             for target in self.blocks[pending.pop()].targets:
-                if target not in found and target != merge and target in self.blocks:
-                    found.add(target)
+                if target not in labels and target != merge and target in self.blocks:
+                    labels.add(target)
                     pending.append(target)
-        return frozenset(found)
+        return frozenset(labels)
 
     def calls(self) -> Iterator[tuple[int, int]]:
         """(label of the block, function called) of each call."""
         for block in self.blocks.values():
-            for one in block.code:
-                if opcode_of(one) == Op.FunctionCall:
-                    yield block.label, one[3]
+            for instruction in block.code:
+                if opcode_of(instruction) == Op.FunctionCall:
+                    yield block.label, instruction[3]
 
     def code(self) -> list[Words]:
         """Returns the function's instructions."""
-        return [*self.head, *(one for block in self.blocks.values() for one in block.code)]
+        return [*self.head, *(instruction for block in self.blocks.values() for instruction in block.code)]
 
 
 def _targets(opcode: int, instruction: Words, labels: Container[int]) -> tuple[int, ...]:
@@ -128,4 +128,4 @@ def _targets(opcode: int, instruction: Words, labels: Container[int]) -> tuple[i
     if opcode == Op.BranchConditional:
         return instruction[2:4]
     pairs = instruction[4::2]  # a literal of 64 bits takes two words
-    return (instruction[2], *(pairs if all(one in labels for one in pairs) else instruction[5::3]))
+    return (instruction[2], *(pairs if all(label in labels for label in pairs) else instruction[5::3]))

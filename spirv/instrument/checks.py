@@ -75,12 +75,12 @@ class Checks:
         """Whether an integer is less than a limit; notes it if it is not, with the axis for its high word if given."""
         editor = self.editor
         low, high, is_wide = self.as_u32(writer, value)
-        found = writer.op(Op.ULessThan, editor.bool_type(), low, limit)
+        is_below = writer.op(Op.ULessThan, editor.bool_type(), low, limit)
         if is_wide:
             is_short = writer.op(Op.IEqual, editor.bool_type(), high, editor.constant_u32(0))
-            found = writer.op(Op.LogicalAnd, editor.bool_type(), found, is_short)
-        self.note(writer, found, place, low, high if axis is None else editor.constant_u32(axis), limit)
-        return found
+            is_below = writer.op(Op.LogicalAnd, editor.bool_type(), is_below, is_short)
+        self.note(writer, is_below, place, low, high if axis is None else editor.constant_u32(axis), limit)
+        return is_below
 
     def may_compute(self, types: list[int]) -> bool:
         """Whether values of types, and pointers to them, can be used otherwise than in loads and stores.
@@ -104,12 +104,12 @@ class Checks:
                 pending.append(of[2])
             elif opcode == Op.TypePointer:
                 pending.append(of[3])
-        needed = {one for one in needed if not self.editor.has_capability(one)}
+        needed = {capability for capability in needed if not self.editor.has_capability(capability)}
         if not needed <= self.options.capabilities:
             self.unwatched["accesses to types of 8 and 16 bits, with which the device does not compute"] = None
             return False
-        for one in needed:
-            self.editor.capability(one)
+        for capability in needed:
+            self.editor.capability(capability)
         return True
 
     def range_of(self, writer: Writer, path: Path, descriptor: int) -> int:

@@ -54,20 +54,20 @@ def condition_of(editor: Editor, flow: Flow, loop: Loop) -> Condition | None:
         label = block.targets[0]
         if label not in loop.blocks or label == loop.header or len(code) > 64:
             return None
-    end = next((one for one in flow.blocks[label].code if opcode_of(one) == Op.BranchConditional), None)
+    end = next((instr for instr in flow.blocks[label].code if opcode_of(instr) == Op.BranchConditional), None)
     if exits != [label] or end is None:
         return None
-    made = {one[_RESULT]: one for one in code if opcode_of(one) not in _PASSED_OVER and len(one) > _RESULT}
-    if any(not _is_pure(editor, one, made) for one in code if opcode_of(one) not in _PASSED_OVER):
+    made = {instr[_RESULT]: instr for instr in code if opcode_of(instr) not in _PASSED_OVER and len(instr) > _RESULT}
+    if any(not _is_pure(editor, instr, made) for instr in code if opcode_of(instr) not in _PASSED_OVER):
         return None
     wanted, pending = {end[1]}, [end[1]]
     while pending:
         instruction = made.get(pending.pop())
         if instruction is not None and opcode_of(instruction) != Op.Phi:
-            more = {one for one in instruction[3:] if one in made} - wanted
+            more = {instr for instr in instruction[3:] if instr in made} - wanted
             wanted |= more
             pending += more
-    parts = tuple(one for number, one in made.items() if number in wanted)
+    parts = tuple(instr for number, instr in made.items() if number in wanted)
     return Condition(end[1], end[2] != loop.merge, parts) if parts else None
 
 
@@ -86,7 +86,7 @@ def _is_pure(editor: Editor, instruction: Words, made: dict[int, Words]) -> bool
         storage = StorageClass.Function if variable is None else variable[3]
         if storage in _VARYING:
             return _is_integer(editor, instruction[1])
-        known = {one[0] for one in editor.decorations.get(base, ())}
+        known = {decoration[0] for decoration in editor.decorations.get(base, ())}
         return storage in _STEADY and not known & {Decoration.Coherent, Decoration.Volatile} and len(instruction) == 4
     layout = LAYOUTS.get(opcode)
     return layout is not None and layout.group in _PURE

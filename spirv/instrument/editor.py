@@ -165,24 +165,24 @@ class Editor:
 
     def instruction_set(self, name: str) -> int:
         """Returns the id of an imported instruction set: the module's own if there is one."""
-        for found, imported in self.sets.items():
+        for set_id, imported in self.sets.items():
             if imported == name:
-                return found
-        found = self.fresh()
-        self.sets[found] = name
-        self._sections[2].append(encode(Op.ExtInstImport, found, *string_words(name)))
-        return found
+                return set_id
+        set_id = self.fresh()
+        self.sets[set_id] = name
+        self._sections[2].append(encode(Op.ExtInstImport, set_id, *string_words(name)))
+        return set_id
 
     def type(self, opcode: int, *operands: int) -> int:
         """Returns the id of a type: the module's own if there is one; structures and arrays, which are decorated, are
         new.
         """
         key = (opcode, *operands)
-        found = None if opcode in _DISTINCT else self._found.get(key)
-        if found is None:
-            found = self.fresh()
-            self._globally(encode(opcode, found, *operands))
-        return found
+        type_id = None if opcode in _DISTINCT else self._found.get(key)
+        if type_id is None:
+            type_id = self.fresh()
+            self._globally(encode(opcode, type_id, *operands))
+        return type_id
 
     def u32(self) -> int:
         """Returns the type of unsigned 32-bit integers."""
@@ -225,22 +225,22 @@ class Editor:
         return self._kept(Op.ConstantTrue if value else Op.ConstantFalse, self.bool_type())
 
     def _kept(self, opcode: int, type_id: int, *words: int) -> int:
-        found = self._found.get((opcode, type_id, *words))
-        if found is None:
-            found = self._found[opcode, type_id, *words] = self.fresh()
-            self._globally(encode(opcode, type_id, found, *words))
-        return found
+        constant_id = self._found.get((opcode, type_id, *words))
+        if constant_id is None:
+            constant_id = self._found[opcode, type_id, *words] = self.fresh()
+            self._globally(encode(opcode, type_id, constant_id, *words))
+        return constant_id
 
     def variable(self, storage: int, pointee: int, initializer: int | None = None, name: str = "") -> int:
         """Returns a variable of the module, listed in the entry points' interfaces as the version demands."""
-        found = self.fresh()
+        variable_id = self.fresh()
         initial = () if initializer is None else (initializer,)
-        self._globally(encode(Op.Variable, self.pointer(storage, pointee), found, storage, *initial))
+        self._globally(encode(Op.Variable, self.pointer(storage, pointee), variable_id, storage, *initial))
         if name:
-            self._sections[7].append(encode(Op.Name, found, *string_words(name)))
+            self._sections[7].append(encode(Op.Name, variable_id, *string_words(name)))
         for index in range(len(self._sections[4])):
-            self._list(index, found)
-        return found
+            self._list(index, variable_id)
+        return variable_id
 
     def _list(self, index: int, variable: int) -> None:
         """Adds a variable to an entry point's interface."""
@@ -255,10 +255,10 @@ class Editor:
         """Returns a variable of a block in the storage class StorageBuffer."""
         if self.version < (1, 3):
             self.extension(_STORAGE_EXTENSION)
-        found = self.variable(StorageClass.StorageBuffer, structure, name=name)
-        self.decorate(found, Decoration.DescriptorSet, set_index)
-        self.decorate(found, Decoration.Binding, binding)
-        return found
+        buffer = self.variable(StorageClass.StorageBuffer, structure, name=name)
+        self.decorate(buffer, Decoration.DescriptorSet, set_index)
+        self.decorate(buffer, Decoration.Binding, binding)
+        return buffer
 
     def words_block(self, *, stride: int = 4, element: int | None = None, is_uniform: bool = False) -> int:
         """Returns a block of one run-time array; ``is_uniform`` for the storage class Uniform of old modules."""
@@ -279,14 +279,14 @@ class Editor:
         if it has one.
         """
         listed = interface_of(self._sections[4][entry])
-        known = [one for one in self.defs if self.decoration(one, Decoration.BuiltIn) == built_in]
-        known = [one for one in known if opcode_of(self.defs[one]) == Op.Variable]
-        for found in (*(one for one in known if one in listed), *known):
-            self._list(entry, found)
-            return found
-        found = self.variable(StorageClass.Input, type_id)
-        self.decorate(found, Decoration.BuiltIn, built_in)
-        return found
+        known = [candidate for candidate in self.defs if self.decoration(candidate, Decoration.BuiltIn) == built_in]
+        known = [candidate for candidate in known if opcode_of(self.defs[candidate]) == Op.Variable]
+        for variable in (*(candidate for candidate in known if candidate in listed), *known):
+            self._list(entry, variable)
+            return variable
+        variable = self.variable(StorageClass.Input, type_id)
+        self.decorate(variable, Decoration.BuiltIn, built_in)
+        return variable
 
     def decorate(self, target: int, decoration: int, *operands: int) -> None:
         """Adds a decoration."""
@@ -300,12 +300,12 @@ class Editor:
     def function(self, result_type: int, *parameters: int) -> tuple[int, list[int], list[Words]]:
         """Returns a new function: its id, its parameters' ids, and its instructions up to the first label."""
         type_id = self.type(Op.TypeFunction, result_type, *parameters)
-        found = self.fresh()
+        function_id = self.fresh()
         names = [self.fresh() for _ in parameters]
-        body = [encode(Op.Function, result_type, found, 0, type_id)]
+        body = [encode(Op.Function, result_type, function_id, 0, type_id)]
         body += [encode(Op.FunctionParameter, kind, name) for kind, name in zip(parameters, names, strict=True)]
         self.functions.append(body)
-        return found, names, body
+        return function_id, names, body
 
     def wrap(self, entry: int) -> list[Words]:
         """Makes the entry point of that index a new function that calls the old one.

@@ -106,15 +106,15 @@ class ImageChecks:
         of = self._editor.defs[self._checks.paths.type_of(vector)]
         if opcode_of(of) != Op.TypeVector:
             return vector
-        found = writer.op(Op.CompositeExtract, of[2], vector, axis)
+        component = writer.op(Op.CompositeExtract, of[2], vector, axis)
         self._checks.paths.define(writer.out[-1])
-        return found
+        return component
 
     def _shifted(self, writer: Writer, value: int, offset: int, axis: int) -> int:
         kind = self._checks.paths.type_of(value)
-        found = writer.op(Op.IAdd, kind, value, self._component(writer, offset, axis))
+        total = writer.op(Op.IAdd, kind, value, self._component(writer, offset, axis))
         self._checks.paths.define(writer.out[-1])
-        return found
+        return total
 
 
 def _image_operands(instruction: Words, word: int) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,9 @@ class Lines:
 
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
-        self._debug_sets = {one for one, name in editor.sets.items() if name.startswith("NonSemantic.Shader.DebugInfo")}
+        self._debug_sets = {
+            set_id for set_id, name in editor.sets.items() if name.startswith("NonSemantic.Shader.DebugInfo")
+        }
         self.file = ""
         self.line = 0
 

@@ -48,10 +48,10 @@ class _Guard:
 
     def run(self) -> None:
         counts = TripCounts(self._editor, self._flows)
-        if all(counts.of_function(one) < _SHORT for one in self._entries):
+        if all(counts.of_function(item) < _SHORT for item in self._entries):
             return
         reached = self._reached()
-        looping = {one for one in reached if self._loops_within(one)}
+        looping = {item for item in reached if self._loops_within(item)}
         if not looping:
             return
         once = self._run_once(reached)
@@ -61,7 +61,7 @@ class _Guard:
             if number not in once:
                 continue
             in_loops = frozenset().union(*(loop.blocks for loop in flow.loops))
-            for loop in [one for one in flow.loops if one.is_outermost]:
+            for loop in [item for item in flow.loops if item.is_outermost]:
                 place = self._place(flow, loop)
                 returns = any(flow.blocks[label].returns for label in loop.blocks)
                 if not self._guard_loop(flow, loop, place) or (returns and not self._is_leaf(flow, loop)):
@@ -77,10 +77,14 @@ class _Guard:
 
     def _reached(self) -> list[int]:
         """Returns the functions that compute shaders call, callers first."""
-        found = [one for one in self._entries if one in self._flows]
-        for number in found:
-            found += [one for _, one in self._flows[number].calls() if one not in found and one in self._flows]
-        return list(dict.fromkeys(found))
+        reached = [function for function in self._entries if function in self._flows]
+        for number in reached:
+            reached += [
+                function
+                for _, function in self._flows[number].calls()
+                if function not in reached and function in self._flows
+            ]
+        return list(dict.fromkeys(reached))
 
     def _loops_within(self, number: int) -> bool:
         pending, seen = [number], {number}
@@ -88,23 +92,23 @@ class _Guard:
             flow = self._flows[pending.pop()]
             if flow.loops:
                 return True
-            callees = {one for _, one in flow.calls() if one in self._flows} - seen
+            callees = {function for _, function in flow.calls() if function in self._flows} - seen
             seen |= callees
             pending += callees
         return False
 
     def _run_once(self, reached: list[int]) -> set[int]:
         """Functions that no loop calls."""
-        found = set(reached)
+        once = set(reached)
         while True:
             inside: set[int] = set()
             for number in reached:
                 flow = self._flows[number]
                 in_loops = frozenset().union(*(loop.blocks for loop in flow.loops))
-                inside |= {one for label, one in flow.calls() if number not in found or label in in_loops}
-            if not inside & found:
-                return found
-            found -= inside
+                inside |= {function for label, function in flow.calls() if number not in once or label in in_loops}
+            if not inside & once:
+                return once
+            once -= inside
 
     # -- code ------------------------------------------------------------------------------------------
 
@@ -117,13 +121,14 @@ class _Guard:
         """Whether no other loop runs within it."""
         inner = any(other.header in loop.blocks for other in flow.loops if other is not loop)
         return not inner and not any(
-            label in loop.blocks and one in self._flows and self._loops_within(one) for label, one in flow.calls()
+            label in loop.blocks and function in self._flows and self._loops_within(function)
+            for label, function in flow.calls()
         )
 
     def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
         """Puts a sentinel behind a loop; whether there is room for one."""
         merge = flow.blocks[loop.merge]
-        is_header = any(opcode_of(one) == Op.LoopMerge for one in merge.code)
+        is_header = any(opcode_of(instruction) == Op.LoopMerge for instruction in merge.code)
         if is_header or merge.is_unreachable:
             return False
         condition = condition_of(self._editor, flow, loop) if self._is_leaf(flow, loop) else None
@@ -145,7 +150,7 @@ class _Guard:
                 blocks[after] = tail
         flow.blocks = blocks
         for block in blocks.values():
-            block.code[:] = [_renamed(one, loop.merge, after) for one in block.code]
+            block.code[:] = [_renamed(instruction, loop.merge, after) for instruction in block.code]
         for other in flow.loops:
             if loop.merge in other.blocks:
                 other.blocks |= {after}

@@ -19,24 +19,26 @@ def access_message(report: Report) -> str:
     index = report.index - (1 << 64) if report.index & _SIGN else report.index
     match place.rule:
         case "byte":
-            what = f"byte {index} of {name}, of which {limit:,} bytes are bound, is accessed"
+            clause = f"byte {index} of {name}, of which {limit:,} bytes are bound, is accessed"
         case "descriptor":
-            what = f"descriptor {index} of {name}, an array of {limit}, is used"
+            clause = f"descriptor {index} of {name}, an array of {limit}, is used"
         case "coordinate":
             value = index & 0xFFFFFFFF
             value -= (value >> 31) << 32
-            what = f"{_AXES[(index >> 32) % 3]} = {value} of image {name}, which is {limit} there, is accessed"
+            clause = f"{_AXES[(index >> 32) % 3]} = {value} of image {name}, which is {limit} there, is accessed"
         case "level" | "sample":
-            what = f"{place.rule} {index} of image {name}, which has {limit}, is accessed"
+            clause = f"{place.rule} {index} of image {name}, which has {limit}, is accessed"
         case "null":
-            what = f"a null device address{f' + {index:,}' if index else ''} is accessed as {name}"
+            clause = f"a null device address{f' + {index:,}' if index else ''} is accessed as {name}"
         case "misaligned":
-            what = f"the device address {report.index:#x}, no multiple of {limit}, is accessed as {name}"
+            clause = f"the device address {report.index:#x}, no multiple of {limit}, is accessed as {name}"
         case "wild":
-            what = f"{limit} bytes at the device address {report.index:#x}, which no buffer has, are accessed as {name}"
+            clause = (
+                f"{limit} bytes at the device address {report.index:#x}, which no buffer has, are accessed as {name}"
+            )
         case "read":
-            what = f"element {index} of {name} in workgroup memory is read before anything is written to it"
+            clause = f"element {index} of {name} in workgroup memory is read before anything is written to it"
         case _:
             wrapped = f" ({index - (1 << 32)} as a signed integer)" if 1 << 31 <= index < 1 << 32 else ""
-            what = f"element {index}{wrapped} of {name}, which has {limit}, is accessed"
-    return what
+            clause = f"element {index}{wrapped} of {name}, which has {limit}, is accessed"
+    return clause

@@ -102,7 +102,7 @@ class Paths:
 
     def enter(self, body: list[Words]) -> None:
         """Turns to a function."""
-        self._locals = {result: one for one in body if (result := result_of(one))}
+        self._locals = {result: instruction for instruction in body if (result := result_of(instruction))}
 
     def define(self, instruction: Words) -> None:
         """Adds an instruction that a pass wrote to the function."""
@@ -121,37 +121,37 @@ class Paths:
 
     def type_of(self, value: int) -> int:
         """Returns the type of a value, 0 if it is not known."""
-        found = self.definition(value)
-        return found[1] if found else 0
+        definition = self.definition(value)
+        return definition[1] if definition else 0
 
     def literal(self, value: int) -> int | None:
         """Returns the value of an integer constant as SPIR-V has it, unsigned; ``None`` if it may be specialised."""
-        found = self.editor.defs.get(value, ())
-        if not found:
+        definition = self.editor.defs.get(value, ())
+        if not definition:
             return None
-        if opcode_of(found) == Op.ConstantNull:
+        if opcode_of(definition) == Op.ConstantNull:
             return 0
-        if opcode_of(found) != Op.Constant or opcode_of(self.editor.defs[found[1]]) != Op.TypeInt:
+        if opcode_of(definition) != Op.Constant or opcode_of(self.editor.defs[definition[1]]) != Op.TypeInt:
             return None
-        return found[3] | (found[4] << 32 if len(found) > 4 else 0)
+        return definition[3] | (definition[4] << 32 if len(definition) > 4 else 0)
 
     def length(self, value: int) -> int | None:
         """Returns an array's length with the constants as they are."""
-        found = self._constants.get(value)
-        return found.value if found is not None and type(found.value) is int else None
+        constant = self._constants.get(value)
+        return constant.value if constant is not None and type(constant.value) is int else None
 
     def walk(self, pointer: int) -> Path | None:
         """Returns the path of a pointer, ``None`` if it is no pointer that is known."""
         chains: list[Words] = []
         at = pointer
         while True:
-            found = self.definition(at)
-            opcode = opcode_of(found) if found else 0
+            definition = self.definition(at)
+            opcode = opcode_of(definition) if definition else 0
             if opcode in CHAINS:
-                chains.append(found)
+                chains.append(definition)
             elif opcode != Op.CopyObject:
                 break
-            at = found[3]
+            at = definition[3]
         pointer_type = self.editor.defs.get(self.type_of(at), ())
         if not pointer_type or opcode_of(pointer_type) != Op.TypePointer:
             return None
@@ -195,7 +195,7 @@ class Paths:
             start = editor.member_decoration(of[1], member, Decoration.Offset)
             path.offset = None if path.offset is None or start is None else path.offset + start
             if path.component is not None:
-                counts = [self.scalars(one) for one in of[2 : 2 + member]]
+                counts = [self.scalars(member_type) for member_type in of[2 : 2 + member]]
                 path.component = None if None in counts else path.component + sum(counts)  # type: ignore[arg-type]
             inner = editor.defs.get(path.pointee, ())
             if inner and opcode_of(inner) == Op.TypeRuntimeArray:
@@ -327,23 +327,23 @@ def _parameter_variables(editor: Editor) -> dict[int, int]:
     """Returns the variable that each parameter of a function stands for, where all calls pass the same."""
     parameters: dict[int, list[int]] = {}
     for body in editor.functions:
-        parameters[body[0][2]] = [one[2] for one in body if opcode_of(one) == Op.FunctionParameter]
+        parameters[body[0][2]] = [item[2] for item in body if opcode_of(item) == Op.FunctionParameter]
     passed: dict[int, set[int]] = {}
     for body in editor.functions:
-        for one in body:
-            if opcode_of(one) == Op.FunctionCall:
-                for parameter, argument in zip(parameters.get(one[3], ()), one[4:], strict=False):
+        for item in body:
+            if opcode_of(item) == Op.FunctionCall:
+                for parameter, argument in zip(parameters.get(item[3], ()), item[4:], strict=False):
                     passed.setdefault(parameter, set()).add(argument)
-    found: dict[int, int] = {}
+    variables: dict[int, int] = {}
     changed = True
     while changed:
         changed = False
         for parameter, arguments in passed.items():
-            roots = {found.get(one, one) for one in arguments}
-            if parameter not in found and len(roots) == 1:
+            roots = {variables.get(item, item) for item in arguments}
+            if parameter not in variables and len(roots) == 1:
                 (root,) = roots
                 declared = editor.defs.get(root, ())
                 if declared and opcode_of(declared) == Op.Variable:
-                    found[parameter] = root
+                    variables[parameter] = root
                     changed = True
-    return found
+    return variables

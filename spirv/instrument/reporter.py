@@ -115,12 +115,12 @@ class Reporter:
     def _input(self, built_in: int) -> int:
         """Returns the variable of a built-in vector of three, in the interface of all compute shaders."""
         editor = self.editor
-        found = [
+        inputs = [
             editor.built_in(built_in, editor.vector(3), index)
             for index, entry in enumerate(editor.entry_points)
             if entry[1] == ExecutionModel.GLCompute
         ]
-        return found[0]
+        return inputs[0]
 
     def _components(self, variable: int, axes: Iterable[int]) -> tuple[list[Words], list[int]]:
         """Code that loads components of a built-in vector, and them as u32 values."""
@@ -129,7 +129,7 @@ class Reporter:
         scalar = editor.defs[vector][2]
         loaded = editor.fresh()
         code = [encode(Op.Load, vector, loaded, variable)]
-        found = []
+        components = []
         for axis in axes:
             part = editor.fresh()
             code.append(encode(Op.CompositeExtract, scalar, part, loaded, axis))
@@ -137,8 +137,8 @@ class Reporter:
                 word = editor.fresh()
                 code.append(encode(Op.Bitcast, editor.u32(), word, part))
                 part = word
-            found.append(part)
-        return code, found
+            components.append(part)
+        return code, components
 
     def finish(self) -> None:
         """Wraps the compute shaders in functions that report what was noted."""
@@ -152,19 +152,19 @@ class Reporter:
     def _ending(self, entry: int) -> list[Words]:
         editor = self.editor
         u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
-        what, is_noted, report, end = (editor.fresh() for _ in range(4))
+        result, is_noted, report, end = (editor.fresh() for _ in range(4))
         old, is_first, write, done = (editor.fresh() for _ in range(4))
         is_vulkan_model = editor.memory_model == _VULKAN_MEMORY_MODEL
         scope = editor.constant_u32(_SCOPE_QUEUE_FAMILY if is_vulkan_model else _SCOPE_DEVICE)
         first, pointer = self.word(0)
         code = [
-            encode(Op.Load, u32, what, self._status("what")),
-            encode(Op.INotEqual, boolean, is_noted, what, zero),
+            encode(Op.Load, u32, result, self._status("what")),
+            encode(Op.INotEqual, boolean, is_noted, result, zero),
             encode(Op.SelectionMerge, end, 0),
             encode(Op.BranchConditional, is_noted, report, end),
             encode(Op.Label, report),
             *first,
-            encode(Op.AtomicCompareExchange, u32, old, pointer, scope, zero, zero, what, zero),
+            encode(Op.AtomicCompareExchange, u32, old, pointer, scope, zero, zero, result, zero),
         ]
         if len(self._variables) > 1:
             code += [

@@ -94,11 +94,11 @@ class Writer:
 
     def all_of(self, conditions: list[int]) -> int:
         """Whether all hold; there is at least one."""
-        found = conditions[0]
-        for one in conditions[1:]:
-            if one != found:
-                found = self.op(Op.LogicalAnd, self.editor.bool_type(), found, one)
-        return found
+        combined = conditions[0]
+        for condition in conditions[1:]:
+            if condition != combined:
+                combined = self.op(Op.LogicalAnd, self.editor.bool_type(), combined, condition)
+        return combined
 
     def guarded(self, condition: int, instruction: Words, has_result: bool) -> None:
         """An instruction that runs where the condition holds; elsewhere its result is zero."""
@@ -189,14 +189,14 @@ def _blocks(body: list[Words]) -> list[list[Words]]:
     """Returns the blocks of a body. A line instruction between two blocks is dropped: it says nothing of an
     instruction.
     """
-    found: list[list[Words]] = []
+    blocks: list[list[Words]] = []
     is_open = False
     for instruction in body:
         opcode = opcode_of(instruction)
         if opcode == Op.Label:
-            found.append([instruction])
+            blocks.append([instruction])
             is_open = True
         elif is_open:
-            found[-1].append(instruction)
+            blocks[-1].append(instruction)
             is_open = opcode not in TERMINATORS
-    return found
+    return blocks

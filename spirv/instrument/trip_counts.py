@@ -70,7 +70,9 @@ class TripCounts:
         return min(self._until(flow, loop, label) for label in {*asked, loop.latch} & loop.blocks)
 
     def _until(self, flow: Flow, loop: Loop, label: int) -> float:
-        end = next((one for one in flow.blocks[label].code if opcode_of(one) == Op.BranchConditional), None)
+        end = next(
+            (candidate for candidate in flow.blocks[label].code if opcode_of(candidate) == Op.BranchConditional), None
+        )
         if end is None or end[3] != loop.merge or end[2] == loop.merge:
             return UNKNOWN  # the loop goes on where the condition holds
         made = self._made(flow)
@@ -99,15 +101,21 @@ class TripCounts:
             return UNKNOWN
         ahead = step if is_next else 0
         is_signed = Op.name(opcode_of(comparison)).startswith("S")
-        counts = [_count(one + ahead, bound, step, sign, is_signed=is_signed) for one in starts if one is not None]
+        counts = [
+            _count(candidate + ahead, bound, step, sign, is_signed=is_signed)
+            for candidate in starts
+            if candidate is not None
+        ]
         return max(counts) + is_next
 
     def _made(self, flow: Flow) -> dict[int, Words]:
         """Returns the instructions of a function that counters are made of, by result."""
         if flow.id not in self._instructions:
-            code = [one for block in flow.blocks.values() for one in block.code]
+            code = [instruction for block in flow.blocks.values() for instruction in block.code]
             wanted = (Op.IAdd, Op.ISub, Op.Load, Op.Phi, *_COMPARISONS)
-            self._instructions[flow.id] = {one[2]: one for one in code if opcode_of(one) in wanted}
+            self._instructions[flow.id] = {
+                instruction[2]: instruction for instruction in code if opcode_of(instruction) in wanted
+            }
         return self._instructions[flow.id]
 
     def _phi(self, flow: Flow, loop: Loop, phi: Words) -> tuple[set[int | None], set[int | None]]:
@@ -127,14 +135,14 @@ class TripCounts:
         starts: set[int | None] = set()
         steps: set[int | None] = set()
         for label, block in flow.blocks.items():
-            for one in block.code:
-                opcode = opcode_of(one)
-                if opcode == Op.Store and one[1] == variable:
+            for instruction in block.code:
+                opcode = opcode_of(instruction)
+                if opcode == Op.Store and instruction[1] == variable:
                     if label not in loop.blocks:
-                        starts.add(self._constant(one[2]))
+                        starts.add(self._constant(instruction[2]))
                     else:
-                        steps.add(self._step(flow, one[2], variable) if label == loop.latch else None)
-                elif opcode not in (Op.Load, Op.Variable, Op.ExtInst) and variable in _ids(one):
+                        steps.add(self._step(flow, instruction[2], variable) if label == loop.latch else None)
+                elif opcode not in (Op.Load, Op.Variable, Op.ExtInst) and variable in _ids(instruction):
                     return set(), set()
         return starts, steps
 

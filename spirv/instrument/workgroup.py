@@ -48,8 +48,8 @@ class WorkgroupChecks:
         """Chooses the variables that are watched, and adds their bits."""
         editor, paths, unwatched = self._editor, self._checks.paths, self._checks.unwatched
         variables = [
-            one
-            for one, definition in editor.defs.items()
+            variable
+            for variable, definition in editor.defs.items()
             if opcode_of(definition) == Op.Variable and definition[3] == StorageClass.Workgroup
         ]
         if not variables:
@@ -57,25 +57,27 @@ class WorkgroupChecks:
         refused = self._refused(functions, set(variables))
         used = 0
         sizes = {}
-        for one in variables:
-            pointee = editor.defs[editor.defs[one][1]][3]
+        for variable in variables:
+            pointee = editor.defs[editor.defs[variable][1]][3]
             of = self._checks.module.types.get(pointee)
             size = of.natural_size if of is not None else None
             used += size or 0
             scalars = paths.scalars(pointee)
             is_block = editor.decoration(pointee, Decoration.Block) is not None
-            if one in refused or is_block or scalars is None or size is None or len(editor.defs[one]) > 4:
-                unwatched[f"reads of workgroup memory {editor.names.get(one, '')}".rstrip()] = None
+            if variable in refused or is_block or scalars is None or size is None or len(editor.defs[variable]) > 4:
+                unwatched[f"reads of workgroup memory {editor.names.get(variable, '')}".rstrip()] = None
             else:
-                sizes[one] = scalars
+                sizes[variable] = scalars
         words = 0
         options = self._checks.options
-        for one, scalars in sizes.items():
+        for variable, scalars in sizes.items():
             needed = scalars // 32 + 2  # an access may reach into the word past the last
             if not options.zero_workgroup or used + 4 * (words + needed) > options.workgroup_bytes:
-                unwatched[f"reads of workgroup memory {editor.names.get(one, '')}, for want of room".rstrip()] = None
+                unwatched[f"reads of workgroup memory {editor.names.get(variable, '')}, for want of room".rstrip()] = (
+                    None
+                )
                 continue
-            self._shadows[one] = _Shadow(words, scalars)
+            self._shadows[variable] = _Shadow(words, scalars)
             words += needed
         if words:
             array = editor.type(Op.TypeArray, editor.u32(), editor.constant_u32(words))
@@ -87,13 +89,13 @@ class WorkgroupChecks:
         refused: set[int] = set()
         for body in functions:
             paths.enter(body)
-            pointers = {one: one for one in variables}
-            for one in body:
-                opcode = opcode_of(one)
+            pointers = {item: item for item in variables}
+            for item in body:
+                opcode = opcode_of(item)
                 if opcode in CHAINS or opcode == Op.CopyObject:
-                    root = pointers.get(one[3])
+                    root = pointers.get(item[3])
                     if root is not None:
-                        pointers[one[2]] = root
+                        pointers[item[2]] = root
                         if opcode in POINTER_CHAINS:
                             refused.add(root)
                     if opcode == Op.CopyObject:
@@ -104,15 +106,15 @@ class WorkgroupChecks:
                 if opcode in CHAINS:
                     accessed = (3,)
                 for word in accessed:
-                    root = pointers.get(one[word])
+                    root = pointers.get(item[word])
                     if root is not None and opcode not in CHAINS:
-                        path = paths.walk(one[word])
+                        path = paths.walk(item[word])
                         count = None if path is None else paths.scalars(path.pointee)
                         if path is None or path.component is None or count is None or count > _MAX_SCALARS:
                             refused.add(root)
-                for at, kind in operand_kinds(one, 0, len(one)):
-                    if kind == "IdRef" and at not in accessed and one[at] in pointers:
-                        refused.add(pointers[one[at]])
+                for at, kind in operand_kinds(item, 0, len(item)):
+                    if kind == "IdRef" and at not in accessed and item[at] in pointers:
+                        refused.add(pointers[item[at]])
         return refused
 
     def check(self, writer: Writer, path: Path, place: Place, conditions: list[int]) -> None:
@@ -123,11 +125,11 @@ class WorkgroupChecks:
         is_in_range = writer.all_of(conditions) if conditions else 0
         bits = 0
         for word, mask in self._words(writer, path, is_in_range):
-            found = writer.op(
+            bit = writer.op(
                 Op.AtomicLoad, u32, self._pointer(writer, word), editor.constant_u32(_WORKGROUP_SCOPE), zero
             )
-            found = writer.op(Op.BitwiseAnd, u32, found, mask)
-            bits = writer.op(Op.BitwiseOr, u32, bits, found) if bits else found
+            bit = writer.op(Op.BitwiseAnd, u32, bit, mask)
+            bits = writer.op(Op.BitwiseOr, u32, bits, bit) if bits else bit
         is_well = writer.op(Op.INotEqual, boolean, bits, zero)
         if is_in_range:
             outside = writer.op(Op.LogicalNot, boolean, is_in_range)
@@ -174,27 +176,27 @@ class WorkgroupChecks:
         if not path.components:
             assert path.component is not None
             start = first + path.component
-            found = []
+            words = []
             for word in range(start // 32, (start + count - 1) // 32 + 1):
                 low, high = max(start - 32 * word, 0), min(start + count - 32 * word, 32)
-                found.append((constant(word), constant((1 << high) - (1 << low))))
-            return found
+                words.append((constant(word), constant((1 << high) - (1 << low))))
+            return words
         start_id = writer.op(Op.IAdd, u32, self._component(writer, path), constant(first))
         if is_in_range:
             start_id = writer.op(Op.Select, u32, is_in_range, start_id, constant(0))
-        found = []
+        words = []
         shift = writer.op(Op.BitwiseAnd, u32, start_id, constant(31))
         word_id = writer.op(Op.ShiftRightLogical, u32, start_id, constant(5))
         for at in range(0, count, 32):
             mask = constant((1 << min(count - at, 32)) - 1)
-            place = writer.op(Op.IAdd, u32, word_id, constant(at // 32))
-            found.append((place, writer.op(Op.ShiftLeftLogical, u32, mask, shift)))
+            word_index = writer.op(Op.IAdd, u32, word_id, constant(at // 32))
+            words.append((word_index, writer.op(Op.ShiftLeftLogical, u32, mask, shift)))
             if count > 1:
                 # What goes past the word; nothing for a shift of 0.
                 half = writer.op(Op.ShiftRightLogical, u32, mask, constant(1))
                 rest = writer.op(Op.ShiftRightLogical, u32, half, writer.op(Op.ISub, u32, constant(31), shift))
-                found.append((writer.op(Op.IAdd, u32, place, constant(1)), rest))
-        return found
+                words.append((writer.op(Op.IAdd, u32, word_index, constant(1)), rest))
+        return words
 
 
 _ATOMICS: Final = frozenset(

@@ -134,11 +134,11 @@ class AccessAnalysis:
             InvalidArgumentError: a function that is called does not exist, or an instruction is damaged.
             ResourceExhaustedError: the module's entry points together reach too many instructions.
         """
-        found = self._entries.get(function)
-        if found is None:
-            found = self._entries[function] = self._analyse(function)
-        self.spend(len(found) + 1)
-        return found
+        usage = self._entries.get(function)
+        if usage is None:
+            usage = self._entries[function] = self._analyse(function)
+        self.spend(len(usage) + 1)
+        return usage
 
     def spend(self, work: int) -> None:
         """Counts work against the module's limit, which keeps a forged module from taking quadratic time."""
@@ -178,15 +178,15 @@ class AccessAnalysis:
         return {variable: bits[variable] for variable in sorted(self._module.variables.keys() & used)}
 
     def _summary(self, function_id: int) -> _Summary:
-        found = self._summaries.get(function_id)
-        if found is None:
+        summary = self._summaries.get(function_id)
+        if summary is None:
             function = self._module.functions.get(function_id)
             if function is None:
                 raise InvalidArgumentError(
                     f"SPIR-V id {function_id} is called or is an entry point, but no function is defined under it"
                 )
-            found = self._summaries[function_id] = self._scan(function)
-        return found
+            summary = self._summaries[function_id] = self._scan(function)
+        return summary
 
     def _scan(self, function: Function) -> _Summary:
         words = self._module.words

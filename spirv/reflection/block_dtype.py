@@ -25,11 +25,11 @@ PADDED: Final = "value"
 
 def member_names(members: Sequence[BlockMember]) -> dict[str, BlockMember]:
     """Members by name in their order; those without one of their own are ``member0``, ``member1``, … by position."""
-    found: dict[str, BlockMember] = {}
+    members_by_name: dict[str, BlockMember] = {}
     for index, member in enumerate(members):
-        name = member.name if member.name and member.name not in found else f"member{index}"
-        found[name] = member
-    return found
+        name = member.name if member.name and member.name not in members_by_name else f"member{index}"
+        members_by_name[name] = member
+    return members_by_name
 
 
 def tail(members: Sequence[BlockMember]) -> BlockMember | None:
@@ -44,14 +44,14 @@ def only_array(members: Sequence[BlockMember]) -> BlockMember | None:
 
 def scalars_of(members: Sequence[BlockMember]) -> set[ScalarType]:
     """Returns the scalar types in a block."""
-    found: set[ScalarType] = set()
+    scalars: set[ScalarType] = set()
     pending = list(members)
     while pending:
         member = pending.pop()
         if member.scalar is not None:
-            found.add(member.scalar)
+            scalars.add(member.scalar)
         pending += member.members
-    return found
+    return scalars
 
 
 def scalar_dtype(scalar: ScalarType) -> Dtype:
@@ -105,7 +105,7 @@ def _struct(members: Sequence[BlockMember], size: int, length: int | None) -> Dt
 def _fields(names: list[str], formats: list[Dtype], offsets: list[int], size: int) -> Dtype:
     try:
         # NumPy's own sums wrap.
-        if max([size, *(at + one.itemsize for at, one in zip(offsets, formats, strict=True))]) > _MAX_ITEM_BYTES:
+        if max([size, *(at + field.itemsize for at, field in zip(offsets, formats, strict=True))]) > _MAX_ITEM_BYTES:
             raise ValueError(f"an item of over {_MAX_ITEM_BYTES} bytes")
         return np.dtype({"names": names, "formats": formats, "offsets": offsets, "itemsize": size})
     except (ValueError, OverflowError) as error:
@@ -121,16 +121,16 @@ def _member(member: BlockMember, length: int | None) -> Dtype:
 
 def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], padded_to: int | None) -> Dtype:
     """Returns a member's type in arrays of these lengths and strides, itself padded to a size where that is given."""
-    found = _single(member)
+    dtype = _single(member)
     lengths: tuple[int, ...] = ()
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
-        size = found.itemsize * math.prod(lengths)
+        size = dtype.itemsize * math.prod(lengths)
         if stride != size:
-            found, lengths = _padded(found, lengths, stride), ()
+            dtype, lengths = _padded(dtype, lengths, stride), ()
         lengths = (length, *lengths)
-    if padded_to is not None and padded_to != found.itemsize * math.prod(lengths):
-        return _padded(found, lengths, padded_to)
-    return _dtype(found, lengths)
+    if padded_to is not None and padded_to != dtype.itemsize * math.prod(lengths):
+        return _padded(dtype, lengths, padded_to)
+    return _dtype(dtype, lengths)
 
 
 def _single(member: BlockMember) -> Dtype:
@@ -170,15 +170,15 @@ def runs(dtype: Dtype) -> list[Run]:
     parts = list(itertools.islice(_runs(dtype, 0), _MAX_RUNS + 1))
     if len(parts) > _MAX_RUNS:
         raise UnimplementedError(f"a block of over {_MAX_RUNS} parts; give its bytes as uint8")
-    found: list[Run] = []
+    result: list[Run] = []
     for offset, scalar, count in sorted(parts, key=lambda run: run[0]):
-        if found:
-            at, last, number = found[-1]
+        if result:
+            at, last, number = result[-1]
             if last == scalar and at + number * last.itemsize == offset:
-                found[-1] = at, last, number + count
+                result[-1] = at, last, number + count
                 continue
-        found.append((offset, scalar, count))
-    return found
+        result.append((offset, scalar, count))
+    return result
 
 
 def _runs(dtype: Dtype, start: int) -> Iterator[Run]:
@@ -196,13 +196,13 @@ def _runs(dtype: Dtype, start: int) -> Iterator[Run]:
             yield from _runs(field[0], start + index * base.itemsize + field[1])
 
 
-def difference(declared: Dtype, given: Dtype) -> str:
+def difference(declared: Dtype, actual: Dtype) -> str:
     """Says where the layout of a dtype differs from the declared one; ``""`` if it does not.
 
     Types of one size that NumPy calls otherwise (bfloat16, which shaders keep in uint16) fit unsigned integers, and
     bytes anything. What lies in padding does not matter.
     """
-    parts = runs(given)
+    parts = runs(actual)
     starts = [offset for offset, _, _ in parts]
     for offset, scalar, count in runs(declared):
         end = offset + count * scalar.itemsize
@@ -221,10 +221,10 @@ def difference(declared: Dtype, given: Dtype) -> str:
     return ""
 
 
-def fits(declared: Dtype, given: Dtype) -> bool:
+def fits(declared: Dtype, actual: Dtype) -> bool:
     """Whether scalars of a dtype may be given for those that a shader declares."""
-    if given == declared or given == np.uint8:
+    if actual == declared or actual == np.uint8:
         return True
-    return given.itemsize == declared.itemsize and (
-        declared.type is np.void or (declared.kind == "u" and given.kind not in "if")
+    return actual.itemsize == declared.itemsize and (
+        declared.type is np.void or (declared.kind == "u" and actual.kind not in "if")
     )

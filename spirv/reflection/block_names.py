@@ -84,9 +84,9 @@ def _name(name: object, where: str) -> str:
 def _type(of: object, where: str) -> DeclaredType | None:
     if of is None:
         return None
-    found = glsl_type(of) if isinstance(of, str) else None
-    if found is not None:
-        return found
+    scalar = glsl_type(of) if isinstance(of, str) else None
+    if scalar is not None:
+        return scalar
     if isinstance(of, str) and not set(of) & set(";{"):
         raise InvalidArgumentError(f"{where}: {shown(of)} is no type of GLSL's; None takes any")
     return DeclaredType("struct", members=_declared(of, where))
@@ -127,7 +127,7 @@ def _renamed(members: Sequence[BlockMember], declared: Sequence[DeclaredMember],
     if len(members) != len(declared):
         has = ", ".join(_shape(member) for member in members[:8]) + (", …" if len(members) > 8 else "")
         raise InvalidArgumentError(f"{where}: {len(declared)} member(s) for the module's {len(members)} ({has})")
-    found: list[BlockMember] = []
+    renamed: list[BlockMember] = []
     for index, (member, wanted) in enumerate(zip(members, declared, strict=True)):
         at = f"{where}: member {index} ({wanted.name}, offset {member.offset})"
         inner = member.members
@@ -142,10 +142,10 @@ def _renamed(members: Sequence[BlockMember], declared: Sequence[DeclaredMember],
             or any(a and b and a != b for a, b in zip(lengths, member.array_shape, strict=True))
         ):
             raise InvalidArgumentError(f"{at} has lengths {list(lengths)} there, the module has {_shape(member)}")
-        found.append(dataclasses.replace(member, name=wanted.name, members=inner))
-    if len({member.name for member in found}) != len(found):
+        renamed.append(dataclasses.replace(member, name=wanted.name, members=inner))
+    if len({member.name for member in renamed}) != len(renamed):
         raise InvalidArgumentError(f"{where}: two members have one name")
-    return tuple(found)
+    return tuple(renamed)
 
 
 def _fits(member: BlockMember, of: DeclaredType) -> bool:

@@ -131,16 +131,16 @@ class _Parser:
         self._types: dict[str, DeclaredType] = {}
         position = 0
         while position < len(text):
-            found = _TOKENS.match(text, position)
-            if found is None:
+            match = _TOKENS.match(text, position)
+            if match is None:
                 raise self._error(position, f"expected a declaration, got {shown(text[position])}")
-            if found.lastgroup != "space":
-                self._tokens.append((found[0], position))
-            position = found.end()
+            if match.lastgroup != "space":
+                self._tokens.append((match[0], position))
+            position = match.end()
         self._tokens.append(("", len(text)))
 
     def blocks(self) -> list[DeclaredBlock]:
-        found: list[DeclaredBlock] = []
+        blocks: list[DeclaredBlock] = []
         while self._peek():
             if self._peek() == "struct":
                 self._structure()
@@ -165,17 +165,17 @@ class _Parser:
             place = None if "push_constant" in layout else (layout.get("set") or 0, layout.get("binding") or 0)
             if place is not None and "binding" not in layout:
                 raise self._error(start, "expected layout(binding = …) or layout(push_constant) before the block")
-            found.append(DeclaredBlock(place, structure, variable, members))
-        return found
+            blocks.append(DeclaredBlock(place, structure, variable, members))
+        return blocks
 
     def members_only(self) -> tuple[DeclaredMember, ...]:
-        found: list[DeclaredMember] = []
+        members: list[DeclaredMember] = []
         while self._peek():
             if self._peek() == "struct":
                 self._structure()
             else:
-                found += self._member()
-        return tuple(found)
+                members += self._member()
+        return tuple(members)
 
     def _structure(self) -> None:
         self._at += 1
@@ -185,10 +185,10 @@ class _Parser:
 
     def _members(self, what: str) -> tuple[DeclaredMember, ...]:
         self._expect("{", what)
-        found: list[DeclaredMember] = []
+        members: list[DeclaredMember] = []
         while not self._accept("}"):
-            found += self._member()
-        return tuple(found)
+            members += self._member()
+        return tuple(members)
 
     def _member(self) -> list[DeclaredMember]:
         self._qualifiers()
@@ -199,16 +199,16 @@ class _Parser:
             known = f"; declared are {', '.join(self._types)}" if self._types else ""
             raise self._error(start, f"{shown(name)} is no type of GLSL's, and no structure declared before{known}")
         lengths = self._lengths()
-        found = []
+        members = []
         while True:
-            found.append(DeclaredMember(self._word("a member's name"), of, (*self._lengths(), *lengths)))
+            members.append(DeclaredMember(self._word("a member's name"), of, (*self._lengths(), *lengths)))
             if not self._accept(","):
                 break
         self._expect(";")
-        return found
+        return members
 
     def _lengths(self) -> tuple[int, ...]:
-        found: list[int] = []
+        lengths: list[int] = []
         while self._accept("["):
             length = 0
             if self._peek() != "]":
@@ -216,12 +216,12 @@ class _Parser:
                 length = int(text, 0) if text[:1].isdigit() and (text.isdigit() or text[:2] in ("0x", "0X")) else 0
                 self._skip()
             self._expect("]")
-            found.append(length)
-        return tuple(found)
+            lengths.append(length)
+        return tuple(lengths)
 
     def _qualifiers(self) -> dict[str, int | None]:
         """Skips qualifiers; the entries of those in ``layout(…)``."""
-        found: dict[str, int | None] = {}
+        qualifiers: dict[str, int | None] = {}
         while True:
             if self._accept("layout"):
                 self._expect("(")
@@ -235,12 +235,12 @@ class _Parser:
                         elif key in ("set", "binding"):
                             raise self._error(start, f"expected the number of the {key}, got {shown(text)}")
                         self._skip()
-                    found[key] = value
+                    qualifiers[key] = value
                     self._accept(",")
             elif self._peek() in _QUALIFIERS:
                 self._at += 1
             else:
-                return found
+                return qualifiers
 
     def _peek(self) -> str:
         return self._tokens[self._at][0]

@@ -64,9 +64,9 @@ def divides_by_zero(opcode: int, operands: Sequence[int], constants: dict[int, C
     """Whether an `OpSpecConstantOp`, or an operand that decides its value, divides by zero at the operands' values."""
     if opcode == Op.Select and (chosen := _chosen(operands, constants)) is not None:
         operands = (operands[0], chosen.id)
-    found = [constants[one] for one in operands if one in constants]
-    divisor = found[1].value if opcode in _DIVISIONS and len(found) == 2 else None
-    return divisor == 0 or any(one.divides_by_zero for one in found)
+    known = [constants[operand] for operand in operands if operand in constants]
+    divisor = known[1].value if opcode in _DIVISIONS and len(known) == 2 else None
+    return divisor == 0 or any(operand.divides_by_zero for operand in known)
 
 
 def _chosen(operands: Sequence[int], constants: dict[int, Constant]) -> Constant | None:

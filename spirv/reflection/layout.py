@@ -88,9 +88,9 @@ class BlockLayouts:
             InvalidArgumentError: a member is not laid out, or its type cannot be in a block.
             UnimplementedError: too many levels or members.
         """
-        found = self._layouts.get(struct_id)
-        if found is not None:
-            return found
+        layout = self._layouts.get(struct_id)
+        if layout is not None:
+            return layout
         needed = {struct_id}
         pending = [struct_id]
         while pending:
@@ -109,25 +109,25 @@ class BlockLayouts:
         within.
         """
         dimensions: list[tuple[int, Type]] = []
-        found = self._module.type(type_id)
-        while found.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
-            if found.kind is TypeKind.RUNTIME_ARRAY:
+        of = self._module.type(type_id)
+        while of.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
+            if of.kind is TypeKind.RUNTIME_ARRAY:
                 length = 0
-            elif found.count is None:
+            elif of.count is None:
                 self._module.unsettle(
-                    found.id,
-                    f"the length of SPIR-V array type {found.id} is a specialization constant expression that is not "
+                    of.id,
+                    f"the length of SPIR-V array type {of.id} is a specialization constant expression that is not "
                     "evaluated here; use an integer expression, or freeze it (spirv-opt --freeze-spec-const)",
-                    found.length,
+                    of.length,
                 )
                 length = 1
             else:
-                length = found.count
-            dimensions.append((length, found))
+                length = dimension_type.count
+            dimensions.append((length, dimension_type))
             if len(dimensions) > _MAX_DIMENSIONS:
                 raise UnimplementedError(f"a SPIR-V array in a block has over {_MAX_DIMENSIONS} dimensions")
-            found = self._module.type(found.element)
-        return dimensions, found
+            dimension_type = self._module.type(dimension_type.element)
+        return dimensions, dimension_type
 
     def _lay_out(self, of: Type) -> BlockLayout:
         members: list[BlockMember] = []
@@ -155,11 +155,11 @@ class BlockLayouts:
 
     def _member(self, of: Type, index: int, type_id: int) -> BlockMember:
         module = self._module
-        what = f"member {index} of SPIR-V structure {of.id}"
-        offset = _required(module.member_decoration(of.id, index, Decoration.Offset), Decoration.Offset, what)
+        subject = f"member {index} of SPIR-V structure {of.id}"
+        offset = _required(module.member_decoration(of.id, index, Decoration.Offset), Decoration.Offset, subject)
         dimensions, base = self._dimensions(type_id)
         if any(not length for length, _ in dimensions[1:]):
-            raise InvalidArgumentError(f"{what} has a run-time sized array within an array")
+            raise InvalidArgumentError(f"{subject} has a run-time sized array within an array")
         shape = tuple(length for length, _ in dimensions)
         strides = tuple(
             _required(module.decoration(array.id, Decoration.ArrayStride), Decoration.ArrayStride, f"array {array.id}")
@@ -176,7 +176,7 @@ class BlockLayouts:
             case TypeKind.MATRIX:
                 components, columns = module.type(base.element).count or 1, base.count or 1
                 stride = module.member_decoration(of.id, index, Decoration.MatrixStride)
-                matrix_stride = _required(stride, Decoration.MatrixStride, what)
+                matrix_stride = _required(stride, Decoration.MatrixStride, subject)
                 row_major = module.member_decoration(of.id, index, Decoration.RowMajor) is not None
                 size = matrix_stride * (components if row_major else columns)
             case TypeKind.STRUCT:
@@ -187,11 +187,13 @@ class BlockLayouts:
             case TypeKind.SCALAR:
                 pass
             case _:
-                raise InvalidArgumentError(f"{what} is of a type ({base.kind.name.lower()}) that cannot be in a block")
+                raise InvalidArgumentError(
+                    f"{subject} is of a type ({base.kind.name.lower()}) that cannot be in a block"
+                )
         if shape:
             size = shape[0] * strides[0]
         if size is None or offset + size >= _MAX_SIZE:
-            raise InvalidArgumentError(f"{what} is larger than any buffer; the module is damaged")
+            raise InvalidArgumentError(f"{subject} is larger than any buffer; the module is damaged")
         return BlockMember(
             name=module.member_names.get((of.id, index), ""),
             offset=offset,
@@ -223,7 +225,7 @@ class BlockLayouts:
             physical = of.kind is TypeKind.POINTER and of.storage_class == StorageClass.PhysicalStorageBuffer
             if physical and module.decoration(of.element, Decoration.Block) is not None:
                 self._pointee(of)
-        found: list[BufferBlock] = []
+        blocks: list[BufferBlock] = []
         done = 0
         while done < len(self._pointees):  # laying one out may find more
             for type_id, name in list(self._pointees.items())[done:]:
@@ -234,8 +236,8 @@ class BlockLayouts:
                     continue
                 spend(layout.total)
                 structure = module.names.get(type_id, "")
-                found.append(BufferBlock(name, structure, layout.element, layout.size, layout.members))
-        return tuple(found)
+                blocks.append(BufferBlock(name, structure, layout.element, layout.size, layout.members))
+        return tuple(blocks)
 
     def _pointee(self, pointer: Type) -> str:
         """Returns the name of the structure that a pointer points to, which is unique; of a plain type, the type's."""

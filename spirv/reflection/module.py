@@ -45,7 +45,9 @@ _DECORATIONS: Final = frozenset(
         Decoration.Offset,
     }
 )
-_WITH_OPERAND: Final = frozenset(one for one in _DECORATIONS if any(parameters_of("Decoration", one)))
+_WITH_OPERAND: Final = frozenset(
+    decoration for decoration in _DECORATIONS if any(parameters_of("Decoration", decoration))
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,15 +118,15 @@ class Module:
         pending, seen = [constant], set[int]()
         setting: dict[int, str] = {}
         while pending and len(seen) < _MAX_DEPENDENCIES:
-            one = pending.pop()
-            found = self.constants.get(one)
-            if found is None or one in seen:
+            decoration = pending.pop()
+            found = self.constants.get(decoration)
+            if found is None or decoration in seen:
                 continue
-            seen.add(one)
+            seen.add(decoration)
             pending.extend(found.constituents)
-            spec_id = self.decoration(one, Decoration.SpecId) if found.is_spec else None
+            spec_id = self.decoration(decoration, Decoration.SpecId) if found.is_spec else None
             if spec_id is not None:
-                setting[spec_id] = self.names.get(one, "") or setting.get(spec_id, "")
+                setting[spec_id] = self.names.get(decoration, "") or setting.get(spec_id, "")
         named = [f"{spec_id} ({name})" if name else str(spec_id) for spec_id, name in sorted(setting.items())]
         settable = f"; specialization constants that set it: {', '.join(named)}" if named else ""
         self.unsettled[target] = what + settable
@@ -225,7 +227,7 @@ class Module:
             x, y, z = self.words[start + 3 : start + 6]
             (self.local_sizes if mode == ExecutionMode.LocalSize else self.local_size_ids)[function] = (x, y, z)
 
-    def _note(self, found: dict[int, int], start: int, end: int) -> None:
+    def _note(self, values: dict[int, int], start: int, end: int) -> None:
         decoration = self.words[start]
         if decoration not in _DECORATIONS:
             return
@@ -234,10 +236,10 @@ class Module:
             self._check_length(start, end, 2, f"decoration {Decoration.name(decoration)}")
             value = self.words[start + 1]
         # Drivers take the first, the last, or crash.
-        if found.setdefault(decoration, value) != value:
+        if values.setdefault(decoration, value) != value:
             raise InvalidArgumentError(
                 f"the SPIR-V decoration {Decoration.name(decoration)} at word {start} gives a second value, {value} "
-                f"after {found[decoration]}; the module is damaged"
+                f"after {values[decoration]}; the module is damaged"
             )
 
     def _check_length(self, start: int, end: int, minimum: int, what: str) -> None:

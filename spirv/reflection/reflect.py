@@ -118,16 +118,16 @@ class _Reflector:
                 names.setdefault(spec_id, []).extend([name, *module.more_names.get(constant.id, ())])
         constants = []
         for spec_id in sorted(found):
-            name, scalar, default = next((one for one in found[spec_id] if one[0]), found[spec_id][0])
+            name, scalar, default = next((item for item in found[spec_id] if item[0]), found[spec_id][0])
             constants.append(
                 SpecializationConstant(
                     constant_id=spec_id,
                     name=name,
                     scalar=scalar,
                     default=default,
-                    names=tuple(dict.fromkeys(one for one in names[spec_id] if one)),
-                    scalars=tuple(dict.fromkeys(one[1] for one in found[spec_id])),
-                    defaults=tuple({(type(one[2]), repr(one[2])): one[2] for one in found[spec_id]}.values()),
+                    names=tuple(dict.fromkeys(item for item in names[spec_id] if item)),
+                    scalars=tuple(dict.fromkeys(item[1] for item in found[spec_id])),
+                    defaults=tuple({(type(item[2]), repr(item[2])): item[2] for item in found[spec_id]}.values()),
                 )
             )
         return tuple(constants)
@@ -148,7 +148,7 @@ class _Reflector:
         if workgroup_size is not None:
             constant = module.constants[workgroup_size]
             declared = constant.value if isinstance(constant.value, tuple) else ()
-            parts = [module.constants.get(one) for one in constant.constituents]
+            parts = [module.constants.get(constituent) for constituent in constant.constituents]
             if all(part is not None and part.scalar is not None for part in parts):  # not an operation on vectors
                 ids = constant.constituents
         elif function in module.local_size_ids:
@@ -165,8 +165,8 @@ class _Reflector:
                 varying = module.constants[ids[index]]
                 if varying.varies:
                     value = "not evaluated here" if varying.value is None else varying.value
-                    what = f"the workgroup size of SPIR-V entry point {function} is {value} in {'xyz'[index]}"
-                    module.unsettle(varying.id, what, varying.id)
+                    subject = f"the workgroup size of SPIR-V entry point {function} is {value} in {'xyz'[index]}"
+                    module.unsettle(varying.id, subject, varying.id)
                     continue
             if not size:
                 sizes.clear()
@@ -223,9 +223,9 @@ class _Reflector:
         # A rule of the specification ("Shader Interfaces") that not all versions of spirv-val check; drivers crash.
         is_output = variable.storage_class == StorageClass.Output
         if is_output or self._module.decoration(variable.id, Decoration.BuiltIn) is None:
-            what = "an output" if is_output else "an input that is not a built-in"
+            subject = "an output" if is_output else "an input that is not a built-in"
             raise InvalidArgumentError(
-                f"entry point {shown(name)} has {what}, SPIR-V variable {variable.id}; "
+                f"entry point {shown(name)} has {subject}, SPIR-V variable {variable.id}; "
                 "compute shaders have built-in inputs only"
             )
 

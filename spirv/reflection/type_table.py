@@ -108,10 +108,10 @@ class TypeTable:
 
     def get(self, type_id: int) -> Type:
         """Returns the type of that id, which must be defined already."""
-        found = self.types.get(type_id)
-        if found is None:
+        type_ = self.types.get(type_id)
+        if type_ is None:
             raise InvalidArgumentError(f"SPIR-V id {type_id} is used as a type but no type is defined under it before")
-        return found
+        return type_
 
     def define(self, opcode: int, result: int, operands: tuple[int, ...]) -> None:
         """Adds the type that an instruction declares; `operands` are its words after the result id."""
@@ -214,10 +214,10 @@ class TypeTable:
         if length.divides_by_zero:
             self._unsettle(result, f"the length of SPIR-V array type {result} divides by zero", length.id)
         if count is not None and count < 1:
-            what = f"SPIR-V array type {result} has length {count}, expected at least 1"
+            sentence = f"SPIR-V array type {result} has length {count}, expected at least 1"
             if not length.varies:
-                raise InvalidArgumentError(what)
-            self._unsettle(result, what, length.id)
+                raise InvalidArgumentError(sentence)
+            self._unsettle(result, sentence, length.id)
             count = None
         size, align = None, element.natural_align
         if count is not None and element.natural_size is not None:

@@ -42,7 +42,9 @@ def with_exact_rounding(code: bytes, reflection: ShaderModuleReflection) -> byte
 class _Rounding:
     def __init__(self, editor: Editor) -> None:
         self._editor = editor
-        self._truncates = any(opcode_of(one) == Op.ConvertFToS for body in editor.functions for one in body)
+        self._truncates = any(
+            opcode_of(instruction) == Op.ConvertFToS for body in editor.functions for instruction in body
+        )
         self._code: list[Words] = []
         self.has_changed = False
 

@@ -29,9 +29,9 @@ def with_plain_exponents(code: bytes, reflection: ShaderModuleReflection) -> byt
     sets = {id for id, name in editor.sets.items() if name == _SET}
     changed = False
     for index, body in enumerate(editor.functions):
-        found = _converted(editor, body, sets)
-        if found is not None:
-            editor.functions[index] = found
+        converted = _converted(editor, body, sets)
+        if converted is not None:
+            editor.functions[index] = converted
             changed = True
     return editor.code() if changed else code
 
@@ -47,14 +47,16 @@ def _converted(editor: Editor, body: list[Words], sets: set[int]) -> list[Words]
         if layout is not None and layout.operands[:2] == ("IdResultType", "IdResult"):
             types[instruction[2]] = instruction[1]
         if _is_ldexp(instruction, sets):
-            given = types[instruction[6]]
-            plain = _plain_type(editor, given)
+            exponent_type = types[instruction[6]]
+            plain = _plain_type(editor, exponent_type)
             if plain is not None:
                 value = instruction[6]
-                if _scalar_bits(editor, given) == 64:
-                    limits = (_constant(editor, given, limit) for limit in (-_MOST, _MOST))
+                if _scalar_bits(editor, exponent_type) == 64:
+                    limits = (_constant(editor, exponent_type, limit) for limit in (-_MOST, _MOST))
                     clamped = editor.fresh()
-                    converted.append(encode(Op.ExtInst, given, clamped, instruction[3], _SCLAMP, value, *limits))
+                    converted.append(
+                        encode(Op.ExtInst, exponent_type, clamped, instruction[3], _SCLAMP, value, *limits)
+                    )
                     value = clamped
                 exponent = editor.fresh()
                 converted.append(encode(Op.SConvert, plain, exponent, value))

@@ -25,8 +25,8 @@ def misread_type(name: str, code: bytes) -> str | None:
     """Returns the element type that a kernel of that name misreads, as compilers write types; ``None``
     if it does not.
     """
-    found = _SUFFIX.search(name)
-    types: set[str] = set(found[1].split("x")) if found else set()
+    match = _SUFFIX.search(name)
+    types: set[str] = set(match[1].split("x")) if match else set()
     if not types & _NARROW:
         return None
     widths, elements, shifts, packs = _storage(code)
