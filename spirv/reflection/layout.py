@@ -122,12 +122,12 @@ class BlockLayouts:
                 )
                 length = 1
             else:
-                length = dimension_type.count
-            dimensions.append((length, dimension_type))
+                length = of.count
+            dimensions.append((length, of))
             if len(dimensions) > _MAX_DIMENSIONS:
                 raise UnimplementedError(f"a SPIR-V array in a block has over {_MAX_DIMENSIONS} dimensions")
-            dimension_type = self._module.type(dimension_type.element)
-        return dimensions, dimension_type
+            of = self._module.type(of.element)
+        return dimensions, of
 
     def _lay_out(self, of: Type) -> BlockLayout:
         members: list[BlockMember] = []
