@@ -4,10 +4,9 @@ Public: `assert_close`, `NotCloseError`, `tolerance`; `nothing_left`, `LiveLimit
 
 pytest loads `plugin` wherever pumice is installed, so that it imports nothing else of pumice before a test uses it.
 
-Imports: `runtime`, `hal_vulkan`, `formats`, and the ground; nobody below `tools` imports it.
-
-Read: `plugin` (hooks and fixtures), `markers` → `testbed` (device and options) → `requirements` → `watch` (what fails
-a test) → `recording`, `reproduction` (what a failure carries) → `closeness`, `pictures`; `timing`.
+Read: `plugin` (hooks and fixtures), `markers` → `testbed` (device and options) → `requirements` → `watch`, `live`
+(what fails a test) → `recording`, `kept_image`, `reproduction` (what a failure carries) → `closeness`, `pictures`;
+`timing`.
 """
 
 from typing import TYPE_CHECKING

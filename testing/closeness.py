@@ -36,10 +36,10 @@ _SHOWN: Final = 5
 
 
 def tolerance(dtype: npt.DTypeLike) -> tuple[float, float]:
-    """The relative and absolute tolerance that ``assert_close`` has for a dtype; 0 and 0 for integers and booleans.
+    """Returns the relative and absolute tolerance of ``assert_close`` for a dtype; 0 and 0 for integers and booleans.
 
     Raises:
-        InvalidArgumentError: a dtype that has no numbers.
+        InvalidArgumentError: the dtype is not numeric.
     """
     found = np.dtype(dtype)
     if found.kind in "biu" or found.name in ("int2", "uint2", "int4", "uint4"):
@@ -142,14 +142,14 @@ def _host(value: Comparable) -> np.ndarray:
 
 
 def _storable(array: np.ndarray) -> np.ndarray:
-    """The array in a dtype that ``.npy`` files have."""
+    """Returns the array in a dtype that ``.npy`` files support."""
     return array if array.dtype.isbuiltin == 1 else array.astype(np.float64)
 
 
 def _differing(
     got: np.ndarray, expected: np.ndarray, rtol: float, atol: float, *, equal_nan: bool
 ) -> tuple[np.ndarray, npt.NDArray[np.bool_]]:
-    """The distance of each element, in a type that holds it, and whether it is too large."""
+    """Returns each element's distance, in a type that can hold it, and a mask of those that are too large."""
     if rtol == atol == 0 and tolerance(got.dtype) == (0.0, 0.0):
         wrong: npt.NDArray[np.bool_] = np.asarray(got != expected)
         wide = got.astype(object) if got.dtype.itemsize == 8 else got.astype(np.int64)

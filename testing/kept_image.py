@@ -33,10 +33,10 @@ class KeptImage:
 
 
 def keep_image(image: HostImage | DeviceImage, *, reads: bool) -> KeptImage:
-    """Keeps what a kernel reads of an image; of one on a device in the order of its work, without waiting.
+    """Keeps the texels that a kernel reads; copies those of a device image in the order of its work, without waiting.
 
     Raises:
-        UnimplementedError: an image that no text describes: with levels, samples or compressed.
+        UnimplementedError: the image has no textual form: it has levels or samples, or is compressed.
     """
     head = f"{format_shape(image.layout.grid)}x{image.format.name}"
     sampler = "" if image.sampler is None else sampler_text(image.sampler)
@@ -53,5 +53,5 @@ def keep_image(image: HostImage | DeviceImage, *, reads: bool) -> KeptImage:
 
 
 def sampler_text(sampler: Sampler) -> str:
-    """As ``--sampler`` takes it."""
+    """Returns a sampler's settings in the form of ``--sampler``."""
     return format_sampler(sampler.hal.settings)

@@ -13,14 +13,14 @@ from ..hal_vulkan import live_objects
 from ..hal_vulkan.instance.process import open_devices
 from ..status import InvalidArgumentError, PumiceError, close_to, shown
 
-# What a device makes for its own use and keeps, and the process's instance.
+# Objects that a device makes for itself and keeps, and the process's instance.
 _KEPT: Final = frozenset(
     (
         *("command pool", "descriptor pool", "descriptor set layout", "descriptor update template", "instance"),
         *("memory block", "pipeline cache", "pipeline layout", "query pool"),
     )
 )
-# What people call them.
+# The public names of kinds.
 _NAMES: Final[Mapping[str, str]] = {"allocation": "buffer"}
 _KINDS: Final = (
     *("buffer", "buffer view", "device", "image", "image view"),
@@ -31,16 +31,16 @@ _ITEM: Final = re.compile(r"\s*([0-9]{1,9})\s+([a-z ]+?)\s*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class LiveLimit:
-    """How many native objects of each kind may be left; none of the kinds that are not named."""
+    """The number of native objects of each kind that may be left; zero for kinds not named."""
 
     counts: Mapping[str, int]
 
     @classmethod
     def parse(cls, text: str) -> LiveLimit:
-        """A limit from a text such as ``"2 buffers, 1 pipeline"``.
+        """Reads a limit from a text such as ``"2 buffers, 1 pipeline"``.
 
         Raises:
-            InvalidArgumentError: not such a text, or no such kind; the message lists them.
+            InvalidArgumentError: the text has another form, or names an unknown kind; the message lists the kinds.
         """
         counts: dict[str, int] = {}
         for item in text.split(","):
@@ -59,7 +59,7 @@ class LiveLimit:
         return cls(counts)
 
     def exceeded(self, before: Mapping[str, int], after: Mapping[str, int]) -> dict[str, int]:
-        """By kind, how many more objects there are than before and than allowed."""
+        """Returns by kind how many more objects there are than before, beyond the limit."""
         over = {kind: after[kind] - before.get(kind, 0) - self.counts.get(kind, 0) for kind in after}
         return {kind: count for kind, count in over.items() if count > 0}
 
@@ -68,15 +68,16 @@ NOTHING: Final = LiveLimit({})
 
 
 def live_counts() -> dict[str, int]:
-    """The process's native objects by kind, without those that are kept for good."""
+    """Returns the process's native objects by kind, without those that are kept for good."""
     return {_NAMES.get(kind, kind): count for kind, count in live_objects().items() if kind not in _KEPT}
 
 
 def settled_counts(known: Mapping[str, int]) -> dict[str, int]:
-    """The counts without garbage and caches, both of which count as alive.
+    """Returns the counts without garbage and caches, both of which count as alive.
 
-    Only where the counts are not the ``known`` ones are caches emptied, which takes a tenth of a millisecond, and after
-    that garbage collected, which takes longer than most tests.
+    If the counts differ from the ``known`` ones, caches are emptied, which takes a tenth of a millisecond. If they
+    still
+    differ, garbage is collected, which takes longer than most tests.
     """
     counts = live_counts()
     if counts != known:
@@ -92,27 +93,29 @@ def settled_counts(known: Mapping[str, int]) -> dict[str, int]:
 def _trim() -> None:
     for device in list(open_devices):
         if not (device.is_closed or device.abandoned or device.lost):
-            with contextlib.suppress(PumiceError):  # such as of a device that is being lost, which is not asked here
-                device.wait_idle()  # what was closed is freed when no work uses it
+            with contextlib.suppress(
+                PumiceError
+            ):  # for example because a device is being lost: that is reported elsewhere
+                device.wait_idle()  # closed objects are freed once no work uses them
                 device.retire()
                 device.trim()
 
 
 def left_text(left: Mapping[str, int]) -> str:
-    """``"2 buffers, 1 pipeline"``."""
+    """Returns a text such as ``"2 buffers, 1 pipeline"``."""
     return ", ".join(f"{count} {kind}{'s' * (count != 1)}" for kind, count in left.items())
 
 
 @contextlib.contextmanager
 def nothing_left(limit: str | LiveLimit | None = None) -> Iterator[None]:
-    """A block that must leave no native objects behind: no open array, kernel, session or device of its own.
+    """Checks that a block leaves no native objects behind: no open array, kernel, session or device of its own.
 
     Args:
-        limit: what may be left, such as ``"2 buffers"``.
+        limit: the objects that may be left, such as ``"2 buffers"``.
 
     Raises:
-        AssertionError: it has left some.
-        InvalidArgumentError: not a limit.
+        AssertionError: more objects are left.
+        InvalidArgumentError: ``limit`` has another form.
     """
     allowed = NOTHING if limit is None else LiveLimit.parse(limit) if isinstance(limit, str) else limit
     before = settled_counts({})

@@ -1,4 +1,4 @@
-"""The markers of the plug-in: what pytest says of them, and which arguments they take.
+"""The markers of the plug-in: their descriptions for pytest, and the arguments that they take.
 
 Imported in every run of pytest, so that it imports nothing of pumice.
 """
@@ -19,7 +19,7 @@ MARKERS: Final = {
 
 
 def is_right(mark: pytest.Mark) -> bool:
-    """Whether a marker has the arguments that it takes."""
+    """Returns whether a marker has the right arguments."""
     texts = all(isinstance(one, str) for one in mark.args)
     match mark.name:
         case "gpu":
@@ -35,6 +35,6 @@ def is_right(mark: pytest.Mark) -> bool:
 
 
 def warmups(mark: pytest.Mark) -> int:
-    """How many runs come before the one that counts; 0 for what is no such number."""
+    """Returns the number of runs before the one that counts; 0 if the marker's number is invalid."""
     count = mark.kwargs.get("warmups", 0)
     return count if type(count) is int and count > 0 else 0

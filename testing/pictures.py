@@ -1,4 +1,4 @@
-"""Where two arrays differ, as text for a terminal and as a picture for a file."""
+"""The difference of two arrays as text for a terminal and as a picture for a file."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ _PAPER: Final = 255
 
 
 def difference_map(wrong: npt.NDArray[np.bool_]) -> list[str]:
-    """Lines that show where elements differ: a map of at most 16 x 64 cells, with what a cell stands for.
+    """Returns lines that show where elements differ: a map of at most 16 x 64 cells and the size of a cell.
 
-    Of more than two axes the last two are shown, where most elements differ; few channels count as one element. One
-    axis is folded into rows. Empty for a single element.
+    Of more than two axes it shows the last two at the index with the most differences. Few channels count as one
+    element.
+    A single axis is folded into rows. The list is empty for a single element.
     """
     if wrong.size <= 1:
         return []
@@ -51,9 +52,9 @@ def difference_map(wrong: npt.NDArray[np.bool_]) -> list[str]:
 
 
 def difference_picture(got: np.ndarray, expected: np.ndarray, wrong: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint8]:
-    """Three panels beside each other: what came, what was expected, and in red how much they differ.
+    """Returns three panels side by side: the result, the expected array, and in red the size of their difference.
 
-    Greys go from the least to the largest expected value; magenta is not finite. Returns (height, width, 3).
+    Greys span the expected values; magenta is not finite. The shape is (height, width, 3).
     """
     plane, _ = _plane(wrong)
     with np.errstate(all="ignore"):
@@ -63,7 +64,7 @@ def difference_picture(got: np.ndarray, expected: np.ndarray, wrong: npt.NDArray
         panels = [_greys(one, least, most) for one in values]
         error = np.abs(values[0] - values[1])
         largest = float(np.max(error[plane & np.isfinite(error)], initial=0.0)) or 1.0
-        # Small errors must be seen beside large ones: half of the scale is for the largest thousandth.
+        # Small errors must be visible beside large ones: the largest thousandth takes half of the scale.
         share = np.clip(np.nan_to_num(error / largest, nan=1.0, posinf=1.0), 0, 1) ** 0.1
     red = np.zeros((*plane.shape, 3), np.uint8)
     red[...] = 32
@@ -75,7 +76,7 @@ def difference_picture(got: np.ndarray, expected: np.ndarray, wrong: npt.NDArray
 
 
 def _plane(wrong: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], str]:
-    """Which elements of two axes differ, and which part of the array these are."""
+    """Returns the differing elements of two axes, and the name of that part of the array."""
     chosen, where = _slice(wrong)
     part = wrong[chosen]
     if _has_channels(wrong):
@@ -84,7 +85,7 @@ def _plane(wrong: npt.NDArray[np.bool_]) -> tuple[npt.NDArray[np.bool_], str]:
 
 
 def _slice(wrong: npt.NDArray[np.bool_]) -> tuple[tuple[int, ...], str]:
-    """The leading indices of the part that is shown."""
+    """Returns the leading indices of the part that is shown, and their text."""
     shown = 3 if _has_channels(wrong) else 2
     leading = wrong.ndim - shown
     if leading <= 0:
@@ -101,7 +102,7 @@ def _has_channels(wrong: npt.NDArray[np.bool_]) -> bool:
 
 
 def _plane_of(values: np.ndarray, wrong: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """The values that ``_plane`` shows, channels averaged."""
+    """Returns the values of the part that ``_plane`` shows, averaged over channels."""
     part = values[_slice(wrong)[0]]
     if _has_channels(wrong):
         part = part.mean(axis=-1)
@@ -109,7 +110,7 @@ def _plane_of(values: np.ndarray, wrong: npt.NDArray[np.bool_]) -> npt.NDArray[n
 
 
 def _folded(part: np.ndarray, fill: float) -> np.ndarray:
-    """One axis in rows, of about the proportions of the map."""
+    """Folds one axis into rows, with about the proportions of the map."""
     if part.ndim >= 2:
         return part
     flat = part.reshape(-1)
@@ -136,7 +137,7 @@ def _greys(values: npt.NDArray[np.float64], least: float, most: float) -> npt.ND
 
 
 def _sized(panel: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """Large ones by every so many elements, small ones with several pixels for each."""
+    """Scales a panel: skips elements of large ones, and repeats those of small ones."""
     step = max(1, -(-max(panel.shape[:2]) // _MAX_PIXELS))
     panel = panel[::step, ::step]
     times = max(1, _MIN_PIXELS // max(panel.shape[:2]))

@@ -33,7 +33,7 @@ _run: Final = pytest.StashKey["_Run"]()
 
 
 class _Run:
-    """What the terminal and the timing report say at the end of a run, from the reports of all processes."""
+    """The end of a run in the terminal and in the timing report, from the reports of all processes."""
 
     def __init__(self) -> None:
         self.header = ""
@@ -46,7 +46,6 @@ class _Run:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options."""
     group = parser.getgroup("pumice", "tests on Vulkan devices (pumice)")
     group.addoption(
         "--pumice-device",
@@ -90,14 +89,14 @@ def _uses_pumice(item: pytest.Item) -> bool:
 
 
 def _bed(config: pytest.Config) -> Testbed:
-    """The run's testbed, made for the first test that needs it."""
+    """Returns the run's testbed, made for the first test that needs it."""
     if _testbed not in config.stash:
         from .testbed import Testbed, choose, in_ci
 
         option = config.getoption
         artifacts = option("--pumice-artifacts")
         if artifacts is None:
-            # Of the run, and kept as long as its other temporary files are.
+            # The run's own folder, kept as long as its other temporary files.
             artifacts = config._tmp_path_factory.getbasetemp() / "pumice"  # type: ignore[attr-defined]
         elif not artifacts.is_absolute():
             artifacts = config.invocation_params.dir / artifacts
@@ -154,23 +153,23 @@ def pumice_kernel(pumice_device: Device, request: pytest.FixtureRequest) -> Iter
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_protocol(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """Runs a test with ``limit_live(…, warmups=…)`` as often before the run that counts."""
+    """Runs a test with ``limit_live(…, warmups=n)`` n times before the run that counts."""
     mark = item.get_closest_marker("limit_live")
     if mark is None or not _watched(item):
         return
     runner: Any = item.config.pluginmanager.getplugin("runner")
     item.stash[_warming] = True
     for _ in range(warmups(mark)):
-        # What stays set up is what another test of the same parent would find.
+        # Fixtures of a wider scope stay set up for the next run.
         reports = runner.runtestprotocol(item, log=False, nextitem=item.parent)
         if not all(report.passed for report in reports):
-            break  # so it will in the run that counts
+            break  # the run that counts will do the same
     item.stash[_warming] = False
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
 def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
-    """Skips what cannot run here, and begins to watch."""
+    """Skips a test that cannot run here, and starts watching it."""
     if not _uses_pumice(item):
         return (yield)
     if item.config.getoption("--no-pumice"):
@@ -182,7 +181,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
     bed = _bed(item.config)
     try:
         reason = bed.absence() or next((why for why in _reasons(item, bed) if why), None)
-    except PumiceError as error:  # every test fails so, and none has to do with how pumice found out
+    except PumiceError as error:  # every test fails with it, without the frames of pumice's search
         pytest.fail(str(error), pytrace=False)
     if reason is not None:
         raise pytest.skip.Exception(reason, _use_item_location=True)
@@ -198,7 +197,7 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
 
 @contextlib.contextmanager
 def _environment(bed: Testbed) -> Iterator[None]:
-    """Has devices that a test opens itself be the same as the plug-in's."""
+    """Makes devices that a test opens itself the same as the plug-in's."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in bed.environment().items():
             patch.setenv(name, value)
@@ -206,7 +205,7 @@ def _environment(bed: Testbed) -> Iterator[None]:
 
 
 def _reasons(item: pytest.Item, bed: Testbed) -> Iterator[str | None]:
-    """Why the markers have a test skipped."""
+    """Yields the reasons for which the markers skip a test."""
     if item.get_closest_marker("gpu") is not None:
         yield bed.not_a_gpu()
     for mark in item.iter_markers("needs"):
@@ -240,7 +239,7 @@ def _renew_device(item: pytest.Item, bed: Testbed) -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> Generator[None, Any, Any]:
-    """Counts what fixtures make that outlive a test for them."""
+    """Counts the objects of fixtures that outlive a test, so that no test is blamed for them."""
     if fixturedef.scope == "function" or _testbed not in request.config.stash:
         return (yield)
     if fixturedef.argname == "pumice_device":
@@ -274,13 +273,14 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> Generator[None, None, None]:
-    """Fails the test for what is left of it."""
+    """Fails the test for the objects it leaves behind."""
     if not _watched(item) or _testbed not in item.config.stash:
         return (yield)
     bed = _bed(item.config)
     parent, instance = item.parent, _weak(getattr(item, "instance", None))
-    # The last test of a class or a module: fixtures of that scope end in its teardown, and would take with them what it
-    # leaves. The finalizer that is added last runs first, after the test's own.
+    # After the last test of a class or a module, fixtures of that scope end in its teardown and free what the test
+    # left.
+    # The finalizer that is added last runs first, after the test's own.
     is_last = bed.watch.is_set_up and (nextitem is None or parent not in nextitem.listchain())
     if is_last and parent is not None:
         parent.addfinalizer(functools.partial(_count, item, instance, bed))
@@ -299,16 +299,18 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
 
 
 def _weak(instance: object) -> Callable[[], object]:
-    """A weak reference, as pytest lets go of some instances itself."""
+    """Returns a weak reference: pytest drops some instances itself."""
     return weakref.ref(instance) if hasattr(instance, "__weakref__") else lambda: None
 
 
 def _count(item: pytest.Item, instance: Callable[[], object], bed: Testbed) -> None:
-    """Counts what a test leaves whose own fixtures have ended, without what pytest keeps: arrays need no closing."""
+    """Counts the objects that a test leaves after its own fixtures, without those that pytest keeps: arrays need no
+    closing.
+    """
     bed.recorder.calls.clear()
     (getattr(item, "funcargs", None) or {}).clear()
     if bed.watch.count():
-        getattr(instance(), "__dict__", {}).clear()  # what the test has put in self
+        getattr(instance(), "__dict__", {}).clear()  # the test's attributes of self
         bed.watch.count()
 
 
@@ -360,7 +362,7 @@ def _reproduction(item: pytest.Item, bed: Testbed, error: BaseException) -> str:
     folder = bed.artifacts / reproduction.folder_name(item.nodeid)
     try:
         saved = reproduction.save(folder, bed.recorder.calls, error, bed.run_options())
-    except Exception as why:  # such as a full disk: the failure itself has to be reported
+    except Exception as why:  # for example a full disk: the failure itself must still be reported
         return f"{text}what reproduces this failure could not be saved: {why!r}"
     return text + saved.text()
 
@@ -374,7 +376,7 @@ def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest
 
 
 class _Listener:
-    """Hears the reports of all processes in the one that writes to the terminal."""
+    """Receives the reports of all processes in the process that writes to the terminal."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config

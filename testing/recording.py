@@ -1,10 +1,10 @@
-"""The last calls of kernels and programs in a test, with what went in, for a failure to carry.
+"""The last calls of kernels and programs in a test, with their inputs, for a failure to carry.
 
 While a `Recorder` is active, calls of every kernel and session function of the process are noted: ``Kernel`` and
 ``SessionFunction`` know nothing of it, and cost nothing more without one.
 
-What a call reads is kept as it is then: host arrays are copied on the host, arrays of a device on the device, in the
-order of its work, so that no test waits where it would not have waited.
+Inputs are copied at the call: host arrays on the host, device arrays on the device in the order of its work, so that no
+test waits where it would not have waited.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class Input:
     written: bool = False
 
     def read(self) -> Input:
-        """The input with an array of a device brought to the host."""
+        """Returns the input with an array of a device copied to the host."""
         if not isinstance(self.value, DeviceArray):
             return self
         try:
@@ -77,7 +77,7 @@ _NOT_KEPT: Final = Input(None, _KIND)
 
 
 class Recorder:
-    """Notes calls: the last few, and of what they read up to 32 MiB a call."""
+    """Notes the last few calls, with up to 32 MiB of inputs a call."""
 
     def __init__(self) -> None:
         self.calls: deque[Call] = deque(maxlen=_MAX_CALLS)
@@ -100,7 +100,7 @@ class Recorder:
                 setattr(kind, name, call)
 
     def _wrapped(self, real: Callable[..., Any], note: Callable[..., Call | None]) -> Callable[..., Any]:
-        within = threading.local()  # a call may be made of another one
+        within = threading.local()  # a call may make another
 
         @functools.wraps(real)
         def call(target: Any, /, *arguments: Any, **named: Any) -> Any:
@@ -108,7 +108,7 @@ class Recorder:
                 return real(target, *arguments, **named)
             within.one = True
             try:
-                # What cannot be noted is for the call to refuse.
+                # The call itself refuses what cannot be noted.
                 try:
                     noted = note(target, arguments, named)
                 except (PumiceError, TypeError, ValueError):
@@ -142,7 +142,7 @@ def _kernel_call(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, An
 
 
 def _kept(budget: _Budget, kernel: Kernel, parameter: Parameter, value: Any) -> Input:
-    """One argument of a kernel."""
+    """Returns the record of one argument of a kernel."""
     if value is None:
         return Input(None)
     if isinstance(parameter, SamplerParameter):
@@ -165,13 +165,13 @@ def _session_call(function: SessionFunction, arguments: tuple[Any, ...], named: 
 
 
 class _Budget:
-    """What is left of the bytes of a call that are kept."""
+    """The bytes of a call that may still be kept."""
 
     def __init__(self) -> None:
         self._left = _MAX_BYTES
 
     def keep(self, value: Any, *, reads: bool) -> Input:
-        """A copy of an argument, or what is to be allocated in its place where it is not read."""
+        """Returns a copy of an argument, or a specification to allocate it where it is not read."""
         if isinstance(value, (bool, np.generic)):
             value = value.item() if isinstance(value, np.generic) else int(value)
         if isinstance(value, (int, float, ArraySpec)):
@@ -187,7 +187,7 @@ class _Budget:
         return self.charged(Input(value.copy()), value.nbytes)
 
     def charged(self, given: Input, nbytes: int) -> Input:
-        """An input that is kept if there is room for it."""
+        """Returns the input if there is room for its bytes, and a note in its place otherwise."""
         self._left -= nbytes
         if self._left >= 0:
             return given
@@ -196,7 +196,7 @@ class _Budget:
 
 
 def host_copy(array: DeviceArray) -> np.ndarray:
-    """The contents, whatever shaders have reported of them: that is for the test to find."""
+    """Returns the contents, and ignores what shaders have reported of them, which the test itself will find."""
     out = np.empty(array.shape, array.dtype)
     array.device.reach(array.device.submitted)
     array.device.download(array.buffer, out)

@@ -1,6 +1,6 @@
-"""What a failure carries: the calls before it as ``pumice run`` lines, with module and inputs in files.
+"""The calls before a failure as ``pumice run`` lines, with module and inputs in files.
 
-The lines run in the folder that they name, and so do those of its ``reproduce.sh``, wherever the folder is taken to.
+The lines run in the folder that they name, and so do those of its ``reproduce.sh``, wherever the folder is moved.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _MAX_NAME: Final = 120
 
 @dataclass(frozen=True, slots=True)
 class Reproduction:
-    """What was saved of a failure.
+    """The files that were saved for a failure.
 
     Attributes:
-        folder: where.
-        lines: commands to be run in it, the last call first.
+        folder: where they are.
+        lines: commands to run in it, the last call first.
         notes: which calls or arguments could not be saved, and why.
         pictures: files that show the difference of arrays.
     """
@@ -44,7 +44,7 @@ class Reproduction:
     pictures: tuple[str, ...]
 
     def text(self) -> str:
-        """For the report of the test."""
+        """Returns the section of the test's report."""
         parts = []
         if self.lines:
             parts.append("to run the kernels and programs of this test again, the last one first:")
@@ -56,7 +56,7 @@ class Reproduction:
 
 
 def folder_name(node: str) -> str:
-    """A name for a test's folder: ``tests-test_blur.py-test_edges-64``."""
+    """Returns a name for a test's folder: ``tests-test_blur.py-test_edges-64``."""
     name = re.sub(r"[^A-Za-z0-9_.]+", "-", node).strip("-.")
     if len(name) > _MAX_NAME:
         import hashlib
@@ -109,7 +109,7 @@ class _Writer:
         self._folder, self._prefix, self._call = folder, prefix, call
 
     def words(self, compared: int | None, wanted: NotCloseError | None) -> list[str]:
-        """The command; the result number ``compared`` is expected to be what ``wanted`` expected."""
+        """Returns the command, which expects of result number ``compared`` what ``wanted`` expected."""
         target = self._call.target
         if isinstance(target, Kernel):
             return self._kernel(target, compared, wanted)
@@ -173,7 +173,7 @@ class _Writer:
         if isinstance(value, ArraySpec):
             try:
                 return format_shape_and_type(value.shape, ElementType.from_dtype(value.dtype))
-            except InvalidArgumentError:  # a structure: the shader knows what the bytes are
+            except InvalidArgumentError:  # a structure, whose members the shader knows
                 return f"{value.nbytes}xui8"
         if isinstance(value, KeptImage):
             return value.head + self._texels(value, name)
@@ -191,7 +191,7 @@ class _Writer:
         return ""
 
     def _raw(self, name: str, value: np.ndarray) -> str:
-        """Of a dtype that ``.npy`` files do not have, such as bfloat16."""
+        """Writes an array of a dtype that ``.npy`` files do not support, such as bfloat16."""
         spec = format_shape_and_type(value.shape, ElementType.from_dtype(value.dtype))
         return f"{spec}=@{self._file(f'{name}.bin', value.tobytes())}"
 
@@ -206,7 +206,7 @@ class _Writer:
 
 
 def _name(given: Input) -> str:
-    """Of the file of a kernel's argument."""
+    """Returns the name of the file of a kernel's argument."""
     return "binding" + given.key.replace("[", "-").rstrip("]")
 
 
@@ -215,7 +215,7 @@ def _tolerances(wanted: NotCloseError) -> list[str]:
 
 
 def _like(wanted: NotCloseError, given: object) -> np.ndarray:
-    """What was expected in the dtype of the result, and in the shape of the argument that it came with."""
+    """Returns the expected array in the dtype of the result and the shape of its argument."""
     expected = np.broadcast_to(wanted.expected, wanted.got.shape).astype(wanted.got.dtype)
     if isinstance(given, (np.ndarray, ArraySpec, DeviceArray)) and given.dtype == expected.dtype:
         expected = expected.reshape(given.shape)
@@ -223,7 +223,9 @@ def _like(wanted: NotCloseError, given: object) -> np.ndarray:
 
 
 def _origin(got: np.ndarray, calls: Sequence[Call]) -> tuple[Call, int] | None:
-    """The last call that gave the array, and which of its results it is: by their contents, whatever copied them."""
+    """Returns the last call that gave the array and its result's number; compares contents, as the
+    array may be a copy.
+    """
     for call in reversed(calls):
         for number, result in enumerate(call.results):
             found = _contents(result)

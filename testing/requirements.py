@@ -1,4 +1,4 @@
-"""What a test needs of a device, or avoids: features, extensions, drivers by version."""
+"""What a test requires of a device or avoids: features, extensions, drivers by version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _NVIDIA: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY
 
 
 def driver_version(profile: DeviceProfile) -> Version:
-    """The version of a driver as people know it: Mesa's, or the vendor's."""
+    """Returns the version of a driver as users know it: Mesa's, or the vendor's."""
     found = _MESA.search(profile.driver_info)
     text = found[1] if found else next(iter(_DOTTED.findall(profile.driver_info)), "")
     if text:
@@ -44,7 +44,7 @@ def driver_version(profile: DeviceProfile) -> Version:
 
 
 def driver_text(profile: DeviceProfile) -> str:
-    """``"llvmpipe 22.3.6"``."""
+    """Returns a text such as ``"llvmpipe 22.3.6"``."""
     name = profile.driver_name or profile.driver_id_name or "unknown driver"
     return f"{name} {'.'.join(map(str, driver_version(profile)))}"
 
@@ -61,10 +61,10 @@ class DriverRange:
 
     @classmethod
     def parse(cls, text: str) -> DriverRange:
-        """A range from a text such as ``"llvmpipe<23"``, ``"NVIDIA>=550,<560"`` or ``"radv"``.
+        """Reads a range from a text such as ``"llvmpipe<23"``, ``"NVIDIA>=550,<560"`` or ``"radv"``.
 
         Raises:
-            InvalidArgumentError: not such a text.
+            InvalidArgumentError: the text has another form.
         """
         match = _RANGE.fullmatch(text)
         bounds = []
@@ -94,16 +94,16 @@ class DriverRange:
 
 
 def _holds(version: Version, sign: str, bound: Version) -> bool:
-    """Whether a bound holds: of ``<= 23`` and ``== 23`` all of 23.x are."""
+    """Returns whether a version is within a bound; all of 23.x satisfy ``<= 23`` and ``== 23``."""
     width = len(bound)
     return _COMPARE[sign]((*version, *[0] * width)[:width], bound)
 
 
 def missing_features(profile: DeviceProfile, names: Iterable[str]) -> list[str]:
-    """Which of the named features (``"shaderFloat16"``) and extensions (``"VK_KHR_…"``) a device lacks.
+    """Returns the named features (``"shaderFloat16"``) and extensions (``"VK_KHR_…"``) that a device lacks.
 
     Raises:
-        NotFoundError: no such feature.
+        NotFoundError: there is no such feature.
     """
     missing = []
     for name in names:

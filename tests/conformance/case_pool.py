@@ -69,7 +69,7 @@ class Cases(Protocol):
 
 
 def open_cases(opener: str, folder: Path) -> Cases:
-    """What ``module:callable`` makes for a folder."""
+    """Calls ``module:callable`` with a folder, and returns the cases."""
     module, _, function = opener.partition(":")
     cases: Cases = getattr(importlib.import_module(module), function)(folder)
     return cases
@@ -104,7 +104,7 @@ def _work(opener: str, paths: str, folder: str, memory: int, seed: int, first: i
 
 
 def _misbehave(how: str) -> None:
-    """What a bug would do, for the test of this program."""
+    """Misbehaves as a bug would, for the test of this program."""
     if how == "abort":
         os.abort()
     elif how == "hang":

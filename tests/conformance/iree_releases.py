@@ -57,7 +57,7 @@ def release_key(release: str) -> tuple[int, ...]:
 
 
 def cache_folder() -> Path:
-    """Where compiled modules are kept between runs; made when missing."""
+    """Returns the folder that keeps compiled modules between runs; makes it if it is missing."""
     named = os.environ.get("PUMICE_TEST_CACHE")
     folder = Path(named) if named else Path(platformdirs.user_cache_dir("pumice")) / "test-modules"
     folder.mkdir(parents=True, exist_ok=True)

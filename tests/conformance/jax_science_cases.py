@@ -44,7 +44,7 @@ FFT: Final[Mapping[str, Case]] = {
 
 
 def _up_to_signs(function: Callable[..., Any]) -> Callable[..., Any]:
-    """What is left of factors whose columns may have either sign."""
+    """Compares factors whose columns may have either sign."""
     return lambda *a: jax.tree.map(jnp.abs, function(*a))
 
 

@@ -30,7 +30,7 @@ def run_case(name: str, case: Case, device: pumice.Device) -> None:
 
 
 def compiled_results(lowered: Any, arguments: Sequence[Array], name: str, device: pumice.Device) -> list[Array]:
-    """What pumice gives; arguments that JAX drops since they are not used are dropped here too."""
+    """Returns pumice's results; drops the unused arguments that JAX drops."""
     kept = sorted(lowered._lowering.compile_args["kept_var_idx"])
     flat = jax.tree.leaves(arguments)
     module = pumice.compile(lowered.as_text(), file_name=name)
@@ -42,11 +42,7 @@ def compiled_results(lowered: Any, arguments: Sequence[Array], name: str, device
 
 
 def compare(expected: Sequence[Array], found: Sequence[Array]) -> None:
-    """Holds arrays against JAX's: exact, or within a tolerance of the type.
-
-    Raises:
-        AssertionError: they differ.
-    """
+    """Checks arrays against JAX's: exactly, or within a tolerance of the type."""
     assert len(found) == len(expected)
     for one, other in zip(found, expected, strict=True):
         if other.dtype.kind in "biu" or "int" in other.dtype.name:

@@ -199,7 +199,7 @@ def _shape_of(operation: Operation) -> object:
 
 
 def _function_code(rng: random.Random, module: ModuleDef) -> tuple[int, tuple[Instruction, ...]]:
-    """Where a function's code starts, and its instructions."""
+    """Returns the offset of a function's code, and its instructions."""
     found = rng.choice(module.functions)
     return found.offset, _instructions(
         module.bytecode_version, bytes(module.bytecode[found.offset : found.offset + found.length])

@@ -222,7 +222,7 @@ class MutantCases:
 
 
 def open_mutants(folder: Path) -> MutantCases:
-    """What `run_mutants` left in a folder."""
+    """Opens the mutants that `run_mutants` left in a folder."""
     told = json.loads((folder / "mutants.json").read_text())
     bases = [load_base(name, (folder / f"{number}.vmfb").read_bytes()) for number, name in enumerate(told["names"])]
     return MutantCases(bases, told["part"])

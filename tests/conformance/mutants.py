@@ -89,7 +89,7 @@ def compiled_bases(names: Sequence[str] = COMPILED) -> list[tuple[str, bytes]]:
 def run_peer(
     bases: Sequence[Base], indices: Sequence[int], seed: int, part: str, processes: int
 ) -> collections.Counter[str] | None:
-    """How ``iree-run-module`` ends on these mutants; ``None`` where it is not installed."""
+    """Counts how ``iree-run-module`` ends on these mutants; ``None`` where it is not installed."""
     tool = installed_tool("iree-run-module")
     if tool is None:
         return None

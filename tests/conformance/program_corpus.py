@@ -139,7 +139,7 @@ class Program:
         return f"{self.since[1]} (right since {self.since[0]})"
 
     def expectations(self) -> list[tuple[Value, ...]]:
-        """What each of the calls returns, computed by NumPy as one session: results of a call as a tuple."""
+        """Computes the results of each call by NumPy, as one session: those of a call as a tuple."""
         functions = program_expectations.session(self.source_name, self.parameters)
         expected: list[tuple[Value, ...]] = []
         for call in self.calls:
@@ -203,12 +203,7 @@ def compile_all(programs: Sequence[Program], compiler: Compiler, *, workers: int
 
 
 def difference(got: Value, expected: Value, tolerance: tuple[float, float] | None = None) -> str | None:
-    """What keeps a result from being the expected one, or ``None``.
-
-    Arrays must agree in type and shape, integers and booleans in every bit, floats within the tolerance of their type
-    (|got - expected| <= absolute + relative * |expected|; NaN equals NaN). A scalar has no type of its own and takes
-    the expectation's: a Python float stands for any width of float, as a 32-bit one prints in 64.
-    """
+    """Returns how a result differs from the expected one, or ``None``."""
     if isinstance(expected, np.ndarray):
         if not isinstance(got, np.ndarray):
             return f"expected an array of {expected.dtype}{list(expected.shape)}, got {got!r}"

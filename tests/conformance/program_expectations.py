@@ -1,9 +1,4 @@
-"""What each program computes, said again in NumPy.
-
-A program of one function is a function here; one of several, or with state, is a class with a method for each: an
-instance lives as long as a session of the program does. Functions take and return arrays of the program's own data
-types; sums and products are formed in 64 bits and rounded once.
-"""
+"""The results of each program, computed in NumPy."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class DynamicProgram:
         return [np.array(size, np.int64)] * self._count, [_random(rng, _fixed(type, size)) for type in self._types]
 
     def expected(self, size: int, arrays: Sequence[Array]) -> list[Array]:
-        """What the definitions give for the program of fixed shapes."""
+        """Evaluates the program of fixed shapes by the definitions."""
         functions, source = self._program.functions, self._program.source
         old = self._main.regions[0].block
         block = Block([_fixed(type, size) for type in self._types])

@@ -82,7 +82,9 @@ def expect(name: str, actual: Array, expected: Array) -> None:
 
 
 def ulps(actual: Array, expected: Array) -> Array:
-    """How many values of the type lie between two, element by element; infinitely many where only one is a NaN."""
+    """Returns how many values of the type lie between two, element by element; infinitely many where
+    only one is a NaN.
+    """
     if actual.dtype.kind == "c":
         parts = zip((actual.real, actual.imag), (expected.real, expected.imag), strict=True)
         return np.maximum(*(ulps(left, right) for left, right in parts))
@@ -171,7 +173,7 @@ class VulkanEvaluator:
         self._values: dict[Value, Array] = {}
 
     def run(self, block: Block, arguments: Sequence[Array]) -> list[Array]:
-        """What a block gives for arrays."""
+        """Evaluates a block for arrays."""
         self._values.update(zip(block.arguments, arguments, strict=True))
         for operation in block.operations[:-1]:
             given = self._given(operation, [self._values[value] for value in operation.operands])

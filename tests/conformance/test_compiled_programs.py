@@ -42,7 +42,7 @@ def test_compiled_programs_give_what_numpy_gives(name: str) -> None:
 
 
 def differences(program: Program, given: tuple[object, ...], expected: tuple[Value, ...]) -> list[str]:
-    """What differs; a number is a tensor without dimensions."""
+    """Lists the differences; a number is a tensor without dimensions."""
     if len(given) != len(expected):
         return [f"expected {len(expected)} results, got {len(given)}"]
     said = [

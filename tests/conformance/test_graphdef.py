@@ -46,7 +46,7 @@ def opened() -> Iterator[pumice.Device]:
 
 
 def check(folder: Path, device: pumice.Device) -> None:
-    """Holds one case: types and shapes exactly, floats as far as sums in another order may differ."""
+    """Checks one case: types and shapes exactly, floats as far as sums in another order may differ."""
     case = graphdef_cases.read(folder)
     module = compile_data(
         case.graph, "main.pb", Target(), Origin("graphdef", tuple(case.feeds), tuple(case.fetches))

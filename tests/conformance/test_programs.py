@@ -33,7 +33,7 @@ def module_path(release: str, program: Program) -> Path:
 
 
 def results_of(returned: object) -> tuple[Value, ...]:
-    """What ``Session.call`` returned, as a tuple of arrays and numbers."""
+    """Returns the results of ``Session.call`` as a tuple of arrays and numbers."""
     several = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
     return tuple(result if isinstance(result, (bool, int, float)) else np.asarray(result) for result in several)
 

@@ -46,7 +46,7 @@ def tree() -> Iterator[Path]:
 
 
 def refusal(text: str, name: str) -> str:
-    """What a program is refused for, or nothing."""
+    """Returns why a program is refused, or nothing."""
     source = SourceText(text, name)
     try:
         operations = parse(text, name)

@@ -40,7 +40,7 @@ Tokens = frozenset[str]
 
 
 class _Registry:
-    """What the tables take from vk.xml."""
+    """The parts of vk.xml that the tables need."""
 
     def __init__(self, root: ET.Element) -> None:
         self.extensions = {
@@ -102,7 +102,7 @@ class _Registry:
         return [name for name in names if name in self.members]
 
     def needs(self, extension: str) -> list[Tokens]:
-        """What an extension depends on, as alternatives; none holds nothing that Vulkan 1.2 settles."""
+        """Returns the alternative dependencies of an extension; none where Vulkan 1.2 satisfies them."""
         text = self.extensions[extension].get("depends")
         return self._minimal(_alternatives(text)) if text else [frozenset()]
 

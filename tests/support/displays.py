@@ -38,7 +38,7 @@ def display(size: str = "640x480") -> Iterator[str]:
 
 
 def screen(name: str) -> np.ndarray:
-    """What a display shows, of shape (height, width, 3)."""
+    """Returns the content of a display, of shape (height, width, 3)."""
     from PIL import ImageGrab
 
     return np.asarray(ImageGrab.grab(xdisplay=name).convert("RGB"))

@@ -1,4 +1,6 @@
-"""Holds that something leaves no memory behind: native objects, Python objects, allocations, resident memory."""
+"""Checks that a block of calls leaves no memory behind: native objects, Python objects, allocations,
+resident memory.
+"""
 
 from __future__ import annotations
 

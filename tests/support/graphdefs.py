@@ -71,7 +71,7 @@ def placeholder(name: str, *shape: int, dtype: str = "DT_FLOAT") -> str:
 
 
 def run(text: str, *feeds: str, fetches: Sequence[str] = (), **inputs: npt.NDArray[np.generic]) -> Any:
-    """What a graph gives on the reference device for its inputs, in the order of its arguments."""
+    """Returns the results of a graph on the reference device for its inputs, in the order of its arguments."""
     module = pumice.compile(text.encode(), file_name="case.pbtxt", targets=["reference"], feeds=feeds, fetches=fetches)
     with pumice.Session(device="reference") as session:
         loaded = session.load(module)

@@ -30,7 +30,7 @@ _SECONDS = 60
 
 
 def by_session(case: ModuleCase, module: bytes, device: pumice.Device, like: Results | None = None) -> Results:
-    """By the virtual machine: a session's calls."""
+    """Calls a module in a session."""
     with pumice.Session(device) as session:
         name = session.load(module).name
         if like is None:

@@ -1,4 +1,4 @@
-"""What element-wise operations give, by NumPy, ml_dtypes and Python's integers."""
+"""The results of element-wise operations by NumPy, ml_dtypes and Python's integers."""
 
 from __future__ import annotations
 

@@ -105,16 +105,7 @@ _SIMPLE: tuple[Operation, ...] = tuple(
 
 @dataclass(frozen=True)
 class Shape:
-    """What a random program looks like.
-
-    Attributes:
-        slots: ``typed`` (each slot keeps its kind), ``reused`` (some slots change kind from block to block) or
-            ``mixed`` (any slot is read as anything).
-        graph: ``structured`` or ``random``.
-        size: about how many statements or blocks a function has.
-        yields: whether functions yield.
-        functions: how many.
-    """
+    """The limits of a random program."""
 
     slots: str = "typed"
     graph: str = "structured"

@@ -1,12 +1,4 @@
-"""What each shader computes, in NumPy, with inputs to try it on: `CASES`.
-
-Running a case: make one storage buffer for each of `Case.buffers`, bind buffer ``bindings[i]`` at binding
-``i`` of set 0, dispatch each of `Case.passes` with a memory barrier (shader write to shader read) before the
-next, read the buffers back and call `Case.check` with their contents.
-
-The buffers start with what the case says, also those that are only written: they start with a sentinel, and
-what a shader must leave alone is compared like everything else.
-"""
+"""The results of each shader in NumPy, with inputs to try it on: `CASES`."""
 
 from __future__ import annotations
 
@@ -64,7 +56,7 @@ class Case:
     atol: float = 0.0
 
     def expected(self) -> list[Array]:
-        """What every buffer holds afterwards."""
+        """Returns the contents of every buffer afterwards."""
         changed = self.reference([buffer.copy() for buffer in self.buffers])
         return [changed.get(index, buffer) for index, buffer in enumerate(self.buffers)]
 

@@ -1,4 +1,4 @@
-"""What holds for the text of every stage of a program."""
+"""Checks of the text of every stage of a program."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _BOTH = Target(kinds=("vulkan", "reference"))
 
 
 def check_stages(text: str, file_name: str = "program.mlir", convention: CallingConvention | None = None) -> list[str]:
-    """Holds that each stage's text prints the same once it is read, and makes the same module; gives the stages."""
+    """Checks that each stage's text prints the same once it is read, and makes the same module; returns the stages."""
     texts: dict[str, str] = {}
 
     def reached(stage: str, program: Program | GraphFile | ModuleFile) -> None:

@@ -1,4 +1,4 @@
-"""What tests of contexts ask of them."""
+"""Helpers of tests of contexts."""
 
 from __future__ import annotations
 
