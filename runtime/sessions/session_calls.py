@@ -107,7 +107,7 @@ class SessionCalls:
         **named: object,
     ) -> Any:
         """Calls a function from a coroutine; see ``SessionFunction.call_async``."""
-        return await self._function(function).submit(
+        return await self._function(function).call_async(
             *arguments,
             out=out,
             donate=donate,

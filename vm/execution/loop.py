@@ -153,8 +153,7 @@ class Loop(Closing, ABC):
 
     def _end(self) -> None:
         """Aborts the invocations, once."""
-        with self._lock:
-            active, self._active = list(self._active), set()
+        active = self._active.copy()
         assert self._ended is not None
         for invocation in active:
             invocation.abort(self._ended.again())
@@ -162,7 +161,7 @@ class Loop(Closing, ABC):
 
     def add(self, invocation: Abortable) -> bool:
         """Registers what is aborted when the loop ends; ``False`` if it has ended."""
-        # Needs no lock: whoever ends the loop sets ``_ended`` first and looks at the set then.
+        # Whoever ends the loop sets ``_ended`` first and then takes the set, so one of both sees the other.
         self._active.add(invocation)
         return self._ended is None
 

@@ -57,18 +57,18 @@ class AsyncioLoop(Loop):
 
     def call(self, callback: LoopCallback) -> None:
         if self._ended is None and self._running_loop() is self.loop:
-            self.loop.call_soon(self._enter, callback)  # no need to wake it
+            self.loop.call_soon(self._enter, self._run, callback)  # no need to wake it
         else:
             super().call(callback)
 
     def start(self, callback: LoopCallback) -> None:
         if self._ended is None and not self._calls and self._running_loop() is self.loop:
-            self._enter(callback)
+            self._enter(self._run, callback)
         else:
             self.call(callback)
 
     def _post(self, callback: Callable[[], None]) -> None:
-        self.loop.call_soon_threadsafe(self._call, callback)
+        self.loop.call_soon_threadsafe(self._enter, callback)
 
     def _defer(self, wait: DeferredWait) -> bool:
         self._deferred.append(wait)
@@ -78,8 +78,7 @@ class AsyncioLoop(Loop):
         return True
 
     def _look(self) -> None:
-        again = True  # after an exception, too
-        self._calls = True
+        again = self._calls = True  # again after an exception, too
         try:
             again = look_at(self._deferred)
         finally:
@@ -92,32 +91,23 @@ class AsyncioLoop(Loop):
         """Whether this is the loop's thread, and it is running."""
         return self._running_loop() is self.loop
 
-    def _enter(self, callback: LoopCallback) -> None:
-        """Calls back in the loop's thread."""
+    def _enter(self, function: Callable[..., None], *arguments: LoopCallback) -> None:
+        """Calls a function in the loop's thread."""
         if self._guard is None:
             self._watch()
         self._calls = True
         try:
-            self._run(callback)
+            function(*arguments)
         finally:
             self._calls = False
 
-    def _call(self, callback: Callable[[], None]) -> None:
+    def enter(self, invocation: Abortable) -> None:
+        """Registers an invocation that a coroutine drives; raises AbortedError if the loop has ended."""
         if self._guard is None:
             self._watch()
-        self._calls = True
-        try:
-            callback()
-        finally:
-            self._calls = False
-
-    def enter(self, one: Abortable) -> None:
-        """Notes an invocation that a coroutine of the loop drives; raises AbortedError if the loop has ended."""
-        if self._guard is None:
-            self._watch()
-        self._active.add(one)
-        if self._ended is not None:  # see Loop.add
-            self._active.discard(one)
+        if not self.add(invocation):
+            self.remove(invocation)
+            assert self._ended is not None
             raise self._ended.again()
 
     def _watch(self) -> None:
