@@ -47,8 +47,8 @@ class ClockRelation:
 
     @property
     def drift_ppm(self) -> float | None:
-        """By how much device time, at the device's stated rate, gains on the host's clock, in parts per million: the
-        slope of a line fitted to the readings. ``None`` if all are of one time.
+        """The gain of device time, at the device's stated rate, on the host's clock, in parts per million: the slope of
+        a line fitted to the readings. ``None`` if all are of one time.
         """
         return None if self._line is None else (1 / self._line[0] - 1) * 1e6
 

@@ -21,8 +21,8 @@ from ...vm.execution.module_state import ModuleState
 from ...waits.wait_frame import Wait
 
 _BURST: Final = 16  # calls between two looks at what timing has cost
-_FREE_NS: Final = 5e6  # that it may cost in any case
-_NATIVE_NS: Final = 700.0  # what timing a native function costs in a program: benchmarks/profile_overhead.py
+_FREE_NS: Final = 5e6  # timing may cost this in any case
+_NATIVE_NS: Final = 700.0  # the cost of timing a native function in a program: benchmarks/profile_overhead.py
 _SWITCH_NS: Final = 2000.0
 
 # For functions that neither suspend nor call back: two readings of the clock a call and nothing else.

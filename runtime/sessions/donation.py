@@ -151,7 +151,7 @@ class Donation:
         memory of the arrays as views of buffers that stay open.
         """
         results = list(values)
-        places: dict[Buffer, list[int]] = {}  # of results within a buffer
+        places: dict[Buffer, list[int]] = {}  # positions of the results in a buffer
         for index, value in enumerate(results):
             part = buffer_of(value)
             while part is not None:

@@ -84,7 +84,7 @@ class FunctionBinding:
 
     @property
     def outputs(self) -> Outputs:
-        """Where its results go."""
+        """The destinations of its results."""
         if self._outputs is None:
             self._outputs = self._make_outputs(self.signature.results)
         return self._outputs

@@ -160,7 +160,7 @@ class FunctionCall:
                 await_source(source, deadline)
             except DeadlineExceededError:
                 if deadline is None or monotonic() < deadline:
-                    raise  # what the work failed with
+                    raise  # the failure of the work
                 raise DeadlineExceededError(
                     f"{writer.name} was not done within its timeout of {timeout:g} s; its work goes on and its results "
                     "are dropped"

@@ -56,7 +56,7 @@ class OutputCall:
         self._values = arguments
         self._targets: dict[int, Target] = {}
         self._copied: set[int] = set()  # numbers of results
-        self._views: dict[int, BufferView] = {}  # of storages, by number of the result
+        self._views: dict[int, BufferView] = {}  # the storages, by number of the result
         if out is not None:
             targets = outputs.targets(out)
             outputs.check_inputs(targets, arguments)

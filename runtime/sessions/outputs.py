@@ -61,7 +61,7 @@ class Output:
 
     @property
     def text(self) -> str:
-        """For messages."""
+        """Its name in messages."""
         return f"result {self.number} ({self.tensor})"
 
 

@@ -45,7 +45,7 @@ class SessionDevices:
         if wait is not None:
             checked_wait_mode(wait)
         self.instance = instance or Instance(sanitize=sanitize, wait=wait)
-        self._settings = {"sanitize": sanitize, "wait": wait}  # that its devices are opened with
+        self._settings = {"sanitize": sanitize, "wait": wait}  # its devices are opened with these
         self.opened: tuple[Device, ...] = ()
         self.known: set[Device] = set()
         self._by_hal: dict[LogicalDevice, Device] = {}

@@ -96,7 +96,7 @@ class Argument(Result):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """What is equal where the same values pass."""
+        """Equal keys accept the same values."""
         return self.letter, self.type_text, self.element_type, self.shape
 
     @property

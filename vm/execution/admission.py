@@ -1,8 +1,8 @@
 """Which invocation of a context may run, and which threads are inside: turns, tickets, the gate.
 
 Each use of a context has a ``Turn``. A context that is not concurrent gives it to one at a time, from its beginning to
-its end, waits included; a concurrent one lets those overlap whose policy says so. Who has to wait gets a ``Ticket``, a
-wait source that is ready when the turn has come.
+its end, waits included; in a concurrent one turns overlap, unless a policy says otherwise. A use that has to wait for
+its turn gets a ``Ticket``, a wait source that is ready when the turn has come.
 
 Steps go through ``begin_step``, which takes the turn with the first one, and ``end_step``, which gives it back with the
 last. All of a gate's state changes with its one lock held; callbacks come after it was released.
@@ -29,19 +29,19 @@ if TYPE_CHECKING:
     from .watchdog import Guard
 
 
-_CLOSED: Final = -1  # is no thread
+_CLOSED: Final = -1  # no thread's identifier
 
 
 class Turn:
     """One use of a context.
 
     Attributes:
-        policy: its order among others; ``None`` for a synchronous call, which is refused where it would have to wait,
-            and which is part of the turn that its thread already has.
+        policy: its order among others; ``None`` for a synchronous call, which is refused instead of waiting, or is part
+            of the turn that its thread already has.
         stays: whether its thread stays inside from the first step to the end, since it blocks where it waits.
         has_turn: whether it was admitted and has not ended.
-        ticket: what it waits for its turn with.
-        thread: that is inside with it, or 0.
+        ticket: its place in line, while it waits.
+        thread: the thread inside with it, or 0.
         ending: the error that ends it; no step begins after it is set.
         guard: interrupts the step that is under way.
     """
@@ -125,9 +125,9 @@ class ContextGate:
         self.waiting: list[Ticket] = []
         self._ended = threading.Condition(self.lock)  # notified when a turn has ended, if somebody waits for that
         self._watchers = 0
-        self._serial = 0  # of the last ticket
-        self._turns = 0  # that were taken or wait
-        self._inside = 0  # threads, one for each nested call
+        self._serial = 0  # the last ticket's
+        self._turns = 0  # those in line included
+        self._inside = 0  # steps under way, nested ones included
         self._closer = 0  # the thread that closes the context; _CLOSED when it has
         self._dropped: deque[Turn] = deque()
 
@@ -172,7 +172,7 @@ class ContextGate:
                         self.holder = turn
                 elif policy is not None or self.holder is None or self.holder.thread != thread:
                     ticket = turn.ticket or self._line_up(turn, policy)
-                # else it is a call within the turn that this thread has
+                # else a call within the turn that this thread has
             if ticket is None:
                 turn.thread = thread
                 self._inside += 1
@@ -267,7 +267,7 @@ class ContextGate:
 
     @property
     def in_flight(self) -> int:
-        """How many turns have not ended, those in line included."""
+        """The number of turns that have not ended, those in line included."""
         self.release_dropped()
         return self._turns
 
@@ -337,7 +337,7 @@ class ContextGate:
     # -- messages ------------------------------------------------------------------------------------
 
     def _refusal(self, policy: InvocationPolicy | None) -> FailedPreconditionError:
-        """Returns the error of an invocation with a policy, or of a synchronous call, that does not get its turn."""
+        """Returns the error for a turn that is not given, by its policy."""
         if policy is not None and policy.concurrent:
             return FailedPreconditionError(
                 f"this {self.kind} was not made for concurrent invocations: make it with {self.concurrent_option}, or "

@@ -25,27 +25,27 @@ from ..types.buffer import VmBuffer
 from .code_cache import MAX_CONTENT_BYTES, CodeCache, KeptCode
 from .namespace import NAMESPACE
 
-# What verifies and translates is imported when it is used: a module that was loaded before needs neither.
+# Verifier and translator are imported when they are used: a module that was loaded before needs neither.
 if TYPE_CHECKING:
     from ..bytecode.verifier import VerifiedModule
     from ..machine_code.unit import UnitModule
     from ..translation.module_analysis import ModuleAnalysis
     from ..translation.translator import Translator
 
-_BODY_NAME: Final = "f"  # of the function in translated source, inside the one that binds it to a context
+_BODY_NAME: Final = "f"  # the function's name in translated source, inside ``make``
 
 
 class BytecodeModule:
     """A module of bytecode, loaded and verified.
 
     Attributes:
-        definition: what the file says.
-        verified: its functions, decoded; again if that it was verified is known from an earlier process.
+        definition: the file's contents.
+        verified: its functions, decoded.
         code_map: names its functions and instructions.
         name, version: as other modules import it.
         exports: function ordinals by name.
         archive: the file, whose constants are served in place; ``None`` for a module made in memory.
-        analysis: of all functions, for their translation.
+        analysis: what the translation of its functions shares.
         translation_lock: held while a variant of a function is translated.
     """
 

@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from ...base.cache import CachedFile, digest, folder_stamp
 from ..translation.source import Source
 
-# Hashing more takes longer than verifying and translating what programs of that size mostly are: constants.
+# Larger files are mostly constants: to hash them takes longer than to verify and translate them.
 MAX_CONTENT_BYTES: Final = 64 << 20
 _ROOM: Final = "vm"
 _VERIFIED: Final = b"verified"
@@ -31,7 +31,7 @@ class KeptCode(NamedTuple):
 
     Attributes:
         source: its source.
-        code: what ``compile`` made of it.
+        code: the result of ``compile``.
         spilled: the registers that frames hold, by the entry at which they are suspended.
     """
 

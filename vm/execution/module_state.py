@@ -21,7 +21,7 @@ from .bytecode_module import BytecodeModule
 from .namespace import COLD
 from .watchdog import rebind
 
-# What only programs with machine code need is imported when it is used.
+# Imported when it is used: only programs with machine code need it.
 if TYPE_CHECKING:
     from ..machine_code.function_writer import Unit
     from ..machine_code.llvm import Compiler, MachineCode
@@ -144,7 +144,7 @@ class ContextFunction:
         Returns:
             the results of the call, or RESUME; COLD where translated code has to go on.
         """
-        self._heat += count  # what threads that overlap lose of it only delays the second tier
+        self._heat += count  # counts that overlapping threads lose only delay the second tier
         return COLD if self._heat < self._due else self.tier.continue_at(frame, entry, registers)
 
     def delay(self, count: int) -> None:
@@ -221,8 +221,8 @@ class ModuleState:
     """A bytecode module's state in one context.
 
     Attributes:
-        links: what each import was linked to.
-        imports: what each import calls now; a profile replaces some.
+        links: the provider of each import.
+        imports: the function that each import calls now; a profile replaces some.
         non_suspending: ordinals of the imports that never return a ``Wait``.
         refs: reference globals.
 
@@ -308,7 +308,7 @@ class ModuleState:
 
     @cached_property
     def globals_address(self) -> int:
-        """Where the primitive globals lie in memory."""
+        """The address of the primitive globals."""
         return int(np.asarray(self._primitive["i32"]).ctypes.data)
 
     def release(self) -> None:

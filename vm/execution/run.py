@@ -1,7 +1,7 @@
 """Runs: one invocation from its turn to its results. All drivers stand over ``Run.advance``.
 
 ``advance`` runs until the invocation has to wait or has ended, and returns which, as a value. Whoever drives it
-performs the wait, in a way of its own, and advances again:
+performs the wait, in its own way, and advances again:
 
 * ``call``, below, blocks the thread: synchronous calls;
 * callbacks of a loop (``invocation/background.py``): ``async_invoke``, ``Invocation``;
@@ -75,7 +75,7 @@ class Run(Turn):
         error, results: the outcome; results as the VM gives them.
         observer: observes its steps.
         settle: called when the program is done; gives what its results have to wait for.
-        has_begun: whether it had its turn, or else was refused or waits for it.
+        has_begun: whether it has had its turn; else it waits for it, or was refused.
         is_settling: whether the program is done.
     """
 
@@ -107,7 +107,7 @@ class Run(Turn):
         stays: bool,
         on_wait: OnWait,
     ) -> None:
-        self.policy = policy  # as a turn begins; every call makes a run
+        self.policy = policy  # as ``Turn.__init__``, in one call: every call makes a run
         self.stays = stays
         self.has_turn = False
         self.thread = 0
@@ -193,7 +193,7 @@ class Run(Turn):
         wait = self.wait
         assert wait is not None
         self._check_deadline(wait)
-        if not self.has_begun:  # it was the wait for its turn
+        if not self.has_begun:  # the wait was for its turn
             if wait.error is not None:
                 raise wait.error
             wait.done = self.ticket is None

@@ -117,7 +117,7 @@ class Guard:
         frame: FrameType | None = sys._current_frames().get(self.thread)
         if frame is None:
             return True
-        self._trap()  # also where the thread is in a nested invocation, whose end may swallow the exception
+        self._trap()  # in a nested invocation, too, whose end may swallow the exception
         if not _is_interruptible(frame.f_code):
             return False
         self.is_posted = True

@@ -81,7 +81,7 @@ class AsyncInvocation(Run):
         """Advances it, then leaves its wait to the loop or calls back."""
         with self.gate.lock:
             if self._is_driven or self._callback is None:
-                return  # whoever drives it sees that it is ending
+                return  # its driver sees that it is ending
             self._is_driven = True
             self._armed = None
         wait: WaitFrame | None = None

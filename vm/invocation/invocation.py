@@ -50,7 +50,7 @@ class Invocation(Latch):
 
     __slots__ = ("_call", "_observer", "_run", "error", "outputs")
 
-    told_late = True  # by a thread that gathers what it tells (awaiting.py)
+    told_late = True  # the thread that settles it gathers wake-ups (waits/awaitable.py)
 
     def __init__(self) -> None:
         super().__init__()

@@ -123,7 +123,7 @@ def begin_invoke(
         state.function = function
         state._run = run = Run(context, function, values, policy, None, False, "suspend")
         status = advance(state)
-        if not run.has_begun and run.error is not None:  # it was refused
+        if not run.has_begun and run.error is not None:  # its turn was refused
             try:
                 run.outcome()
             finally:

@@ -112,7 +112,7 @@ class VmBuffer(BufferElements):
 
     @property
     def address(self) -> int:
-        """Where the bytes lie in memory, as long as the buffer is kept; 0 for none."""
+        """The address of the bytes while the buffer is kept; 0 if there are none."""
         return int(np.frombuffer(self._u8, np.uint8).__array_interface__["data"][0]) if self.length else 0
 
     def __len__(self) -> int:

@@ -25,7 +25,7 @@ def session(device: pumice.Device) -> Iterator[pumice.Session]:
 
 @pytest.fixture
 def on_both(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What opens a device without naming it gets each kind in turn."""
+    """Makes devices that are opened without a name of each kind in turn."""
     if request.param == "reference":
         monkeypatch.setenv("PUMICE_DEVICE", "reference")
 

@@ -32,7 +32,7 @@ def no_device() -> NoReturn:
 
 
 def binder(kind: str, letter: str | None = None) -> Callable[[Any], Any]:
-    """What converts an argument declared as a scalar of this kind."""
+    """Returns the converter of an argument declared as a scalar of this kind."""
     letter = letter or LETTERS.get(kind, "i")
     made = signature(f"sync func @f(%x: {kind}) -> ()", f"0{letter}_v")
     assert made.arguments[0].declared is not None

@@ -47,7 +47,7 @@ def is_verified_here(module: BytecodeModule) -> bool:
 
 
 def outcomes(module: BytecodeModule) -> list[object]:
-    """What every function of a module gives, stepped from one suspension to the next, with the frames in between."""
+    """Steps every function of a module; returns results and the frames at each suspension."""
     found: list[object] = []
     with Context([module]) as context:
         for function in context.functions(module.name):

@@ -192,7 +192,7 @@ def test_deadlines(seconds: float | None) -> None:
 
 
 def ended_by(end: Callable[[asyncio.Task[Any], Context, AsyncioLoop], object], seconds: float | None) -> BaseException:
-    """The error of an invocation that waits for ever, and that something ends; nothing of it is left."""
+    """Returns the error of an endless wait that ``end`` ends; checks that nothing of the invocation is left."""
 
     async def main() -> BaseException:
         source = Quick(seconds)

@@ -160,7 +160,7 @@ def test_fails_with_the_peers_status(tmp_path: Path) -> None:
 
 @pytest.mark.peer
 def test_references_come_back_as_the_peers(tmp_path: Path) -> None:
-    """What `list.get.ref` gives of a buffer in the slot, by the type asked for; with a move, what it leaves."""
+    """`list.get.ref` of a buffer, by the type asked for; with a move, also what it leaves in the slot."""
     asked = ["!vm.buffer", "!vm.list<i32>", "i32"]
     function = programs.Function()
     expected: list[tuple[str, str, bool, int]] = []
