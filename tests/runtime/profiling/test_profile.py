@@ -45,7 +45,7 @@ def sums(call: ProfiledCall) -> int:
 
 
 def dispatches(profile: Profile) -> list[ProfiledDispatch]:
-    return [one for one in profile.dispatches if one.kind == "dispatch"]
+    return [dispatch for dispatch in profile.dispatches if dispatch.kind == "dispatch"]
 
 
 def planted(session: pumice.Session) -> pumice.NativeModule:
@@ -127,13 +127,13 @@ def test_nothing_is_left_in_the_way(hosted: pumice.Session) -> None:
     hosted.call("program.sleeps")
     state = hosted.context.module_state("program")
     before = list(state.imports)
-    cells = [cell.cell_contents for one in state._functions.values() for cell in one.call_cells()]
+    cells = [cell.cell_contents for record in state._functions.values() for cell in record.call_cells()]
     profile = hosted.profile()
     assert state.imports != before
     profile.stop()
     profile.stop()
     assert state.imports == before
-    assert [cell.cell_contents for one in state._functions.values() for cell in one.call_cells()] == cells
+    assert [cell.cell_contents for record in state._functions.values() for cell in record.call_cells()] == cells
     hosted.call("program.sleeps")
     assert profile.calls == ()
 
@@ -165,8 +165,8 @@ def test_a_limit_that_is_none_is_refused(hosted: pumice.Session, wrong: object) 
 
 def test_asynchronous_calls_wait_for_their_turns(hosted: pumice.Session) -> None:
     with hosted.profile() as profile:
-        for one in [hosted.submit("program.waits") for _ in range(3)]:
-            one.result()
+        for record in [hosted.submit("program.waits") for _ in range(3)]:
+            record.result()
     assert len(profile.calls) == 3
     assert all(sums(call) == call.total_ns and call.is_finished for call in profile.calls)
     assert all(call.native_ns >= SLEEP * 1e9 for call in profile.calls)
@@ -205,16 +205,16 @@ def test_every_dispatch_is_there_with_its_workgroups_and_source(digits: pumice.S
         for _ in range(12):
             results = digits.call("module.classify", IMAGE)
     np.testing.assert_array_equal(results[0], expected[0])
-    found = dispatches(profile)
-    assert len(found) == 12 * DISPATCHES
-    assert [one.call for one in found] == [call for call in range(12) for _ in range(DISPATCHES)]
-    assert found[0].workgroups == (72, 1, 1)
-    assert all(one.location is not None and one.location.startswith("<stdin>:") for one in found)
-    assert {one.stage for one in found} == {"COMPUTE_SHADER"}
+    result = dispatches(profile)
+    assert len(result) == 12 * DISPATCHES
+    assert [record.call for record in result] == [call for call in range(12) for _ in range(DISPATCHES)]
+    assert result[0].workgroups == (72, 1, 1)
+    assert all(record.location is not None and record.location.startswith("<stdin>:") for record in result)
+    assert {record.stage for record in result} == {"COMPUTE_SHADER"}
     assert len(profile.exports) == DISPATCHES
-    assert all(one.count == one.timed == 12 for one in profile.exports)
+    assert all(record.count == record.timed == 12 for record in profile.exports)
     assert all(call.dispatches == DISPATCHES and sums(call) == call.total_ns for call in profile.calls)
-    assert {one.name for one in profile.natives} >= {"hal.device.queue.execute.indirect", "hal.fence.await"}
+    assert {record.name for record in profile.natives} >= {"hal.device.queue.execute.indirect", "hal.fence.await"}
 
 
 @vulkan
@@ -224,25 +224,25 @@ def test_dispatches_lie_within_their_calls_and_in_order(digits: pumice.Session) 
             digits.call("module.classify", IMAGE)
     (clock,) = profile.clocks
     last = 0.0
-    for one in dispatches(profile):
-        assert one.call is not None and one.begin_ns is not None and one.end_ns is not None
-        call = profile.calls[one.call]
+    for record in dispatches(profile):
+        assert record.call is not None and record.begin_ns is not None and record.end_ns is not None
+        call = profile.calls[record.call]
         slack = clock.deviation_ns + 1
-        assert call.begin_ns - slack <= one.submit_ns <= one.begin_ns + slack
-        assert last <= one.begin_ns + slack and one.begin_ns <= one.end_ns <= call.end_ns + slack
-        assert one.duration_ns == pytest.approx(one.end_ns - one.begin_ns, abs=2 * slack)
-        last = one.begin_ns
+        assert call.begin_ns - slack <= record.submit_ns <= record.begin_ns + slack
+        assert last <= record.begin_ns + slack and record.begin_ns <= record.end_ns <= call.end_ns + slack
+        assert record.duration_ns == pytest.approx(record.end_ns - record.begin_ns, abs=2 * slack)
+        last = record.begin_ns
 
 
 @vulkan
 def test_overlapping_dispatches_are_not_taken_for_serial_ones(digits: pumice.Session) -> None:
     with digits.profile(most_slowdown=None) as profile:
         digits.call("module.classify", IMAGE)
-    assert [one.barrier for one in dispatches(profile)] == [True, True, True, True, False]
-    assert [one.overlapping for one in dispatches(profile)] == [False, False, False, True, True]
-    together = [one for one in profile.exports if one.overlapping]
+    assert [dispatch.barrier for dispatch in dispatches(profile)] == [True, True, True, True, False]
+    assert [dispatch.overlapping for dispatch in dispatches(profile)] == [False, False, False, True, True]
+    together = [dispatch for dispatch in profile.exports if dispatch.overlapping]
     assert len(together) == 2
-    assert all(one.median_ns is None and one.span_ns > 0 for one in together)
+    assert all(dispatch.median_ns is None and dispatch.span_ns > 0 for dispatch in together)
     assert together[0].span_ns == together[1].span_ns
 
 
@@ -260,12 +260,12 @@ def test_what_was_recorded_before_serves_again_afterwards(digits: pumice.Session
 @vulkan
 def test_a_limit_on_the_slowdown_still_counts_every_dispatch(digits: pumice.Session) -> None:
     with digits.profile(most_slowdown=0.0) as profile:
-        for one in profile._devices:
-            one.timed._credit_ns = 0.0
+        for record in profile._devices:
+            record.timed._credit_ns = 0.0
         for _ in range(20):
             digits.call("module.classify", IMAGE)
-    assert all(one.count == 20 and 1 <= one.timed < 20 for one in profile.exports)
-    assert all(one.total_ns is not None and one.total_ns > one.busy_ns for one in profile.exports)
+    assert all(record.count == 20 and 1 <= record.timed < 20 for record in profile.exports)
+    assert all(record.total_ns is not None and record.total_ns > record.busy_ns for record in profile.exports)
     assert profile.calls[-1].device_ns is None and profile.calls[-1].dispatches == DISPATCHES
 
 
@@ -279,17 +279,17 @@ def test_calls_in_flight_at_once_have_recordings_each(digits: pumice.Session) ->
     with digits.profile(most_slowdown=None) as profile:
         assert asyncio.run(stream()) == 20
     assert len(dispatches(profile)) == 20 * DISPATCHES
-    assert all(one.begin_ns is not None for one in profile.dispatches)
+    assert all(record.begin_ns is not None for record in profile.dispatches)
     assert all(sums(call) == call.total_ns for call in profile.calls)
 
 
 @vulkan
 def test_sessions_of_one_device_have_profiles_of_their_own() -> None:
-    with pumice.open_device() as device, pumice.Session(device) as one, pumice.Session(device) as other:
-        for session in (one, other):
+    with pumice.open_device() as device, pumice.Session(device) as record, pumice.Session(device) as other:
+        for session in (record, other):
             session.load(DIGITS)
-        with one.profile(most_slowdown=None) as profile:
-            one.call("module.classify", IMAGE)
+        with record.profile(most_slowdown=None) as profile:
+            record.call("module.classify", IMAGE)
             other.call("module.classify", IMAGE)
     assert len(profile.calls) == 1 and len(dispatches(profile)) == DISPATCHES
 
@@ -305,7 +305,7 @@ def test_a_module_loaded_under_a_profile_is_in_it() -> None:
         session.call("module.classify", IMAGE)
         profile.stop()
         assert len(dispatches(profile)) == DISPATCHES
-        assert all(one.call == 0 for one in dispatches(profile))
+        assert all(dispatch.call == 0 for dispatch in dispatches(profile))
 
 
 @vulkan
@@ -326,9 +326,12 @@ def test_work_that_could_not_be_timed_from_inside_is_a_span(digits: pumice.Sessi
             device_context.submit((commands,), None, None)
     commands.close()
     target.close()
-    spans = [one for one in profile.dispatches if one.kind == "span"]
-    assert [one.name for one in spans] == ["before"] * 3
-    assert all(one.begin_ns is not None and one.end_ns is not None and one.end_ns >= one.begin_ns for one in spans)
+    spans = [dispatch for dispatch in profile.dispatches if dispatch.kind == "span"]
+    assert [dispatch.name for dispatch in spans] == ["before"] * 3
+    assert all(
+        dispatch.begin_ns is not None and dispatch.end_ns is not None and dispatch.end_ns >= dispatch.begin_ns
+        for dispatch in spans
+    )
 
 
 @vulkan
@@ -337,7 +340,7 @@ def test_the_forms_of_a_profile(digits: pumice.Session, tmp_path: Path) -> None:
         digits.call("module.classify", IMAGE)
         assert profile._repr_html_() is None  # while it runs, notebooks show its plain text
     shown = profile._repr_html_()
-    assert shown is not None and all(one.name in shown for one in [*profile.exports, *profile.calls])
+    assert shown is not None and all(record.name in shown for record in [*profile.exports, *profile.calls])
     text = str(profile)
     assert "classify_dispatch_0" in text and "hal.fence.await" in text and "clock of" in text
     profile.write_json(tmp_path / "profile.json")
@@ -422,14 +425,14 @@ def test_sessions_join_a_profile_and_leave_it_when_they_close() -> None:
         session.append_module(module(SLEEPER))
         return session
 
-    with opened() as one, opened() as other:
-        profile = one.profile(most_slowdown=None)
-        one.call("program.sleeps")
+    with opened() as record, opened() as other:
+        profile = record.profile(most_slowdown=None)
+        record.call("program.sleeps")
         other.join_profile(profile)
         with pytest.raises(FailedPreconditionError, match="being profiled already"):
             other.profile()
         other.call("program.sleeps")
-        one.close()
+        record.close()
         assert profile.is_running
         other.call("program.sleeps")
         other.close()
@@ -459,5 +462,5 @@ def test_sessions_on_one_device_in_one_profile(digits: pumice.Session) -> None:
         joining.call("module.classify", IMAGE)
     digits.call("module.classify", IMAGE)
     profile.stop()
-    assert [one.call for one in dispatches(profile) if one.call is not None].count(0) == DISPATCHES
+    assert [dispatch.call for dispatch in dispatches(profile) if dispatch.call is not None].count(0) == DISPATCHES
     assert len(dispatches(profile)) == 3 * DISPATCHES

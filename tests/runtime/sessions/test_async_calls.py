@@ -103,7 +103,7 @@ def test_errors_come_at_the_await(kind: str, device: pumice.Device, session: pum
             *(session.call_async(f"host.{name}", 1, timeout=LONG) for name in ("fails", "fails")),
             return_exceptions=True,
         )
-        assert [type(one) for one in results] == [ValueError, ValueError]
+        assert [type(result) for result in results] == [ValueError, ValueError]
         await until(lambda: is_idle(session))
 
     run_on(kind, leaves_nothing(device, scenario))
@@ -284,8 +284,8 @@ def test_two_programs_chain_without_a_wait_of_the_host(kind: str, session: pumic
 
     async def main() -> None:
         with session.device.hal.create_semaphore(0, "timeline") as timeline:
-            given, smoothed, done = (pumice.Fence([(timeline, value)]) for value in (1, 2, 3))
-            y = await session.call_async("smooth.run", WAVE, wait=given, signal=smoothed)
+            arguments, smoothed, done = (pumice.Fence([(timeline, value)]) for value in (1, 2, 3))
+            y = await session.call_async("smooth.run", WAVE, wait=arguments, signal=smoothed)
             energy = await session.call_async("energy.run", y, wait=smoothed, signal=done)
             # Both have returned, and nothing of either has run.
             assert timeline.query() == 0 and not done.query()
@@ -432,7 +432,7 @@ def test_closing_aborts_what_is_in_flight(kind: str, where: str, device: pumice.
                 await session.call_async("program.next")
             mine.signal(1)
             await asyncio.to_thread(device.hal.compute_queue.wait_idle)
-        assert not [one for one in threading.enumerate() if one.name == "pumice-session"]
+        assert not [thread for thread in threading.enumerate() if thread.name == "pumice-session"]
 
     run_on(kind, leaves_nothing(device, scenario))
 
@@ -455,8 +455,8 @@ def test_a_lost_device_reaches_everybody(kind: str) -> None:
                 concurrent.load(CHAIN / "smooth.vmfb")
                 await concurrent.call_async("smooth.run", WAVE)
                 tasks = [
-                    asyncio.create_task(one)
-                    for one in (
+                    asyncio.create_task(result)
+                    for result in (
                         wait(mine.at(1)),
                         wait(fence),
                         session.call_async("program.pass", X, wait=fence),
@@ -474,7 +474,7 @@ def test_a_lost_device_reaches_everybody(kind: str) -> None:
                 finally:
                     hal.fn.vkQueueSubmit = real
                 results = await asyncio.gather(*tasks, return_exceptions=True)
-                assert [type(one) for one in results] == [DeviceLostError] * len(tasks)
+                assert [type(result) for result in results] == [DeviceLostError] * len(tasks)
                 # What is begun later is told as well.
                 with pytest.raises(DeviceLostError):
                     await concurrent.call_async("smooth.run", WAVE)

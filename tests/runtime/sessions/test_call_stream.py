@@ -170,18 +170,18 @@ def test_an_asynchronous_source_may_take_its_time(kind: str, session: pumice.Ses
     host.open_all()
 
     async def main() -> None:
-        given: asyncio.Queue[int] = asyncio.Queue()
+        arguments: asyncio.Queue[int] = asyncio.Queue()
 
         async def calls() -> AsyncIterator[int]:
-            while (index := await given.get()) >= 0:
+            while (index := await arguments.get()) >= 0:
                 yield index
 
         async with contextlib.aclosing(session.lookup("host.gated").stream(calls(), depth=4)) as stream:
             # Results come while the source is waited for.
             for index in range(3):
-                given.put_nowait(index)
+                arguments.put_nowait(index)
                 assert await anext(stream) == index
-            given.put_nowait(-1)
+            arguments.put_nowait(-1)
             with pytest.raises(StopAsyncIteration):
                 await anext(stream)
 

@@ -32,10 +32,10 @@ def test_the_result_is_in_the_memory_of_the_argument(moves: pumice.Session) -> N
     device, call = moves.device, moves.lookup("program.one")
     x = call(device.asarray(X), donate=0)
     for index, donate in enumerate((0, (0,), [0], "x", ("x", 0))):
-        place = x.buffer.descriptor
+        address = x.buffer.descriptor
         with counted(device, allocations=0, copies=0):
             y = call(x, donate=donate)
-        assert y.buffer.descriptor == place and not y.is_closed
+        assert y.buffer.descriptor == address and not y.is_closed
         np.testing.assert_array_equal(y.numpy(), X)  # the program writes nothing: what the argument held
         assert x.is_closed and "closed" in repr(x), index
         x = y
@@ -99,12 +99,12 @@ def test_compiled_programs_compute_in_donated_memory(session: pumice.Session) ->
     device, call = session.device, session.lookup("program.mul")
     weight = device.asarray(X)
     step = device.asarray(np.full(4, 2, np.float32))
-    place = weight.buffer.descriptor
+    address = weight.buffer.descriptor
     for index in range(5):
         before = weight
         with counted(device, allocations=0, copies=0):
             weight = call(weight, step, donate=0)
-        assert before.is_closed and weight.buffer.descriptor == place
+        assert before.is_closed and weight.buffer.descriptor == address
         np.testing.assert_array_equal(weight.numpy(), X * 2 ** (index + 1))
     x = device.asarray(X)
     y = session.call("program.tanh", x, donate=0)  # a length that only the program knows
@@ -131,9 +131,9 @@ def test_modules_of_others_release_what_they_are_given(session: pumice.Session) 
     assert allocations() < live
     # A program that returns its argument returns its memory.
     x = device.asarray(X)
-    place = x.buffer.descriptor
+    address = x.buffer.descriptor
     y, number = session.call("same.same", x, donate=0)
-    assert x.is_closed and number == 7 and y.buffer.descriptor == place
+    assert x.is_closed and number == 7 and y.buffer.descriptor == address
     np.testing.assert_array_equal(y.numpy(), X)
 
 
@@ -201,14 +201,14 @@ def test_every_kind_of_call(moves: pumice.Session) -> None:
     x = asyncio.run(call.call_async(x, donate=0))
     with moves.profile() as profile:
         x = moves.call(call, x, donate=0)
-    assert [one.name for one in profile.calls] == ["program.one"]
+    assert [record.name for record in profile.calls] == ["program.one"]
 
     async def stream(given: list[DeviceArray]) -> list[DeviceArray]:
-        return [one async for one in call.stream(given, donate=0, depth=2)]
+        return [record async for record in call.stream(given, donate=0, depth=2)]
 
     given = [device.asarray(X + index) for index in range(5)]
-    for index, one in enumerate(asyncio.run(stream(given))):
-        np.testing.assert_array_equal(one.numpy(), X + index)
+    for index, record in enumerate(asyncio.run(stream(given))):
+        np.testing.assert_array_equal(record.numpy(), X + index)
         assert given[index].is_closed
     np.testing.assert_array_equal(x.numpy(), X)
 
@@ -251,12 +251,12 @@ def test_calls_that_overlap_cannot_take_the_same_memory(moves: pumice.Session) -
     x = device.asarray(X)
     alias = call(x)  # the program returned its argument: the same memory
     outputs = call._writer_for(None).outputs
-    calls = [OutputCall(outputs, (one,), {}, None, 0, None, None) for one in (x, x, alias)]
+    calls = [OutputCall(outputs, (entry,), {}, None, 0, None, None) for entry in (x, x, alias)]
     calls[0].bind()
-    for one in calls[1:]:
+    for entry in calls[1:]:
         with pytest.raises(FailedPreconditionError, match="it is donated to a call that is under way"):
-            one.bind()
-        one.end()
+            entry.bind()
+        entry.end()
     with pytest.raises(FailedPreconditionError, match="under way"):
         call(x, donate=0)
     calls[0].end()

@@ -62,7 +62,7 @@ class Ready:
 
 
 def waiter_threads() -> list[str]:
-    return [one.name for one in threading.enumerate() if one.name in ("pumice-device-poll", "pumice-poll")]
+    return [thread.name for thread in threading.enumerate() if thread.name in ("pumice-device-poll", "pumice-poll")]
 
 
 def context_of(sources: list[object]) -> Context:
@@ -85,18 +85,18 @@ def run_all(context: Context, fire: Callable[[int], None]) -> None:
     if SOAK:
         tracemalloc.start()
     flight = [Invocation.create(context, function, (index,)) for index in range(COUNT)]
-    until(lambda: all(one._run is None or one._run._armed is not None for one in flight))
+    until(lambda: all(invocation._run is None or invocation._run._armed is not None for invocation in flight))
     if SOAK:
         print(f"\n{COUNT:,} invocations: {tracemalloc.get_traced_memory()[0] / COUNT:,.0f} bytes each while suspended")
         tracemalloc.stop()
-    assert all(one.query_status() is StatusCode.DEFERRED for one in flight)
+    assert all(invocation.query_status() is StatusCode.DEFERRED for invocation in flight)
     assert context.gate.in_flight == COUNT
     assert len(waiter_threads()) - others <= 1, waiter_threads()
     order = list(range(COUNT))
     random.Random(4).shuffle(order)
     for index in order:
         fire(index)
-    assert [one.result(60) for one in flight] == [(index * 3,) for index in range(COUNT)]
+    assert [invocation.result(60) for invocation in flight] == [(index * 3,) for index in range(COUNT)]
     assert len(waiter_threads()) - others <= 1, waiter_threads()
     assert context.gate.in_flight == 0 and not context.invocations
 

@@ -44,13 +44,13 @@ def test_a_device_is_opened_once_whatever_it_is_called() -> None:
 
 def test_threads_get_the_same_device() -> None:
     with pumice.Instance() as instance:
-        found: list[pumice.Device] = []
-        threads = [threading.Thread(target=lambda: found.append(instance.device())) for _ in range(4)]
+        results: list[pumice.Device] = []
+        threads = [threading.Thread(target=lambda: results.append(instance.device())) for _ in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        assert len(found) == 4 and set(found) == {instance.device()}
+        assert len(results) == 4 and set(results) == {instance.device()}
 
 
 def test_a_device_that_was_closed_is_opened_anew() -> None:

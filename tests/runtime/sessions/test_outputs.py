@@ -47,24 +47,24 @@ def several(value: object) -> Sequence[DeviceArray]:
 @pytest.mark.parametrize("name", SHAPES)
 def test_results_are_written_in_place(program: pumice.Session, name: str) -> None:
     device, call = program.device, program.lookup(f"program.{name}")
-    given = [device.asarray(one) for one in arrays(*SHAPES[name])]
-    plain = several(call(*given))
-    outs = tuple(device.zeros(one.shape) for one in plain)
+    arguments = [device.asarray(array) for array in arrays(*SHAPES[name])]
+    plain = several(call(*arguments))
+    outs = tuple(device.zeros(array.shape) for array in plain)
     for _ in range(4):  # recordings for each range of memory are kept
-        call(*given)
-        call(*given, out=outs)
+        call(*arguments)
+        call(*arguments, out=outs)
     for out in outs:
         out.copy_from(np.zeros(out.shape, np.float32))
     hal = device.hal
     before = hal.allocation_count, hal.copy_count
-    call(*given)
+    call(*arguments)
     # What the program does for itself, such as with the state and flags of a loop, it still does.
     own = hal.allocation_count - before[0] - len(plain), hal.copy_count - before[1]
     assert name == "newton" or own == (0, 0)
     with counted(device, allocations=own[0], copies=own[1]):
-        found = call(*given, out=outs if len(outs) > 1 else outs[0])
-    for one, wanted, out in zip(several(found), plain, outs, strict=True):
-        assert one is out
+        results = call(*arguments, out=outs if len(outs) > 1 else outs[0])
+    for array, wanted, out in zip(several(results), plain, outs, strict=True):
+        assert array is out
         np.testing.assert_array_equal(out.numpy(), wanted.numpy())
 
 
@@ -116,8 +116,8 @@ def test_without_storages_results_are_copied_on_the_device(peer: pumice.Session)
     np.testing.assert_array_equal(out.numpy(), X * X)
     # A result that is the argument's own memory, and a number beside it.
     peer.load(compile_module(SAME))
-    found = peer.call("same.same", a, out=out)
-    assert found[0] is out and found[1] == 7
+    results = peer.call("same.same", a, out=out)
+    assert results[0] is out and results[1] == 7
     np.testing.assert_array_equal(out.numpy(), X)
     with pytest.raises(InvalidArgumentError, match="takes 1 array"):
         peer.call("same.same", a, out=(out, device.zeros(4)))
@@ -184,15 +184,15 @@ def test_parts_that_cannot_be_bound_are_copied_to(program: pumice.Session) -> No
 
 def test_functions_with_storages_alone(program: pumice.Session) -> None:
     device, call = program.device, program.lookup("program.mlp$async")
-    given = [device.asarray(one) for one in arrays(*SHAPES["mlp"])]
-    wanted = program.call("program.mlp", *given)
+    arguments = [device.asarray(array) for array in arrays(*SHAPES["mlp"])]
+    wanted = program.call("program.mlp", *arguments)
     with counted(device, allocations=2, copies=0):
-        found = call(*given)
+        results = call(*arguments)
     outs = device.zeros((8, 4)), device.zeros((8, 32))
-    assert call(*given, *outs) is None  # given by position they are arguments
-    for one, two, three in zip(wanted, found, outs, strict=True):
-        np.testing.assert_array_equal(one.numpy(), two.numpy())
-        np.testing.assert_array_equal(one.numpy(), three.numpy())
+    assert call(*arguments, *outs) is None  # given by position they are arguments
+    for array, two, three in zip(wanted, results, outs, strict=True):
+        np.testing.assert_array_equal(array.numpy(), two.numpy())
+        np.testing.assert_array_equal(array.numpy(), three.numpy())
     with pytest.raises(InvalidArgumentError, match=r"only the program knows the shape of result 0"):
         program.call("program.tanh$async", X)
 
@@ -222,14 +222,14 @@ def test_every_kind_of_call(program: pumice.Session) -> None:
         lambda out: asyncio.run(call.call_async(X, X, out=out)),
         lambda out: asyncio.run(program.call_async(call, X, X, out=out)),
     ]
-    for one, observed in itertools.product(calls, (False, True)):
+    for entry, observed in itertools.product(calls, (False, True)):
         out = device.zeros(4)
         if observed:
             with program.profile() as profile:
-                assert one(out) is out
+                assert entry(out) is out
             assert [record.name for record in profile.calls] == ["program.mul"]
         else:
-            assert one(out) is out
+            assert entry(out) is out
         np.testing.assert_array_equal(out.numpy(), X * X)
 
 
@@ -241,12 +241,12 @@ def test_streams_write_into_arrays_in_turn(device: pumice.Device, concurrent: bo
         ring = [device.zeros(4) for _ in range(3)]
 
         async def run(ordered: bool, count: int, outs: object) -> list[np.ndarray]:
-            found = []
+            results = []
             calls = ((X + index, X) for index in range(count))
             async for one in call.stream(calls, out=outs, depth=3, ordered=ordered):  # type: ignore[arg-type]
                 assert any(one is two for two in ring)
-                found.append(one.numpy())
-            return found
+                results.append(one.numpy())
+            return results
 
         for index, value in enumerate(asyncio.run(run(True, 20, itertools.cycle(ring)))):
             np.testing.assert_array_equal(value, (X + index) * X)
@@ -263,15 +263,15 @@ def test_overlapping_calls_and_cancellation_leave_arrays_alone(device: pumice.De
     with pumice.Session(device, options=pumice.SessionOptions(concurrent=True)) as session:
         session.load(compiled())
         call = session.lookup("program.newton")
-        given = [one + index for index, one in enumerate(arrays(*[(8,)] * 12))]
-        outs = [device.zeros(8) for _ in given]
-        running = [call.submit(one, out=out) for one, out in zip(given, outs, strict=True)]
-        for one in running[::3]:
-            one.cancel()
-        for index, (one, two) in enumerate(zip(running, outs, strict=True)):
+        arguments = [invocation + index for index, invocation in enumerate(arrays(*[(8,)] * 12))]
+        outs = [device.zeros(8) for _ in arguments]
+        running = [call.submit(invocation, out=out) for invocation, out in zip(arguments, outs, strict=True)]
+        for invocation in running[::3]:
+            invocation.cancel()
+        for index, (invocation, two) in enumerate(zip(running, outs, strict=True)):
             if index % 3:
-                assert one.result(60) is two
-                np.testing.assert_allclose(two.numpy(), np.sqrt(given[index]), rtol=1e-5)
+                assert invocation.result(60) is two
+                np.testing.assert_allclose(two.numpy(), np.sqrt(arguments[index]), rtol=1e-5)
         for out in outs[::3]:
             out.copy_from(np.ones(8, np.float32))
             out.close()
@@ -320,12 +320,12 @@ def test_overlaps_are_refused(program: pumice.Session) -> None:
         with pytest.raises(InvalidArgumentError, match="shares memory with argument 1"):
             call(X, whole[64:68], out=whole[start : start + 4])
     outs = whole[:32].reshape(8, 4), whole[31 : 31 + 256 - 64]
-    given = arrays(*SHAPES["mlp"])
+    arguments = arrays(*SHAPES["mlp"])
     with pytest.raises(InvalidArgumentError, match="expected shape"):
-        program.call("program.mlp", *given, out=outs)
+        program.call("program.mlp", *arguments, out=outs)
     big = device.zeros(8 * 32 + 31)
     with pytest.raises(InvalidArgumentError, match=r"out for result 1 .* and out for result 0 .* share memory"):
-        program.call("program.mlp", *given, out=(big[:32].reshape(8, 4), big[31:].reshape(8, 32)))
+        program.call("program.mlp", *arguments, out=(big[:32].reshape(8, 4), big[31:].reshape(8, 32)))
     assert not big.numpy().any()
     # A program's result is memory like any other, and so is what it was made of.
     y = call(X, X)
@@ -409,13 +409,13 @@ def test_numbers_stay_numbers_beside_arrays_in_place(session: pumice.Session) ->
     call(w, 0.5, out=out)
     reads = 2 * device.staging  # the numbers come through staging memory
     with counted(device, allocations=allocations - 1 + reads, copies=reads):
-        found = call(w, 0.5, out=out)
-    assert found[0] is out and found[1:] == plain[1:] == (0.25, False)
-    assert [type(one) for one in found[1:]] == [float, bool]
+        results = call(w, 0.5, out=out)
+    assert results[0] is out and results[1:] == plain[1:] == (0.25, False)
+    assert [type(one) for one in results[1:]] == [float, bool]
     np.testing.assert_array_equal(out.numpy(), plain[0].numpy())
-    place = w.buffer.descriptor
+    address = w.buffer.descriptor
     y, rate, _ = call(w, 0.5, donate="input0")
-    assert y.buffer.descriptor == place and w.is_closed and rate == 0.25
+    assert y.buffer.descriptor == address and w.is_closed and rate == 0.25
     np.testing.assert_array_equal(y.numpy(), out.numpy())
     with pytest.raises(InvalidArgumentError, match=r"out takes 1 array, for output0"):
         call(X, 0.5, out=(out, out))
@@ -432,8 +432,8 @@ def test_results_of_native_functions_are_copied(session: pumice.Session) -> None
     device = session.device
     x, out = device.asarray(X), device.zeros(4)
     with counted(device, allocations=0, copies=1):
-        found = session.call("native.same", x, out=out)
-    assert found[0] is out and found[1] == 3
+        results = session.call("native.same", x, out=out)
+    assert results[0] is out and results[1] == 3
     np.testing.assert_array_equal(out.numpy(), X)
     for wrong in (device.zeros(5), device.zeros(4, np.int32)):
         with pytest.raises(InvalidArgumentError, match="the program's result is 4xf32 on .*; nothing was written"):

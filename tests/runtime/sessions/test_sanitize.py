@@ -72,10 +72,10 @@ def test_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("abi", ["bda", "descriptors"])
 def test_executables_of_the_peer(monkeypatch: pytest.MonkeyPatch, abi: str) -> None:
     flags = ("--iree-vulkan-dispatch-abi=bda",) if abi == "bda" else ()
-    what = (
+    kind = (
         r"bytes at the device address 0x\w+, which no buffer has" if abi == "bda" else r"element \d+ of .*, which has"
     )
-    check(compile_module(PROGRAM, *flags, name="sanitized_add.mlir"), monkeypatch, what)
+    check(compile_module(PROGRAM, *flags, name="sanitized_add.mlir"), monkeypatch, kind)
 
 
 @pytest.mark.parametrize("sanitize", [False, True])

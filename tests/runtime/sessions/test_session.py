@@ -154,16 +154,16 @@ def _mapped(path: Path) -> mmap.mmap:
 def test_where_modules_come_from(tmp_path: Path, source: Callable[[Path], object], polyglot: bool) -> None:
     path = tmp_path / "program.vmfb"
     path.write_bytes(write_module(assemble(f"vm.module @program\n{TEXT}"), polyglot=polyglot))
-    given = source(path)
+    arguments = source(path)
     with pumice.Session() as session:
-        loaded = session.load(given)  # type: ignore[arg-type]
+        loaded = session.load(arguments)  # type: ignore[arg-type]
         assert session.modules == (loaded,) and loaded.name == "program"
         assert text_of(session) == b"hello"
     # The session and the module gone, nothing holds on to the memory that was given.
     del session, loaded
     gc.collect()
-    if hasattr(given, "close"):
-        given.close()
+    if hasattr(arguments, "close"):
+        arguments.close()
 
 
 def test_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -228,7 +228,7 @@ def test_built_in_modules_come_when_imported(session: pumice.Session) -> None:
     )
     session.append_module(module(uses_hal))
     session.append_module(module(uses_hal, "other"))
-    assert [one.name for one in session.modules] == ["hal", "program", "other"]
+    assert [entry.name for entry in session.modules] == ["hal", "program", "other"]
     assert session.call("program.count") == session.call("other.count") == 1
     with (
         pumice.Session(options=pumice.SessionOptions(builtin_modules=frozenset())) as bare,

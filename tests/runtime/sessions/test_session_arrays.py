@@ -59,8 +59,8 @@ def test_arrays_of_every_type_and_shape(session: pumice.Session, shape: tuple[in
         x = np.arange(np.prod(shape, dtype=int)).reshape(shape).astype(KINDS[kind])
         for function_name in (name, f"dynamic_{name}"):
             # An empty list has no more axes to say.
-            for given in (x, session.device.asarray(x), *([x.tolist()] if x.size else [])):
-                y = session.call(f"program.{function_name}", given)
+            for arguments in (x, session.device.asarray(x), *([x.tolist()] if x.size else [])):
+                y = session.call(f"program.{function_name}", arguments)
                 assert type(y) is DeviceArray
                 assert (y.dtype, y.shape, y.device) == (x.dtype, shape, session.device)
                 np.testing.assert_array_equal(y.numpy(), x)
@@ -71,8 +71,8 @@ def test_unsigned_arrays_where_signedness_is_not_said(session: pumice.Session) -
     with_program(session, "".join(identity(f"3xi{bits}", f"i{bits}") for bits in widths))
     for bits in widths:
         x = np.array([0, 1, (1 << bits) - 1], f"u{bits // 8}")
-        for given in (x, session.device.asarray(x), x.tolist()):
-            y = session.call(f"program.i{bits}", given)
+        for arguments in (x, session.device.asarray(x), x.tolist()):
+            y = session.call(f"program.i{bits}", arguments)
             assert y.dtype == np.dtype(f"i{bits // 8}")
             np.testing.assert_array_equal(y.numpy().view(x.dtype), x)
 
@@ -83,8 +83,8 @@ def test_four_bit_integers_are_packed(session: pumice.Session) -> None:
     for kind, count in cases:
         wide = np.arange(count) if kind == "ui4" else np.arange(count) - 3
         x = wide.astype(ml_dtypes.uint4 if kind == "ui4" else ml_dtypes.int4)
-        for given in (x, session.device.asarray(x), wide.tolist()):
-            y = session.call(f"program.{kind}_{count}", given)
+        for arguments in (x, session.device.asarray(x), wide.tolist()):
+            y = session.call(f"program.{kind}_{count}", arguments)
             assert isinstance(y, BufferView) and y.byte_length == (count + 1) // 2
             np.testing.assert_array_equal(elements(session, y), x)
 
@@ -126,8 +126,8 @@ def test_read_only_and_two_dimensional_parts(session: pumice.Session) -> None:
     x = np.arange(24, dtype=np.int16).reshape(4, 6)
     x.setflags(write=False)
     with_program(session, identity("2x3xi16"))
-    for given in (x[1:3, 2:5], x.T[:2, :3], x[::2, ::2]):
-        np.testing.assert_array_equal(session.call("program.identity", given).numpy(), given)
+    for arguments in (x[1:3, 2:5], x.T[:2, :3], x[::2, ::2]):
+        np.testing.assert_array_equal(session.call("program.identity", arguments).numpy(), arguments)
 
 
 def test_python_numbers_for_a_tensor_of_rank_0(session: pumice.Session) -> None:
@@ -222,21 +222,21 @@ def test_declared_references(session: pumice.Session) -> None:
     )
     x = np.arange(3, dtype=np.float64)
     for name in ("view", "any"):
-        for given in (x, session.device.asarray(x)):
-            y = session.call(f"program.{name}", given)
+        for arguments in (x, session.device.asarray(x)):
+            y = session.call(f"program.{name}", arguments)
             assert y.dtype == np.float64 and y.tolist() == x.tolist()
     on_device = session.device.asarray(x)
     buffer = session.call("program.buffer", on_device)
     assert buffer.size == x.nbytes and session.call("program.buffer", buffer) is buffer
     fence = HalFence(session.device.hal)
     assert session.call("program.fence", fence) is fence and session.call("program.fence", None) is None
-    for name, given, wanted in (
+    for name, arguments, wanted in (
         ("fence", x, "!hal.fence"),
         ("buffer", "text", "!hal.buffer"),
         ("view", [1, 2], "!hal.buffer_view"),
     ):
         with pytest.raises(InvalidArgumentError, match=f"expected a {wanted}"):
-            session.call(f"program.{name}", given)
+            session.call(f"program.{name}", arguments)
 
 
 KEEPER = "vm.global.ref private mutable @kept : !hal.buffer_view\n" + (
@@ -260,9 +260,9 @@ def test_what_a_program_keeps_outlives_the_callers_array(session: pumice.Session
     with_program(session, KEEPER)
     whole = np.arange(64, dtype=np.float32)
     x = session.device.asarray(whole)
-    given = x[32:36] if part else session.device.asarray(whole[32:36])
-    session.call("program.keep", given)
-    del x, given
+    arguments = x[32:36] if part else session.device.asarray(whole[32:36])
+    session.call("program.keep", arguments)
+    del x, arguments
     gc.collect()
     overwritten = [session.device.asarray(np.full(64, -1, np.float32)) for _ in range(8)]
     np.testing.assert_array_equal(session.call("program.get").numpy(), whole[32:36])

@@ -34,8 +34,8 @@ def test_every_member_that_the_page_names_exists() -> None:
         "Session|SessionOptions|Instance|SessionFunction|Context|Invocation|InvokeState|AsyncInvocation|Loop|"
         "WaitFrame|Stack"
     )
-    found = re.findall(rf"`({owners})\.(\w+)", PAGE)
-    assert len(found) > 40
-    for owner, member in found:
+    results = re.findall(rf"`({owners})\.(\w+)", PAGE)
+    assert len(results) > 40
+    for owner, member in results:
         home = {"Stack": Stack, "Loop": Loop}.get(owner) or getattr(pumice, owner, None) or getattr(pumice.vm, owner)
         assert hasattr(home, member), f"{owner}.{member}"

@@ -131,7 +131,7 @@ def test_bound_values_are_called_and_waited_for(session: pumice.Session, profile
         session.lookup("program.fails").call_bound(values)
     if profile is not None:
         profile.stop()
-        calls = [(one.name, one.error) for one in profile.calls]
+        calls = [(record.name, record.error) for record in profile.calls]
         assert calls == [
             ("program.pass", ""),
             ("program.pass", ""),

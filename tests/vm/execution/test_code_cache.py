@@ -48,7 +48,7 @@ def is_verified_here(module: BytecodeModule) -> bool:
 
 def outcomes(module: BytecodeModule) -> list[object]:
     """Steps every function of a module; returns results and the frames at each suspension."""
-    found: list[object] = []
+    results: list[object] = []
     with Context([module]) as context:
         for function in context.functions(module.name):
             if function.convention.arguments:
@@ -56,11 +56,11 @@ def outcomes(module: BytecodeModule) -> list[object]:
             stack = context.stack_for(function, ())
             try:
                 while not stack.step():
-                    found.append([(frame.pc, repr(frame.register_values)) for frame in stack.frames])  # type: ignore[union-attr]
-                found.append(repr(stack.results))
+                    results.append([(frame.pc, repr(frame.register_values)) for frame in stack.frames])  # type: ignore[union-attr]
+                results.append(repr(stack.results))
             except PumiceError as error:
-                found.append((str(error), error.location))
-    return found
+                results.append((str(error), error.location))
+    return results
 
 
 @pytest.mark.parametrize("seed", range(2))
@@ -96,8 +96,8 @@ def test_another_content_is_another_module(tmp_path: Path) -> None:
     data = path.read_bytes()
     BytecodeModule.open(path).close()
     wrong = 0
-    for place in range(64, len(data), 7):
-        path.write_bytes(data[:place] + bytes([data[place] ^ 0x55]) + data[place + 1 :])
+    for address in range(64, len(data), 7):
+        path.write_bytes(data[:address] + bytes([data[address] ^ 0x55]) + data[address + 1 :])
         try:
             module = BytecodeModule.open(path)
         except PumiceError:

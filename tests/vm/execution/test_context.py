@@ -121,7 +121,7 @@ def test_what_is_imported_comes_first() -> None:
             context.add(module(TWICE))
         context.add(module(COUNTER))
         context.add(module(TWICE))  # after the failure, by the same name
-        assert [one.name for one in context.modules] == ["counter", "twice"]
+        assert [entry.name for entry in context.modules] == ["counter", "twice"]
 
 
 def test_a_missing_function_names_close_ones() -> None:
@@ -372,10 +372,10 @@ def test_lookup_says_what_there_is(name: object, error: type[PumiceError], messa
 
 def test_a_function_is_looked_up_once() -> None:
     with Context([module(COUNTER)]) as context:
-        found = context.lookup("counter.next")
-        assert found is context.lookup("counter.next") and found in {found}
-        assert (found.full_name, found.module_name, found.name) == ("counter.next", "counter", "next")
-        assert repr(found) == "<Function counter.next 0v_i>"
+        results = context.lookup("counter.next")
+        assert results is context.lookup("counter.next") and results in {results}
+        assert (results.full_name, results.module_name, results.name) == ("counter.next", "counter", "next")
+        assert repr(results) == "<Function counter.next 0v_i>"
         with pytest.raises(NotFoundError, match="no module 'other' in this context"):
             context.functions("other")
         with pytest.raises(NotFoundError):
@@ -389,9 +389,9 @@ def test_functions_have_their_reflection() -> None:
         '"sync func @f(%count: i32) -> (%next: i32)", note = "x"} {\n  vm.return %i0\n}\n'
     )
     with Context([module(text)]) as context:
-        found = context.lookup("user.f")
-        assert found.attributes["note"] == "x"
-        assert found.declaration is not None and found.declaration.format() == "f(count: i32) -> (next: i32)"
+        results = context.lookup("user.f")
+        assert results.attributes["note"] == "x"
+        assert results.declaration is not None and results.declaration.format() == "f(count: i32) -> (next: i32)"
 
 
 # -- errors ------------------------------------------------------------------------------------------

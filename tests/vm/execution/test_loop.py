@@ -685,7 +685,7 @@ def test_a_thread_loop_that_is_dropped_ends_its_thread() -> None:
         told = start(loop, context)[1]
         told.wait()
         until(lambda: is_idle(context))
-    (thread,) = [one for one in threading.enumerate() if one.name == "dropped"]
+    (thread,) = [entry for entry in threading.enumerate() if entry.name == "dropped"]
     told.calls.clear()
     del loop
     gc.collect()
@@ -1130,7 +1130,7 @@ def test_many_waiters_of_one_invocation() -> None:
         invocation = create(context)
         results = [pool.submit(invocation.result, LONG) for _ in range(8)]
         event.set()
-        assert [one.result(LONG) for one in results] == [(5,)] * 8
+        assert [result.result(LONG) for result in results] == [(5,)] * 8
 
 
 def test_closing_a_context_against_its_invocations() -> None:
@@ -1138,9 +1138,9 @@ def test_closing_a_context_against_its_invocations() -> None:
         context = context_of()
         invocations = [create(context, n, "program.pass") for n in range(5)]
         context.close()
-        for n, one in enumerate(invocations):
-            status = one.wait(time.monotonic() + LONG)
-            assert status is StatusCode.ABORTED or one.outputs == (n,)
+        for n, invocation in enumerate(invocations):
+            status = invocation.wait(time.monotonic() + LONG)
+            assert status is StatusCode.ABORTED or invocation.outputs == (n,)
         assert is_idle(context)
 
 

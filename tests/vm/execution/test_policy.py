@@ -171,7 +171,7 @@ def test_asynchronous_invocations_run_in_the_order_of_their_policies() -> None:
         until(lambda: len(context.gate.waiting) == len(priorities))
         gate.set()
         finish(first)
-        assert [one.result(60) for one in invocations] == [(index,) for index in range(5)]
+        assert [invocation.result(60) for invocation in invocations] == [(index,) for index in range(5)]
         assert ran == [100, 1, 3, 2, 0, 4]
         assert is_idle(context)
 
@@ -219,7 +219,7 @@ def test_a_turn_comes_to_another_thread() -> None:
         until(lambda: len(context.gate.waiting) == 2)
         gate.set()
         assert finish(first) == (1,)
-        assert [one.result(60) for one in waiting] == [(2,), (3,)]
+        assert [waiter.result(60) for waiter in waiting] == [(2,), (3,)]
         assert is_idle(context)
 
 
@@ -575,9 +575,9 @@ def test_close_aborts_asynchronous_invocations_wherever_they_are() -> None:
     invocations = [Invocation.create(context, function, (n,)) for n in range(5)]
     until(lambda: len(context.gate.waiting) == 4)
     context.close()
-    for one in invocations:
-        assert one.wait(time.monotonic() + 60) is StatusCode.ABORTED
-        assert isinstance(one.error, AbortedError) and one.outputs is None
+    for invocation in invocations:
+        assert invocation.wait(time.monotonic() + 60) is StatusCode.ABORTED
+        assert isinstance(invocation.error, AbortedError) and invocation.outputs is None
     assert is_idle(context)
     with pytest.raises(ClosedError):
         Invocation.create(context, function, (1,))
@@ -618,8 +618,8 @@ def test_no_turn_is_lost_between_synchronous_calls_closes_and_turns() -> None:
         try:
             for _ in range(30):
                 invocations = [Invocation.create(context, function, (n,), loop=loop) for n in range(20)]
-                for n, one in enumerate(invocations):
-                    assert one.result(60) == (n,)
+                for n, invocation in enumerate(invocations):
+                    assert invocation.result(60) == (n,)
         finally:
             stop.set()
             for thread in threads:
@@ -649,6 +649,6 @@ def test_many_threads_take_turns() -> None:
                 else:
                     assert invoke(context, function, (index,), policy=InvocationPolicy(priority=turn % 3)) == (index,)
 
-        for one in [pool.submit(work, index) for index in range(8)]:
-            one.result(60)
+        for future in [pool.submit(work, index) for index in range(8)]:
+            future.result(60)
         assert max(most) == 1 and is_idle(context)

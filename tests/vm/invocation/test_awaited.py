@@ -380,6 +380,6 @@ def test_nothing_is_kept_afterwards() -> None:
         context.close()
         return weakref.ref(source)
 
-    found = asyncio.run(main())
+    results = asyncio.run(main())
     gc.collect()
-    assert found() is None
+    assert results() is None

@@ -540,8 +540,8 @@ def test_of_two_resumes_at_once_one_wins() -> None:
                     assert finish_result.outputs == (index,), finish_result
 
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
-            for one in [pool.submit(race, 0), pool.submit(race, 1)]:
-                one.result()
+            for future in [pool.submit(race, 0), pool.submit(race, 1)]:
+                future.result()
         assert all(1 <= sum(pair) <= 2 for pair in won)
         assert is_idle(context)
 
@@ -851,7 +851,7 @@ def test_cancel_against_ready_calls_back_or_was_cancelled() -> None:
                 setting.result()
                 cancelled += was_cancelled
                 assert len(told) == (not was_cancelled)
-                assert not any(one.has_listeners for one in (event, *others))
+                assert not any(future.has_listeners for future in (event, *others))
                 abort_invoke(state)
 
 
@@ -869,7 +869,7 @@ def test_arming_while_sources_become_ready_leaves_nothing_armed() -> None:
                 wait_invoke_async(state, None, None, told.append)
                 setting.result()
                 assert told == [None]
-                assert not any(one.has_listeners for one in events)
+                assert not any(future.has_listeners for future in events)
                 assert finish(state).outputs == (0,)
 
 
@@ -1066,8 +1066,8 @@ def test_resumed_in_another_thread_each_time() -> None:
             keepers[-1].start()
             assert done.wait(60)
         stop.set()
-        for one in keepers:
-            one.join()
+        for keeper in keepers:
+            keeper.join()
         assert end_invoke(state).outputs == (thing,)
         assert len(set(threads)) == 5 and is_idle(context)
 
