@@ -85,5 +85,5 @@ class CallRecord:
         self.is_detailed = self.on_end(self.begin, self.end, self.phase)
 
     def invoked(self) -> None:
-        """Returns the program of a synchronous call returned or failed."""
+        """Notes that the program of a synchronous call returned or failed."""
         self.steps.append((self.thread, self.bind_end, now()))

@@ -70,7 +70,7 @@ class TraceWriter:
         flows: Sequence[int] = (),
         ended: Sequence[int] = (),
     ) -> None:
-        """Returns an interval of a track. Intervals of one track are nested or disjoint, and written in order."""
+        """Writes an interval of a track. Intervals of one track are nested or disjoint, and written in order."""
         for kind, when in ((self._begin, begin), (self._end, end)):
             packet = self._builder.add_packet()
             packet.timestamp = max(0, round(when))

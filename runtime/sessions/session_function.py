@@ -10,6 +10,7 @@ from ...hal.programs.fence import HalFence
 from ...status import ClosedError, InvalidArgumentError
 from ...vm.execution.loop import Loop
 from ...vm.execution.policy import InvocationPolicy
+from ...vm.execution.run import Run, call
 from ...vm.invocation.asyncio_loop import AsyncioLoop
 from ...vm.invocation.awaited import AwaitedInvocation
 from ...vm.invocation.invocation import Invocation
@@ -95,7 +96,7 @@ class SessionFunction(FunctionBinding):
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         values = tuple([bind(value) for bind, value in zip(self._binders, arguments)])  # noqa: B905  # counted above
-        result = context.invoke(self.function, values, timeout=timeout, blocks=True)
+        result = call(Run(context, self.function, values, None, timeout, True, "block"))
         return self._convert(outputs_of(self.function, result)) if self._single is None else self._single(result)
 
     def bind(self, *arguments: object) -> tuple[Any, ...]:

@@ -33,7 +33,6 @@ from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
 from .admission import ContextGate
 from .bytecode_module import BytecodeModule
-from .interruption import deadlines
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
 from .module_state import ContextFunction, Hooks, ModuleState
 from .run import Run, call
@@ -272,7 +271,6 @@ class Context(Closing):
         """
         if function.context is not self:
             raise FailedPreconditionError(f"{function.full_name} is a function of another context")
-        blocks = blocks and timeout is None and not deadlines
         return call(Run(self, function, arguments, None, timeout, True, "block" if blocks else "suspend"))
 
     def hold(self) -> contextlib.AbstractContextManager[None]:

@@ -65,7 +65,7 @@ class Loop(Closing, ABC):
         """Schedules ``callback`` after those posted before; raises if it cannot."""
 
     def _stop(self) -> None:  # many a loop has nothing to stop
-        """Returns the loop has ended; nothing is posted after this."""
+        """Called once the loop has ended; nothing is posted after this."""
 
     def runs_here(self) -> bool:
         """Whether this is the loop's own thread; blocking on the loop there deadlocks."""

@@ -48,13 +48,13 @@ class InvocationObserver(Protocol):
     """Observes each step of an invocation, in the thread that makes it, and its end."""
 
     def enter_step(self) -> None:
-        """Returns a step begins."""
+        """Called when a step begins."""
 
     def leave_step(self) -> None:
-        """Returns the step is over: the invocation waits, yielded or ended."""
+        """Called when the step is over: the invocation waits, yielded or ended."""
 
     def ended(self, error: BaseException | None) -> None:
-        """Returns the invocation has ended. Called before those who wait for it are notified."""
+        """Called when the invocation has ended, before those who wait for it are notified."""
 
 
 class Run(Turn):
@@ -66,7 +66,7 @@ class Run(Turn):
         policy: its order among the context's other invocations; ``None`` is that of a synchronous call.
         timeout: seconds for everything; ``None`` is no limit.
         stays: whether its driver blocks in the thread of its steps.
-        on_wait: what native functions do where they wait (waits/wait_frame.py).
+        on_wait: what native functions do where they wait (waits/wait_frame.py); they block only without a deadline.
 
     Attributes:
         deadline: ``monotonic()`` seconds at which it ends; also that of the invocations under way in this thread.
@@ -118,7 +118,7 @@ class Run(Turn):
         self._values = values
         self.timeout = timeout
         self.deadline = None if timeout is None and not deadlines else deadline_of_call(timeout)
-        self.on_wait = on_wait
+        self.on_wait: OnWait = "suspend" if on_wait == "block" and self.deadline is not None else on_wait
         self.observer: InvocationObserver | None = None
         self.settle: Callable[[], WaitSource | None] | None = None
         self.stack: Stack | None = None
@@ -146,12 +146,12 @@ class Run(Turn):
                 self._check_settled()
             else:
                 stack = self.stack
-                if stack is not None:
-                    self._check_wait()
-                else:
+                if stack is None:
                     stack = self.stack = self.context.stack_for(self.function, self._values)
                     stack.on_wait = self.on_wait
                     self._values = ()  # the program's from here on
+                elif self.deadline is not None or not self.has_begun:
+                    self._check_wait()
                 try:
                     ticket = self.gate.begin_step(self)
                     if ticket is not None:

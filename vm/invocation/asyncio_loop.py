@@ -105,9 +105,9 @@ class AsyncioLoop(Loop):
         """Registers an invocation that a coroutine drives; raises AbortedError if the loop has ended."""
         if self._guard is None:
             self._watch()
-        if not self.add(invocation):
-            self.remove(invocation)
-            assert self._ended is not None
+        self._active.add(invocation)
+        if self._ended is not None:  # see Loop.add
+            self._active.discard(invocation)
             raise self._ended.again()
 
     def _watch(self) -> None:

@@ -66,7 +66,7 @@ class VmList:
     __slots__ = ("_classes", "_kinds", "_values", "element_kind")
 
     def __init__(self, element_kind: str, initial_capacity: int = 0) -> None:
-        """Returns an empty list. The capacity is only checked against the limit: Python lists grow by themselves.
+        """Makes an empty list. The capacity is only checked against the limit: Python lists grow by themselves.
 
         Raises:
             InvalidArgumentError: an unknown element kind.
