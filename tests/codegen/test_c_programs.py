@@ -89,7 +89,7 @@ def test_the_validation_layer_has_nothing_to_say(application: Path, mode: str) -
 
 
 def test_memory_that_the_host_does_not_see(module: bytes, tmp_path: Path) -> None:
-    """As on a GPU with memory of its own, and caches that host and device do not share."""
+    """Simulates a GPU with memory of its own, and caches that host and device do not share."""
     shutil.copy(Path(__file__).parent / "application.c", tmp_path)
     changes = (
         (b"if (flags & VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT) {", b"if (made->is_host && flags) {"),
@@ -101,7 +101,9 @@ def test_memory_that_the_host_does_not_see(module: bytes, tmp_path: Path) -> Non
 
 @pytest.mark.slow
 def test_behaviour_is_defined(module: bytes, tmp_path: Path) -> None:
-    """By the compiler's sanitizers: no access out of bounds or after a free, no overflow, no misaligned pointer."""
+    """Runs with the compiler's sanitizers: no access out of bounds or after a free, no overflow, no
+    misaligned pointer.
+    """
     shutil.copy(Path(__file__).parent / "application.c", tmp_path)
     flags = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
     built = build(tmp_path, module, flags=flags, sources=("application.c",))

@@ -99,7 +99,7 @@ WRITTEN = {"not_a_number": NOT_A_NUMBER, "wrong": WRONG}
 
 
 def _outcomes(module: bytes) -> dict[str, str]:
-    """By function ``done`` or the status that the VM fails with."""
+    """Returns for each function ``done``, or the status that the VM fails with."""
     with ModuleArchive.from_bytes(module, "module.vmfb") as archive:
         definition = read_module(archive)
     context = Context([BytecodeModule(definition)])

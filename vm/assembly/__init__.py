@@ -1,7 +1,5 @@
 """The assembly text of modules: parser, assembler, disassembler, and the reference page of the instruction set.
 
-Imports: `bytecode` and the ground files at the root.
-
 Read: `syntax`, `literals`, `lexer`, `cursor`, `instruction_parser`, `parser`, `assembler`; `disassembler`,
 `isa_reference`.
 """

@@ -165,7 +165,9 @@ class _Writer:
         return lines
 
     def _place(self, ordinal: int, pc: int) -> str:
-        """Where an instruction comes from: as the assembler reads it, or as a comment; empty if nothing is known."""
+        """Returns an instruction's source location, as the assembler reads it or as a comment; empty
+        if it is unknown.
+        """
         debug = self._definition.debug
         if debug is None or not (self._exact or self._places):
             return ""

@@ -1,7 +1,5 @@
 """Modules as files and as data: reads, checks, verifies and writes them. The instruction set as one table.
 
-Imports: `formats` and the ground files at the root.
-
 Read: `module_def`, `calling_convention`, `declaration`, `debug_database`; `archive`, `reader`, `writer`; `isa_tables`,
 `isa`, `decoder`, `function_verifier`, `verifier`, `code_map`.
 """

@@ -127,7 +127,9 @@ class DebugDatabase:
 
     @property
     def locations(self) -> tuple[Location, ...]:
-        """What source maps and nested locations refer to by index; InvalidArgumentError where the file is damaged."""
+        """The locations that source maps and nested locations refer to by index; raises InvalidArgumentError for a
+        damaged file.
+        """
         return self._content[1]
 
     @cached_property

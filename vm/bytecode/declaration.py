@@ -77,7 +77,7 @@ class FunctionDeclaration:
     text: str = field(default="", compare=False)  # as it was written
 
     def format(self) -> str:
-        """For people to read: ``async mul(lhs: tensor<?xf32>, rhs: f32) -> (output0: tensor<?xf32>)``."""
+        """Formats it for people: ``async mul(lhs: tensor<?xf32>, rhs: f32) -> (output0: tensor<?xf32>)``."""
         arguments = ", ".join(map(str, self.arguments))
         results = ", ".join(map(str, self.results))
         return f"{'async ' if self.is_async else ''}{self.name}({arguments}) -> ({results})"

@@ -1,7 +1,6 @@
 """The second tier: functions that stay in scalars and buffers as machine code, by llvmlite (extra ``jit``).
 
-Imports: `bytecode`, `translation` and the ground files at the root. Only `llvm` imports llvmlite, when the first
-function is compiled.
+Only `llvm` imports llvmlite, when the first function is compiled.
 
 Read: `settings`, `operations`, `layout`, `homes`, `function_writer`, `unit`, `llvm`.
 """

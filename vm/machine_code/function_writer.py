@@ -63,7 +63,7 @@ class FunctionWriter(HomeWriter):
     # -- the function --------------------------------------------------------------------------------
 
     def write(self, linkage: str) -> list[str]:
-        """The lines of the function."""
+        """Returns the lines of the function."""
         analysis, layout = self.analysis, self.layout
         for block in analysis.blocks:
             if block.index in layout.loops.reachable:
@@ -184,7 +184,7 @@ class FunctionWriter(HomeWriter):
             self.line(f"store {t} {self.read(operands.reads[-1])}, ptr %{n}a")
 
     def _reference(self, block: Block, index: int, instruction: Instruction) -> str:
-        """A result that is a reference."""
+        """Returns a result that is a reference."""
         reads = self.analysis.operands[index].reads
         n = self.fresh()
         match instruction.operation.mnemonic:
@@ -221,7 +221,7 @@ class FunctionWriter(HomeWriter):
     # -- calls ---------------------------------------------------------------------------------------
 
     def _listed(self, index: int, instruction: Instruction) -> list[str]:
-        """The values of a list of operands; a reference that is moved is null for later operands."""
+        """Returns the values of a list of operands; a reference that is moved is null for later operands."""
         gone: set[int] = set()
         texts: list[str] = []
         registers = registers_of(instruction, FieldKind.OPERANDS)
@@ -342,7 +342,7 @@ class FunctionWriter(HomeWriter):
         self._leave(block, block.edges[0])
 
     def _target(self, block: Block, edge: Edge) -> str:
-        """The label to branch to for an edge: its target's, or one of its own where it has something to do."""
+        """Returns the branch label of an edge: its target's, or its own if it has copies."""
         if edge.operands or (block.index, edge.target) in self.layout.loops.bodies:
             return f"e{self.fresh()}"
         return f"b{edge.target}"

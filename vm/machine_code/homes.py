@@ -47,13 +47,13 @@ class HomeWriter:
         self.values, self._dirty = {}, {}
 
     def fresh(self) -> str:
-        """A name that nothing has yet, without its ``%``."""
+        """Returns an unused name, without its ``%``."""
         self._count += 1
         return f"t{self._count}"
 
     @staticmethod
     def address(word: int) -> str:
-        """The address of a word of the frame."""
+        """Returns the address of a word of the frame."""
         return f"getelementptr i64, ptr %frame, i64 {word}"
 
     def line(self, text: str) -> None:
@@ -61,14 +61,14 @@ class HomeWriter:
         self.lines.append(f"  {text}")
 
     def mask(self, name: str) -> int:
-        """The registers that a name stands for."""
+        """Returns the registers of a name, as a bit mask."""
         kind, number = name[0], int(name[1:])
         return self.analysis.mask([("i" if kind == "s" else kind, number)])
 
     # -- variables -----------------------------------------------------------------------------------
 
     def read_name(self, name: str) -> Value:
-        """The value of a home."""
+        """Returns the value of a home."""
         value = self.values.get(name)
         if value is None:
             text = f"%{self.fresh()}"
@@ -78,7 +78,7 @@ class HomeWriter:
         return value
 
     def _number(self, value: Value) -> str:
-        """The value as an i32 where it is a bit."""
+        """Returns a value as an i32, also if it is an i1."""
         if not value.is_bit:
             return value.text
         text = f"%{self.fresh()}"
@@ -86,7 +86,7 @@ class HomeWriter:
         return text
 
     def read(self, variable: Variable) -> str:
-        """The value of a variable: a name or a literal."""
+        """Returns the value of a variable: a name or a literal."""
         kind, number = variable
         literal = self._literals.get(variable)
         if literal is not None:
@@ -117,7 +117,7 @@ class HomeWriter:
         return f"%{n}f"
 
     def condition(self, variable: Variable) -> str:
-        """A variable as an i1."""
+        """Returns a variable as an i1."""
         if not self.layout.is_raw:
             value = self.values.get(f"{variable[0]}{variable[1]}")
             if value is not None and value.is_bit:
@@ -128,7 +128,7 @@ class HomeWriter:
         return text
 
     def assign(self, variable: Variable, value: Value) -> None:
-        """Gives a variable a value."""
+        """Assigns a value to a variable."""
         kind, number = variable
         if not self.layout.is_raw or kind == "r":
             self.assign_name(f"{kind}{number}", value)
@@ -151,12 +151,12 @@ class HomeWriter:
         self.assign_name(f"s{number}", Value(text))
 
     def assign_name(self, name: str, value: Value) -> None:
-        """Gives a home a value, which is stored when control leaves the block."""
+        """Assigns a value to a home, which is stored when control leaves the block."""
         self.values[name] = value
         self._dirty[name] = self.mask(name)
 
     def flushed(self, live: int) -> list[str]:
-        """Lines that bring the homes of live registers up to date."""
+        """Returns lines that store live registers in their homes."""
         lines: list[str] = []
         for name, mask in self._dirty.items():
             if not mask & live:
@@ -181,7 +181,7 @@ class HomeWriter:
         return label
 
     def guard(self, bad: str, block: Block, index: int) -> None:
-        """Leaves before an instruction where a condition holds."""
+        """Leaves before an instruction if a condition holds."""
         live = self.analysis.live_after(block)[index - 1 - block.start]
         label, on = self.stub(self.flushed(live), index), f"c{self.fresh()}"
         self.line(f"br i1 {bad}, label %{label}, label %{on}")
@@ -189,7 +189,7 @@ class HomeWriter:
 
 
 def literal(instruction: Instruction, kind: str) -> str:
-    """The constant of an instruction."""
+    """Returns the constant of an instruction."""
     value = cast("int | float", 0 if instruction.operation.mnemonic.endswith(".zero") else instruction.values[0])
     if kind == "f":
         return f"bitcast (i32 {bitcast_f32_i32(float(value))} to float)"

@@ -1,7 +1,7 @@
-"""Which functions become machine code, and where their registers lie in memory.
+"""The functions that become machine code, and the layout of their registers in memory.
 
-A function's frame is some words of 8 bytes: word 0 says where it left, then come its results, then a *home* for each
-variable. The frame of a function that it calls follows at once, so that callers put arguments where they are wanted.
+A function's frame is an array of 8-byte words: word 0 says where it left, then come its results, then a *home* for each
+variable. The frame of a callee follows directly, so that callers store arguments in place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..translation.basic_block import Block
 from ..translation.entries import Loops, names_at
 from .operations import TEMPLATES
 
-MAX_INSTRUCTIONS: Final = 2000  # of a function and all that it calls
+MAX_INSTRUCTIONS: Final = 2000  # of a function and all its callees
 MAX_SWITCH: Final = 64  # values that a switch.* selects from
 MAX_TYPES: Final = 62  # reference types that the functions of one unit check
 MAX_BYTES: Final = 1 << 31  # of globals
@@ -39,14 +39,14 @@ _OTHERS: Final = frozenset(
 
 
 def callee_of(instruction: Instruction) -> int | None:
-    """The ordinal of the function that an instruction calls, of an import with its bit."""
+    """Returns the ordinal of the function that an instruction calls, of an import with its bit."""
     if instruction.operation.mnemonic not in CALLS:
         return None
     return cast(int, instruction.values[0])
 
 
 def is_known(instruction: Instruction) -> bool:
-    """Whether machine code has an instruction; what it calls is not looked at."""
+    """Whether machine code supports an instruction; callees are not checked."""
     mnemonic = instruction.operation.mnemonic
     if mnemonic not in TEMPLATES and mnemonic not in _OTHERS:
         return False
@@ -57,14 +57,14 @@ def is_known(instruction: Instruction) -> bool:
 
 
 class Layout:
-    """The frame of one function, and the edges at which machine code looks at its fuel.
+    """The frame of one function, and the edges at which machine code checks its fuel.
 
     Attributes:
         lock: held while the analysis is used, which keeps what it found last.
         homes: the word of each variable, by name.
-        size: words.
+        size: in words.
         loops: code may begin at each of their headers.
-        cost: about how many additions the whole function takes, each instruction once.
+        cost: roughly the number of additions that the whole function takes, each instruction once.
     """
 
     def __init__(self, analysis: FunctionAnalysis) -> None:
@@ -88,7 +88,7 @@ class Layout:
         self.cost = sum(self._costs)
 
     def homes_at(self, entry: int) -> tuple[tuple[str, int], ...]:
-        """The kinds and words of the registers that a frame holds that continues at an entry."""
+        """Returns the kinds and words of the registers in a frame that continues at an entry."""
         found = self._homes_at.get(entry)
         if found is None:
             with self.lock:
@@ -97,7 +97,7 @@ class Layout:
         return found
 
     def names(self, kind: str, number: int) -> tuple[str, ...]:
-        """The names of the homes of a variable: of its slots in a function that holds bits."""
+        """Returns the names of a variable's homes: of its slots in a function that holds bits."""
         if not self.is_raw or kind == "r":
             return (f"{kind}{number}",)
         return (f"s{number}", f"s{number + 1}") if kind in "IF" else (f"s{number}",)
@@ -125,7 +125,7 @@ class Layout:
                     self._place([(kind, to), (kind, source)])
 
     def loop_cost(self, source: int, header: int) -> int:
-        """About how many additions a turn of a loop takes at most."""
+        """Returns roughly the highest number of additions that an iteration of a loop takes."""
         return sum(self._costs[block] for block in self.loops.bodies[source, header])
 
 

@@ -54,7 +54,7 @@ class Compiler:
         self._addresses = {symbol: llvm.address_of_symbol(name) for name, symbol in LIBRARY.items()}
 
     def compile(self, text: str, function: str) -> MachineCode | None:
-        """The machine code of LLVM IR, of which one function can be called; ``None`` where LLVM cannot make it."""
+        """Compiles LLVM IR with one callable function; ``None`` if LLVM cannot."""
         kept = CachedFile("machine-code", (*self._maker, text))
         code = kept.load()
         try:
@@ -66,7 +66,7 @@ class Compiler:
             return None
 
     def object_code(self, text: str) -> bytes:
-        """The object file of LLVM IR."""
+        """Returns the object file of LLVM IR."""
         module = self._llvm.parse_assembly(text)
         module.verify()
         found: bytes = self._machine.emit_object(module)
@@ -105,12 +105,12 @@ class _Loader:
 
 
 is_broken: Final = threading.Event()
-"""Set once llvmlite turned out not to work on this machine."""
+"""Set if llvmlite does not work on this machine."""
 _loader: Final = _Loader()
 
 
 def compiler(*, wait: bool = False) -> Compiler | None:
-    """The compiler; ``None`` while it is being loaded, and where it cannot be."""
+    """Returns the compiler; ``None`` while it is being loaded, and if it cannot be."""
     if _loader.compiler is None and not is_broken.is_set():
         thread = _loader.start()
         if wait:

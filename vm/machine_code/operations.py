@@ -178,7 +178,7 @@ def _reals() -> dict[str, Template]:
 
 
 def _library_call(name: str, *, single: bool) -> str:
-    """The call of a C function, which computes in f64 as Python does."""
+    """Returns the call of a C function, which computes in f64 as Python does."""
     lines: list[str] = []
     operands = ["double {0}", "double {1}"] if name in _BINARY else ["double {0}"]
     if single:
@@ -204,7 +204,7 @@ _DESCRIPTOR: Final = "%{n}h = shl i64 {0}, 2\n%{n}p = getelementptr i64, ptr %ta
 
 
 def _bounds(word: int, shift: int) -> str:
-    """Lines of a guard: whether element {1} lies outside of the bytes that a descriptor's word says."""
+    """Returns lines of a guard: whether element {1} is outside of the bytes of a descriptor."""
     return (
         f"{_DESCRIPTOR}%{{n}}q = getelementptr i64, ptr %{{n}}p, i64 {word}\n"
         f"%{{n}}c = load i64, ptr %{{n}}q, !invariant.load !0\n%{{n}}e = lshr i64 %{{n}}c, {shift}\n"

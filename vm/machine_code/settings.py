@@ -1,4 +1,4 @@
-"""Whether machine code is made, and when. Imports hardly anything, so that programs that need none start no later."""
+"""Whether and when machine code is made. Imports hardly anything, so that programs without it start no later."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ASK_AGAIN: Final = 200  # the same once there is machine code: to enter and to l
 
 
 def _chosen() -> int:
-    """What ``PUMICE_MACHINE_CODE`` says; raises InvalidArgumentError for what it cannot be."""
+    """Parses ``PUMICE_MACHINE_CODE``; raises InvalidArgumentError for an unknown value."""
     hot = _MODES.get(os.environ.get(_VARIABLE, ""))
     if hot is None:
         raise wrong_value(_VARIABLE, "off, always, or nothing")
@@ -31,7 +31,7 @@ class Settings:
     """When machine code is made; tests change it.
 
     Attributes:
-        hot: instructions after which a function is compiled; 0 compiles each one that can be when it is first called.
+        hot: instructions after which a function is compiled; 0 compiles every function that can be at its first call.
     """
 
     hot: int = _chosen()
@@ -39,7 +39,7 @@ class Settings:
 
 @cache
 def is_available() -> bool:
-    """Whether machine code can be made: a 64-bit little-endian machine, and llvmlite is installed."""
+    """Whether machine code can be made: on a 64-bit little-endian machine with llvmlite."""
     if struct.calcsize("P") != 8 or sys.byteorder != "little":
         return False
     try:

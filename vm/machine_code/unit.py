@@ -1,4 +1,4 @@
-"""A unit of machine code: a function and all that it calls, compiled together."""
+"""A unit of machine code: a function and all its callees, compiled together."""
 
 from __future__ import annotations
 
@@ -23,10 +23,11 @@ _STACK: Final = re.compile(r"STACK_(\d+)")
 
 
 class UnitModule:
-    """The machine code of one module's functions, each unit made when first asked for.
+    """The machine code of one module's functions; each unit is made on first use.
 
-    A function is *closed* if machine code has every instruction of it and of all that it calls. Only closed functions
-    are called; others leave machine code where they come to an instruction that it does not have.
+    A function is *closed* if machine code supports every instruction of it and of all its callees. Only closed
+    functions
+    are called; others leave machine code at an instruction that it does not support.
 
     Thread rule: the caller holds the module's translation lock.
     """
@@ -41,7 +42,7 @@ class UnitModule:
     # -- what can be machine code --------------------------------------------------------------------
 
     def closure(self, ordinal: int) -> frozenset[int] | None:
-        """A function and all that it calls; ``None`` if it is not closed, or too long."""
+        """Returns a function and all its callees; ``None`` if it is not closed, or too long."""
         if ordinal not in self._closures:
             self._closures[ordinal] = self._find_closure(ordinal)
         return self._closures[ordinal]
@@ -71,7 +72,9 @@ class UnitModule:
         return not callee & IMPORT_BIT and self.closure(callee) is not None
 
     def warmth(self, analysis: FunctionAnalysis) -> Warmth:
-        """What the translation of a function counts: turns of loops, and calls of functions that call themselves."""
+        """Returns the work that a function's translation counts: iterations of loops, and calls of
+        recursive functions.
+        """
         ordinal, instructions = analysis.function.ordinal, analysis.instructions
         if len(instructions) > MAX_INSTRUCTIONS or self._verified.definition.global_bytes > MAX_BYTES:
             return Warmth({})
@@ -100,7 +103,7 @@ class UnitModule:
         return found
 
     def unit(self, ordinal: int) -> Unit:
-        """A function and what it calls."""
+        """Returns the unit of a function and its callees."""
         called: set[int] = set()
         for callee in map(callee_of, self._verified.functions[ordinal].instructions):
             if callee is not None and not callee & IMPORT_BIT:
@@ -127,7 +130,7 @@ class UnitModule:
         )
 
     def compiled(self, ordinal: int, compiler: Compiler) -> MachineCode | None:
-        """The machine code of a function's unit; ``None`` if there can be none."""
+        """Compiles a function's unit; ``None`` if that is not possible."""
         if ordinal not in self._compiled:
             unit = self.unit(ordinal)
             length = sum(len(layout.analysis.instructions) for layout in unit.layouts.values())
@@ -138,7 +141,7 @@ class UnitModule:
 
 
 def unit_text(unit: Unit, ordinal: int) -> str:
-    """The LLVM IR of a unit, whose function ``ordinal`` can be called from outside."""
+    """Returns the LLVM IR of a unit, whose function ``ordinal`` can be called from outside."""
     lines: list[str] = []
     stack: dict[str, int] = {}
     for one, layout in unit.layouts.items():

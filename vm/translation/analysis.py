@@ -53,7 +53,7 @@ class FunctionAnalysis:
     # -- instructions --------------------------------------------------------------------------------
 
     def callee(self, instruction: Instruction) -> CallingConvention:
-        """The calling convention of the function that a call instruction calls."""
+        """Returns the calling convention of the function that a call instruction calls."""
         return self.module.conventions[cast(int, instruction.values[0])]
 
     def suspends(self, instruction: Instruction) -> bool:
@@ -91,7 +91,7 @@ class FunctionAnalysis:
         for position, register in enumerate(value):
             if register & REF_BIT:
                 reads.append(("r", register & REF_MASK))
-                # A list that discards releases its registers whatever their MOVE bits say.
+                # A discarding list releases its registers regardless of their MOVE bits.
                 if register & MOVE_BIT or mnemonic in ("discard.refs", "trace", "print"):
                     moves.append(register & REF_MASK)
             else:
@@ -113,7 +113,7 @@ class FunctionAnalysis:
     # -- masks ---------------------------------------------------------------------------------------
 
     def mask(self, variables: Iterable[Variable]) -> int:
-        """The registers that variables take, as a bit mask."""
+        """Returns the registers of variables, as a bit mask."""
         mask = 0
         for kind, number in variables:
             if kind == "r":
@@ -128,7 +128,7 @@ class FunctionAnalysis:
         return self.mask(("r", number) for number in numbers)
 
     def ref_bit(self, number: int) -> int:
-        """The bit of a reference register."""
+        """Returns the bit of a reference register."""
         return 1 << (self.ref_shift + number)
 
     # -- blocks --------------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ class FunctionAnalysis:
         return (live & ~written) | needed
 
     def live_after(self, block: Block) -> list[int]:
-        """Registers live after each instruction of the block."""
+        """Returns the registers live after each instruction of the block."""
         if self._live_block is not block:
             live = block.live_out
             table = [0] * (block.end - block.start)
@@ -269,14 +269,14 @@ class FunctionAnalysis:
         return [entry if entry is not None else {} for entry in entries]
 
     def block_of(self, index: int) -> Block:
-        """The block that an instruction is in."""
+        """Returns the block of an instruction."""
         return self.blocks[bisect_right(self._starts, index) - 1]
 
     def types_before(self, block: Block, index: int) -> dict[int, str]:
-        """The types of the slots before an instruction of a block; the caller may change the dict."""
+        """Returns the types of the slots before an instruction of a block; the caller may change the dict."""
         assert self.register_types is not None
         at, state = block.start, dict(self.register_types[block.index])
-        # Variants are asked for in the order of the code.
+        # Variants are requested in the order of the code.
         if block.start <= self._types_at[0] <= index:
             at, state = self._types_at
         for earlier in range(at, index):
@@ -289,7 +289,7 @@ class FunctionAnalysis:
     # -- constants -----------------------------------------------------------------------------------
 
     def _single_constants(self) -> dict[Variable, Expression]:
-        """Constants of the entry block whose slots are written nowhere else."""
+        """Returns constants of the entry block whose slots are written nowhere else."""
         masks = [*self._write_masks, self.mask(self.arguments)]
         for block in self.blocks:
             for edge in block.edges:
@@ -310,7 +310,9 @@ class FunctionAnalysis:
 
 @cache
 def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, int], ...]:
-    """Of each field of registers: index, type, whether it is a list, whether it is written, the bit that moves it."""
+    """Returns for each register field: index, type, whether it is a list, whether it is written, the
+    bit that moves it.
+    """
     fields = []
     for index, field in enumerate(operation.fields):
         if field.kind in (FieldKind.REGISTER, FieldKind.OPERANDS):
@@ -321,7 +323,7 @@ def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, 
 
 
 def constant_of(instruction: Instruction) -> Expression:
-    """The value of a constant operation."""
+    """Returns the value of a constant operation."""
     mnemonic = instruction.operation.mnemonic
     if mnemonic.endswith(".zero"):
         return Literal(0.0) if ".f" in mnemonic else ZERO

@@ -1,4 +1,4 @@
-"""Basic blocks: what instructions read and write, and where control goes after them.
+"""Basic blocks: the operands of their instructions, and the edges between them.
 
 Registers are untyped. A *variable* is a register with its type at some place: ``("i", 3)``, ``("I", 4)`` (slots 4 and
 5), ``("r", 0)``. Each variable becomes a Python local.
@@ -17,7 +17,7 @@ Variable: TypeAlias = tuple[str, int]
 
 
 def variable_of(kind: str, register: int) -> Variable:
-    """The variable of a type that a register operand names."""
+    """Returns the variable of a register operand of a type."""
     return kind, register & REF_MASK if kind == "r" else register
 
 
@@ -48,7 +48,7 @@ class Edge:
 
 @dataclass(slots=True)
 class Operands:
-    """What one instruction reads and writes."""
+    """The variables that an instruction reads and writes."""
 
     reads: tuple[Variable, ...]  # in the order of the fields
     writes: tuple[Variable, ...]
@@ -68,12 +68,12 @@ class Block:
 
 
 def registers_of(instruction: Instruction, kind: FieldKind) -> tuple[int, ...]:
-    """The registers, or the sizes, that an instruction's first field of a kind lists; none if it has no such field."""
+    """Returns the registers, or the sizes, in an instruction's first field of a kind; none if it has no such field."""
     return cast("tuple[int, ...]", field_value(instruction, kind) or ())
 
 
 def field_value(instruction: Instruction, kind: FieldKind) -> object:
-    """The value of an instruction's first field of a kind; ``None`` if it has none."""
+    """Returns the value of an instruction's first field of a kind; ``None`` if it has no such field."""
     for each, value in zip(instruction.operation.fields, instruction.values, strict=True):
         if each.kind is kind:
             return value

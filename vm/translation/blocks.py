@@ -32,13 +32,13 @@ from .parallel_copy import CopyWriter
 from .tree import Place, TreeWriter
 from .values import PendingValue
 
-_MAX_ARMS: Final = 6  # of a table that is tested one by one; longer ones are searched
+_MAX_ARMS: Final = 6  # of a table that is tested case by case; longer tables are searched
 
 
 class NodeWriter(CopyWriter, TreeWriter):
     """Writes nodes of the variant that starts at ``entry``: blocks with their terminators.
 
-    Branches back to headers of loops count, and ask from time to time whether machine code goes on.
+    Branches back to headers of loops count, and check from time to time whether machine code takes over.
     """
 
     def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int, warmth: Warmth = COLD_FUNCTION) -> None:
@@ -69,7 +69,7 @@ class NodeWriter(CopyWriter, TreeWriter):
         return [edge.target + 1 for edge in (self.flow.edges[node - 1] if node else self._root_edges)]
 
     def _cut(self, block: Block, start: int) -> int | None:
-        """The first call from ``start`` on that always suspends."""
+        """Returns the first call from ``start`` on that always suspends."""
         return next((index for index in self.flow.cuts.get(block.index, ()) if index >= start), None)
 
     # -- nodes ---------------------------------------------------------------------------------------
@@ -101,7 +101,7 @@ class NodeWriter(CopyWriter, TreeWriter):
         return self._terminate(node, block, terminator, place, outside)
 
     def _enter(self) -> None:
-        """Writes the start of the variant: takes the results of the call that it continues behind."""
+        """Writes the start of the variant: assigns the results of the call that it continues behind."""
         if self.entry == 0:
             if not self.raw:
                 self.state = self.analysis.types_before(self.analysis.blocks[0], 0)
@@ -144,7 +144,7 @@ class NodeWriter(CopyWriter, TreeWriter):
         return None
 
     def _count(self, edge: Edge, *, is_first: bool) -> None:
-        """Counts a turn of a loop, of which this variant makes one or many, and leaves it to machine code."""
+        """Counts an iteration of a loop, and hands the loop to machine code when it is hot."""
         entry = self.analysis.blocks[edge.target].start + 1
         names = names_at(self.analysis, entry)
         self.read_names.update(names)
@@ -236,7 +236,7 @@ class NodeWriter(CopyWriter, TreeWriter):
         place: Place,
         outside: Place,
     ) -> bool:
-        """Turns the ``while True:`` on the last line into ``while condition:``, if the header is nothing but a test."""
+        """Turns the ``while True:`` on the last line into ``while condition:``, if the header is only a test."""
         loops = self.graph.loops
         inside = [header in loops[edge.target + 1] for edge in edges]
         if inside[0] == inside[1]:
@@ -261,7 +261,7 @@ class NodeWriter(CopyWriter, TreeWriter):
         default, *cases = edges
         if not cases:
             return self._leave(default, place)
-        # Neighbours with the same target are tested together.
+        # Adjacent cases with the same target are tested together.
         spans: list[tuple[int, int, Edge]] = []
         for position, edge in enumerate(cases):
             last = spans[-1][2] if spans else None

@@ -110,7 +110,7 @@ class CallWriter(OperationWriter):
                     spare.insert(position, names[position])
             self.line(f"{', '.join(names)} = {source.python()}")
         if spare and any(kind == "r" for kind, _ in writes):
-            # No reference stays in a local that is no register.
+            # References stay only in locals that are registers.
             self.line(f"{' = '.join(spare)} = None")
 
     # -- suspending ----------------------------------------------------------------------------------
@@ -128,7 +128,7 @@ class CallWriter(OperationWriter):
         self.line(f"return {answer}")
 
     def _live_behind(self, block: Block, index: int) -> int:
-        """The registers that a frame holds while it is suspended in an instruction.
+        """Returns the registers that a frame holds while it is suspended in an instruction.
 
         They are live behind it, except its results and references that it moved away.
         """

@@ -1,9 +1,9 @@
-"""The control-flow graph of a function from one entry, and where structured source puts each node.
+"""The control-flow graph of a function from one entry, and the position of each node in structured source.
 
-Nodes are ints; node 0 is the entry. ``Graph`` finds reverse postorder, dominators and natural loops, each in about the
-time that it takes to look at every edge. ``Placement`` decides, after Ramsey (Beyond Relooper, 2022), which nodes are
-written inside the branch that leads to them and which follow the statement of another node. Python has no labelled
-blocks, so a jump out of two loops at once is ``UnstructuredError``.
+Nodes are ints; node 0 is the entry. ``Graph`` finds reverse postorder, dominators and natural loops, each in about
+linear time in the edges. ``Placement`` decides, after Ramsey (Beyond Relooper, 2022), which nodes are written inside
+the branch that leads to them and which follow the statement of another node. Python has no labelled blocks, so a jump
+out of two loops at once is ``UnstructuredError``.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ class Graph:
                 postorder.append(node)
         self.order = postorder[::-1]
         self.rank = {node: position for position, node in enumerate(self.order)}
-        self.predecessors: dict[int, list[int]] = {node: [] for node in self.order}  # each once
+        self.predecessors: dict[int, list[int]] = {node: [] for node in self.order}  # without duplicates
         for node in self.order:
             for target in dict.fromkeys(self.successors[node]):
                 self.predecessors[target].append(node)
@@ -101,7 +101,9 @@ class Graph:
         merged = {node: node for node in self.order}
 
         def outermost(node: int) -> int:
-            """The outermost loop found so far that the node is in, by its header; itself if in none."""
+            """Returns the header of the outermost loop found so far that contains the node; the node itself if there is
+            none.
+            """
             root = node
             while merged[root] != root:
                 root = merged[root]
@@ -135,7 +137,7 @@ class Graph:
 
 
 class Placement:
-    """Where each node of a reducible graph is written.
+    """The position of each node of a reducible graph.
 
     Args:
         small: nodes without successors that may be written more than once.
@@ -173,14 +175,14 @@ class Placement:
         self._find_targets()
 
     def _edges(self, source: int, target: int) -> int:
-        """How many edges go from one node to another."""
+        """Returns the number of edges from one node to another."""
         counts = self._counts.get(source)
         if counts is None:
             counts = self._counts[source] = Counter(self._graph.successors[source])
         return counts[target]
 
     def _loops_left(self, source: int, target: int) -> tuple[int, ...]:
-        """Headers of the loops around ``source`` that ``target`` is not in, outermost first."""
+        """Returns the headers of the loops around ``source`` that do not contain ``target``, outermost first."""
         inside = self._graph.loops[target]
         return tuple(header for header in self._graph.loops[source] if header not in inside)
 
@@ -207,6 +209,6 @@ class Placement:
             self.whole_targets[node] = frozenset(targets)
 
     def loop_targets(self, header: int) -> frozenset[int]:
-        """The labels that branches out of a whole loop go to."""
+        """Returns the labels that branches out of a whole loop go to."""
         targets = self.statement_targets[header]
         return targets.union(*(self.whole_targets[one] for one in self.after.get(header, ())))

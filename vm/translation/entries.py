@@ -1,4 +1,4 @@
-"""Places where a function's code may be entered besides its start, and the registers that it then begins with.
+"""Entries: places where a function's code may start, and the registers that are live there.
 
 Entry n is the place behind instruction n - 1. Translated code is entered behind calls that suspended and where machine
 code left, machine code at the headers of loops.
@@ -15,11 +15,11 @@ from .basic_block import Block
 
 
 class Warmth(NamedTuple):
-    """What translated code counts, so that machine code takes over when it was much.
+    """The work that translated code counts, so that machine code takes over when it is hot.
 
     Attributes:
-        turns: for back edges, pairs of blocks, the instructions of a turn of the loop.
-        start: the instructions that a call of the function stands for; 0 where calls are not counted.
+        turns: the instructions of an iteration, for each back edge as a pair of blocks.
+        start: the instructions that a call of the function counts as; 0 if calls are not counted.
     """
 
     turns: Mapping[tuple[int, int], int]
@@ -33,9 +33,9 @@ class Loops:
     """The loops of a function.
 
     Attributes:
-        bodies: for each back edge, a pair of blocks, the blocks of its loop. Each cycle has a back edge.
-        headers: the blocks that back edges lead to.
-        reachable: the blocks that control can get to.
+        bodies: the blocks of the loop of each back edge, which is a pair of blocks. Each cycle has a back edge.
+        headers: the targets of back edges.
+        reachable: the blocks that control can reach.
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
@@ -49,7 +49,7 @@ class Loops:
 
 
 def _search(blocks: Sequence[Block]) -> tuple[set[tuple[int, int]], frozenset[int]]:
-    """Edges to a block that is being visited in a depth-first search, and all blocks that are visited."""
+    """Returns the back edges of a depth-first search, and all blocks that it visits."""
     state = [0] * len(blocks)  # 1: being visited; 2: done
     found: set[tuple[int, int]] = set()
     state[0] = 1
@@ -69,7 +69,7 @@ def _search(blocks: Sequence[Block]) -> tuple[set[tuple[int, int]], frozenset[in
 
 
 def _body(predecessors: dict[int, list[int]], source: int, header: int) -> frozenset[int]:
-    """The blocks that lead to ``source`` without the header, and the header."""
+    """Returns the header, and the blocks from which control reaches ``source`` without it."""
     body = {header}
     pending = [source]
     while pending:
@@ -81,9 +81,9 @@ def _body(predecessors: dict[int, list[int]], source: int, header: int) -> froze
 
 
 def names_at(analysis: FunctionAnalysis, entry: int) -> tuple[str, ...]:
-    """The registers that a frame holds that continues at an entry, in the order of ``Frame.registers``.
+    """Returns the registers in a frame that continues at an entry, in the order of ``Frame.registers``.
 
-    They are live behind instruction ``entry - 1``, except what that one, a call, still gets from its callee.
+    They are live behind instruction ``entry - 1``, except the results that it, if it is a call, still gets.
     """
     block = analysis.block_of(entry - 1)
     live = analysis.live_after(block)[entry - 1 - block.start]

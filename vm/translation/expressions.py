@@ -89,7 +89,7 @@ class Logical(NamedTuple):
 
 
 class Not(NamedTuple):
-    """The opposite of a condition."""
+    """The negation of a condition."""
 
     operand: Expression
 
@@ -192,7 +192,7 @@ Expression: TypeAlias = (
     | Cast
 )
 CONDITIONS: Final = (Comparison, Logical, Not)
-"""The nodes whose value is a truth value, which becomes 1 or 0 where a number is wanted."""
+"""Nodes whose value is a truth value; as a number it is 1 or 0."""
 
 NONE: Final = Literal(None)
 ZERO: Final = Literal(0)
@@ -200,38 +200,38 @@ ONE: Final = Literal(1)
 
 
 def call(function: str, *arguments: Expression) -> Call:
-    """A call of a function by its name."""
+    """Builds a call of a function by its name."""
     return Call(Name(function), arguments)
 
 
 def method(target: Expression, name: str, *arguments: Expression) -> Call:
-    """A call of a method."""
+    """Builds a call of a method."""
     return Call(Attribute(target, name), arguments)
 
 
 def listed(items: Iterable[Expression]) -> Display:
-    """A list of items."""
+    """Builds a list."""
     return Display(tuple(items), is_list=True)
 
 
 def is_atom(tree: Expression) -> bool:
-    """Whether an expression is a name or a literal, which may occur twice at no cost."""
+    """Whether an expression is a name or a literal, which may be repeated at no cost."""
     return isinstance(tree, Name | Literal)
 
 
 def negated(test: Expression) -> Expression:
-    """The opposite of a condition."""
+    """Builds the negation of a condition."""
     return test.operand if isinstance(test, Not) else Not(test)
 
 
 def wrapped(tree: Expression, bits: int) -> Expression:
-    """An integer wrapped into a signed one of so many bits."""
+    """Builds an integer wrapped into a signed one of ``bits``."""
     half = 1 << (bits - 1)
     return Binary("-", Binary("&", Binary("+", tree, Literal(half)), Literal(2 * half - 1)), Literal(half))
 
 
 def renamed(tree: Expression, old: str, new: str) -> Expression:
-    """A copy of an expression with another name of a variable."""
+    """Returns an expression with a variable renamed."""
 
     def copied(part: Any) -> Any:
         if isinstance(part, Name):

@@ -37,8 +37,9 @@ class Flow:
                     entries[edge.target] += 1
         # Nodes without edges, of few instructions, that are copied to each branch that leads to them.
         self.small_ends = frozenset(index + 1 for index, size in sizes.items() if index and size <= _MAX_SMALL)
-        # All nodes without edges whose copies together are not too long. Copies cost source, but nesting the rest of a
-        # function behind each branch to a shared end costs more.
+        # All nodes without edges whose copies together are not too long. Copies lengthen the source, but nesting the
+        # rest of
+        # the function behind each branch to a shared end lengthens it more.
         budget = max(_MAX_COPIED, 2 * len(analysis.instructions))
         ends: list[int] = []
         for index, size in sorted(sizes.items(), key=lambda item: item[1] * entries[item[0]]):

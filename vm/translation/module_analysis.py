@@ -13,21 +13,21 @@ _MAX_LEAF_DEPTH: Final = 4
 
 
 class ModuleAnalysis:
-    """Facts of a verified module, each found when first asked for."""
+    """Facts about a verified module, computed on first use."""
 
     def __init__(self, verified: VerifiedModule) -> None:
         self._verified = verified
 
     @cached_property
     def conventions(self) -> dict[int, CallingConvention]:
-        """Calling conventions by function ordinal, of imports with their bit."""
+        """Calling conventions by function ordinal; those of imports by their ordinal with ``IMPORT_BIT``."""
         conventions = {function.ordinal: function.signature for function in self._verified.functions}
         conventions |= {IMPORT_BIT | ordinal: convention for ordinal, convention in enumerate(self._verified.imports)}
         return conventions
 
     @cached_property
     def leaves(self) -> frozenset[int]:
-        """Functions that neither yield nor call what could suspend, to a small depth of calls."""
+        """Functions that neither yield nor call a function that may suspend, up to a small depth of calls."""
         leaves: set[int] = set()
         for _ in range(_MAX_LEAF_DEPTH):
             leaves |= {
@@ -37,7 +37,7 @@ class ModuleAnalysis:
 
     @cached_property
     def _called(self) -> list[frozenset[int] | None]:
-        """For each function the functions that it calls; ``None`` if it yields or calls an import."""
+        """The functions that each function calls; ``None`` if it yields or calls an import."""
         called: list[frozenset[int] | None] = []
         for function in self._verified.functions:
             ordinals: set[int] = set()

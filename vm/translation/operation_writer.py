@@ -267,12 +267,12 @@ class OperationWriter(ValueWriter):
 
 
 def _result_moves(instruction: Instruction) -> bool:
-    """Whether the last field, a reference that is written, moves it from where it was."""
+    """Whether an instruction's last field, a written reference, moves its source."""
     return bool(cast(int, instruction.values[-1]) & MOVE_BIT) and instruction.operation.fields[-1].move is Move.ALLOW
 
 
 def _is_large(tree: Expression) -> bool:
-    """Whether an operand is a constant with which products are mostly out of range."""
+    """Whether an operand is a constant whose products are mostly out of range."""
     return isinstance(tree, Literal) and isinstance(tree.value, int) and abs(tree.value) >= _FAR
 
 
@@ -317,7 +317,7 @@ _SIMPLER: Final = frozenset(
     for mnemonic in OPERATIONS
     if mnemonic.startswith(("cmp.lt.i", "shl.", "shr.", "div.i", "rem.i", "min.i", "max.i", "abs.i", "ext.", "trunc."))
 )
-# Conversions that keep a value which is not negative and below a bound.
+# Conversions that keep values from 0 up to a bound.
 _UNSIGNED: Final = {
     "ext.i32.i64.u": 1 << 32,
     "trunc.i32.i8": 1 << 8,

@@ -33,7 +33,7 @@ from .expressions import (
 )
 
 Builder: TypeAlias = Callable[..., Expression]
-"""Makes an expression of the expressions of an operation's operands."""
+"""Builds the expression of a result from those of the operands."""
 
 
 class Formula(NamedTuple):
@@ -78,7 +78,7 @@ def masked(mask: int) -> Builder:
 
 
 def select(test: Expression, yes: Expression, no: Expression) -> Expression:
-    """Builds one of two values."""
+    """Builds a choice between two values."""
     return Conditional(test, yes, no)
 
 

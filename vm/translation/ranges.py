@@ -1,6 +1,6 @@
 """Bounds of integer operations' results, given those of their operands.
 
-They show which results need no wrapping and where simpler source does.
+They show which results need no wrapping, and which operations have a simpler form.
 
 Bounds are of the exact result, before it is wrapped into its type: ``add.i32`` of two full i32 goes from -2**32 to
 2**32 - 2.
@@ -21,12 +21,12 @@ _BIT: Final[Range] = (0, 1)
 
 
 def fits(bounds: Range, bits: int) -> bool:
-    """Whether all of ``bounds`` is within a signed integer of ``bits``."""
+    """Whether all values within ``bounds`` fit a signed integer of ``bits``."""
     return bounds[0] >= -(1 << (bits - 1)) and bounds[1] < 1 << (bits - 1)
 
 
 def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
-    """The bounds of an integer operation's exact result, if they are narrower than its type's."""
+    """Returns the bounds of an integer operation's exact result, if they are narrower than its type's."""
     rule, bits = _rule_of(mnemonic)
     if rule is None:
         return None
@@ -37,7 +37,7 @@ def result_range(mnemonic: str, operands: Sequence[Range]) -> Range | None:
 
 @cache
 def _rule_of(mnemonic: str) -> tuple[Callable[..., Range | None] | None, int]:
-    """The rule of an operation, and its bits."""
+    """Returns the rule of an operation, and its bits."""
     if mnemonic.startswith(("cmp.", "import.")):
         return lambda bits, *bounds: _BIT, 0
     name, _, rest = mnemonic.partition(".")
@@ -71,7 +71,7 @@ def _bitwise(bits: int, a: int, b: int, c: int, d: int) -> Range:
 
 
 def _shifts(bits: int, c: int, d: int) -> Range:
-    """The bounds of a shift's amount, which counts modulo ``bits``."""
+    """Returns the bounds of a shift amount, which is taken modulo ``bits``."""
     return (c, d) if c >= 0 and d < bits else (0, bits - 1)
 
 
@@ -135,7 +135,7 @@ _RULES: Final[dict[str, Callable[..., Range | None]]] = {
 
 
 def _within(low: int, high: int) -> Callable[..., Range]:
-    """The rule of a conversion that keeps values between these bounds."""
+    """Returns the rule of a conversion that keeps values between these bounds."""
     return lambda bits, a, b: (a, b) if low <= a and b <= high else (low, high)
 
 
@@ -164,5 +164,5 @@ def refined(operator: str, left: Range, right: Range) -> tuple[Range, Range]:
         b, d = min(b, d), min(b, d)
     elif c == d:  # not equal to a constant
         a, b = a + (a == c), b - (b == c)
-    # A contradiction is code that never runs.
+    # On a contradiction, which is code that never runs, keeps the bounds.
     return ((a, b) if a <= b else left), ((c, d) if c <= d else right)

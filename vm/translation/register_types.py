@@ -32,7 +32,7 @@ def write_type(state: dict[int, str], variable: Variable) -> None:
 
 
 def read_type(state: Mapping[int, str], variable: Variable) -> bool:
-    """Whether a register holds the type that it is read as; one never written is a zero of any type."""
+    """Whether a register is read as the type that it holds; one that was never written is a zero of any type."""
     kind, number = variable
     if kind == "r":
         return True
@@ -44,7 +44,7 @@ def read_type(state: Mapping[int, str], variable: Variable) -> bool:
 
 
 def edge_types(state: Mapping[int, str], edge: Edge) -> dict[int, str]:
-    """The types after an edge's copies."""
+    """Returns the types after an edge's copies."""
     after = dict(state)
     for target, source in edge.values.items():
         kind = state.get(source)
@@ -63,7 +63,7 @@ def edge_is_whole(state: Mapping[int, str], edge: Edge, live: int) -> bool:
             continue
         kind = state.get(source)
         if kind is None:
-            return False  # never written: the type that it is read as is not known here
+            return False  # never written: its type is unknown here
         if kind in _WIDE:
             if values.get(target + 1) != source + 1 or target & 1:
                 return False
@@ -76,7 +76,7 @@ def edge_is_whole(state: Mapping[int, str], edge: Edge, live: int) -> bool:
 
 
 def merge_types(known: dict[int, str], other: Mapping[int, str], live: int) -> bool:
-    """Merges the live slots of ``other`` into ``known``; whether that changed something."""
+    """Merges the live slots of ``other`` into ``known``; returns whether anything changed."""
     changed = False
     for slot, kind in other.items():
         if live >> slot & 1:

@@ -50,14 +50,14 @@ class SourceWriter:
         return Name(name)
 
     def ask_tier(self, entry: int, count: Expression, registers: Expression) -> None:
-        """Leaves the call to machine code from an entry on, if there is some by now."""
+        """Hands the call to machine code from an entry on, if it is ready."""
         asked = Call(self.bound("tier"), (Name("frame"), Literal(entry), count, registers))
         self.line(f"t = {asked.python()}")
         with self.suite("if t is not COLD:"):
             self.line("return t")
 
     def source(self, head: SourceWriter) -> Source:
-        """The whole function; ``head`` comes before the lines written."""
+        """Returns the whole function, with the lines of ``head`` first."""
         names = tuple(head._names | self._names)
         start = (f"def make({', '.join(names)}):", "    def f(frame, a):")
         text = "\n".join((*start, *head.lines, *self.lines, "    return f", ""))

@@ -22,7 +22,7 @@ _MAX_CHAIN: Final = 12  # nested blocks of a dispatch loop
 class StructureWriter(NodeWriter):
     """Writes the control flow of one variant.
 
-    ``refuted`` are guesses not to make, as pairs of header and name; with ``None`` it makes no guess at all.
+    ``refuted`` are guesses to avoid, as pairs of header and name; ``None`` allows no guess at all.
     """
 
     variable = "b"
@@ -42,7 +42,7 @@ class StructureWriter(NodeWriter):
         self._written_in: dict[int, int] | None = None
 
     def enter_loop(self, header: int, behind: Sequence[int]) -> None:
-        """Forgets bounds of names that the loop changes, but guesses that names that are not negative stay so.
+        """Forgets bounds of names that the loop changes, but guesses that names which are not negative stay so.
 
         Counters and indices do, and sums and products of them then often need no wrapping. Each branch back to the
         header checks the guess.
@@ -62,7 +62,7 @@ class StructureWriter(NodeWriter):
             self.bounds[name] = (0, FULL[name[0]][1])
 
     def _loop_writes(self) -> dict[int, int]:
-        """For each header a mask of the registers that its loop writes."""
+        """Returns for each header a mask of the registers that its loop writes."""
         if self._written_in is None:
             self._written_in = {}
             for node, headers in self.graph.loops.items():

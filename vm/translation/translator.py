@@ -44,7 +44,7 @@ class Translator:
         self._spilled: dict[int, tuple[str, ...]] = {}
 
     def translate(self, entry: int = 0) -> Source:
-        """The source of the variant that starts at ``entry``."""
+        """Returns the source of the variant that starts at ``entry``."""
         if entry:
             self._spilled.setdefault(entry, names_at(self.analysis, entry))
         writer = self._structured(entry)
@@ -55,15 +55,15 @@ class Translator:
         return self._finish(writer)
 
     def all_spilled(self) -> dict[int, tuple[str, ...]]:
-        """The names of the registers that the frame holds while suspended, in the order of the tuple, by entry."""
+        """Returns for each entry the registers that a suspended frame holds, in the order of its tuple."""
         return dict(self._spilled)
 
     def note_spilled(self, spilled: Mapping[int, tuple[str, ...]]) -> None:
-        """Takes what the variants hold that were translated elsewhere."""
+        """Notes the registers in suspended frames of variants that were translated elsewhere."""
         self._spilled.update(spilled)
 
     def _structured(self, entry: int) -> StructureWriter | None:
-        """The variant written with Python's statements; ``None`` if they cannot express it."""
+        """Returns the variant written with Python's statements; ``None`` if they cannot express it."""
         for ends in dict.fromkeys((self._flow.small_ends, self._flow.ends)):
             refuted: frozenset[tuple[int, str]] | None = frozenset()
             if len(self.analysis.instructions) > _MAX_GUESSED:
@@ -100,7 +100,7 @@ class Translator:
         if writer.entry:
             head.line("frame.registers = ()")
         elif any(name[0] == "r" for name in names):
-            head.line("a = None")  # otherwise arguments would live as long as the call, moved or not
+            head.line("a = None")  # otherwise arguments live as long as the call, even if moved
         given = set(names)
         if writer.raw and writer.entry == 0:
             for kind, number in analysis.arguments:

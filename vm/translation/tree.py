@@ -1,7 +1,7 @@
 """Writes the nodes of a graph as nested statements of Python, with a label wherever branches meet.
 
-A label is written behind the statement that its branches leave; if a statement may leave for several labels, a variable
-says for which (Ramsey, Beyond Relooper, 2022).
+A label is written behind the statement that its branches leave. If a statement may leave for several labels, a variable
+selects the label (Ramsey, Beyond Relooper, 2022).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .control_flow import Graph, Placement, UnstructuredError
 
 
 class Place(NamedTuple):
-    """Where control goes from a place in the source."""
+    """The targets that control can reach from a place in the source."""
 
     labels: tuple[int, ...] = ()  # by falling off the end of the statement, in order
     header: int = -1  # by ``continue``
@@ -23,14 +23,14 @@ class Place(NamedTuple):
 
 
 class TreeWriter(ABC):
-    """Writes the statements around nodes; subclasses write the nodes, and lines.
+    """Writes the statements around nodes; subclasses write the nodes and lines.
 
-    Calling sequence: made → ``write_tree``, or nodes are written inside a loop over their numbers.
+    Calling sequence: created → ``write_tree``, or nodes are written inside a loop over their numbers.
 
     Attributes:
         graph: of the function.
         indent: the level of the next line.
-        variable: its name, which says for which label a statement was left.
+        variable: the name of the variable that selects the label.
         max_indent: deeper nesting is left to a loop over numbers.
     """
 
@@ -60,10 +60,10 @@ class TreeWriter(ABC):
         """Writes a node; returns the node to continue with at the same level, if there is one."""
 
     def enter_loop(self, header: int, behind: Sequence[int]) -> None:  # noqa: B027  # subclasses may ignore it
-        """Called before a loop is written, and the labels behind it."""
+        """Called before a loop and the labels behind it are written."""
 
     def await_label(self, label: int) -> None:  # noqa: B027  # subclasses may ignore it
-        """Called before the statement that a label is written behind."""
+        """Called before the statement in front of a label is written."""
 
     def enter_label(self, label: int) -> None:  # noqa: B027  # subclasses may ignore it
         """Called before a label is written."""
@@ -71,7 +71,7 @@ class TreeWriter(ABC):
     # -- statements ----------------------------------------------------------------------------------
 
     def write_tree(self, ends: frozenset[int]) -> None:
-        """Writes all nodes, ``ends`` at each branch to them; may raise UnstructuredError."""
+        """Writes all nodes, and ``ends`` at each branch to them; may raise UnstructuredError."""
         self._placement = Placement(self.graph, ends)
         self._inline = self._placement.inline
         self._tree(0, Place())
@@ -123,7 +123,7 @@ class TreeWriter(ABC):
         return sorted(nodes, key=self.graph.rank.__getitem__)
 
     def _guard(self, labels: Sequence[int], targets: frozenset[int], place: Place) -> None:
-        """Numbers the labels of a statement that may leave for several."""
+        """Numbers the labels of a statement that may leave for several of them."""
         if labels and sum(one in targets for one in place.labels) > 1:
             self._guarded.update(labels)
 
@@ -143,7 +143,7 @@ class TreeWriter(ABC):
         return target in self._inline and target not in self._entered
 
     def _falls(self, target: int, place: Place) -> bool:
-        """Whether control may come out behind the statement that a branch to ``target`` is in."""
+        """Whether control may continue behind the statement that contains a branch to ``target``."""
         if self._placement is None:
             return True
         if self._is_inline(target):
@@ -151,7 +151,7 @@ class TreeWriter(ABC):
         return target in place.labels
 
     def _jump(self, target: int, place: Place) -> None:
-        """Goes to a label, by falling off the end of the statement or out of the loop."""
+        """Jumps to a label, by falling off the end of the statement or by leaving the loop."""
         if self._placement is None:
             self.line(f"{self.variable} = {target}")
         elif target in place.labels:
@@ -165,7 +165,7 @@ class TreeWriter(ABC):
             raise UnstructuredError
 
     def _is_numbered(self, target: int, labels: tuple[int, ...]) -> bool:
-        """Whether control gets to a label by its number."""
+        """Whether a label is reached by its number."""
         return any(label in self._guarded for label in labels[: labels.index(target) + 1])
 
     def _number(self, target: int, labels: tuple[int, ...]) -> None:

@@ -73,7 +73,7 @@ def peer_text(name: str) -> str:
 
 
 def peer_module(text: str, folder: Path) -> ModuleDef | None:
-    """What the peer makes of a text, ``None`` where it refuses it."""
+    """Returns the peer's module of a text; ``None`` if it refuses the text."""
     source, target = folder / "peer.vmasm", folder / "peer.vmfb"
     source.write_text(text, encoding="utf-8", newline="\n")
     target.unlink(missing_ok=True)

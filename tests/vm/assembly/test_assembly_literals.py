@@ -17,7 +17,7 @@ pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="compares with t
 
 
 def peer_bits(text: str, bits: int) -> int:
-    """What the C library reads."""
+    """Returns the bits that the C library reads."""
     library = ctypes.CDLL(None)
     reader, kind, layout = (
         (library.strtof, ctypes.c_float, "<f") if bits == 32 else (library.strtod, ctypes.c_double, "<d")

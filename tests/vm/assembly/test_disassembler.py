@@ -39,7 +39,7 @@ def one(line: str, header: str = "") -> VerifiedModule:
 
 
 def written(line: str, header: str = "") -> str:
-    """What the disassembler makes of a line of assembly."""
+    """Returns the disassembler's form of a line of assembly."""
     return disassemble_function(one(line, header), 0).split("^bb0:\n", 1)[1].splitlines()[0].strip()
 
 

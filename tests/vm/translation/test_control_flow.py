@@ -38,7 +38,7 @@ def reached(edges: Edges, without: int | None = None) -> set[int]:
 
 
 def dominators(edges: Edges) -> dict[int, set[int]]:
-    """By node all that every way to it goes through."""
+    """Returns for each node the nodes that are on every path to it."""
     nodes = reached(edges)
     found = {node: {node} for node in nodes}
     for above in nodes:

@@ -189,7 +189,7 @@ def test_common_shapes_become_statements(name: str) -> None:
 
 
 def test_counted_loops_are_while_loops_without_range_checks() -> None:
-    """What the comparison says of the counter makes its increment safe."""
+    """The comparison bounds the counter, so that its increment is safe."""
     text = source(module(function(WHILE)))
     assert "while i2 < i0:\n            i2 = i2 + 1\n" in text
 
