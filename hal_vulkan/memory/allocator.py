@@ -6,6 +6,7 @@ Thread rule: an allocator may be used from any thread; it locks.
 from __future__ import annotations
 
 import contextlib
+import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -290,8 +291,13 @@ class Allocator:
         with self._view_lock:
             self._views -= 1
             action = None if self._views else self._when_unviewed
-        if action is not None:
+        if action is None:
+            return
+        try:
             action()
+        except Exception:  # the interpreter may clear modules before the last view is gone, and ends what is left
+            if sys is not None and not sys.is_finalizing():
+                raise
 
     def when_unviewed(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when the last host view is gone, now or later. For ``Device.close``."""

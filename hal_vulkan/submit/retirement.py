@@ -43,6 +43,7 @@ class RetiringQueue:
         self.timeline: CData = self.stream.handle
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
+        self._inflight_lock = threading.Lock()  # around removals and copies; what is added has the device's lock
         self._submitted = 0
         self.completed = 0
         self._ended = False
@@ -96,7 +97,8 @@ class RetiringQueue:
                         _log.exception("recycling a command buffer raised")
                 if self._waits:
                     self._waits.pop(number, None)
-                inflight.popleft()  # last: after an interrupt the next call does it again
+                with self._inflight_lock:
+                    inflight.popleft()  # last: after an interrupt the next call does it again
             _run_due(self._deferred, completed)
             _run_due(self._after_next, completed)
 
@@ -104,11 +106,13 @@ class RetiringQueue:
         """Returns payloads of a semaphore that submitted work will signal, and whether each may come at any moment.
 
         A payload cannot come while its submission, or one before it on this queue, waits for a payload that is not
-        reached.
+        reached. The device's lock is held.
         """
+        with self._inflight_lock:
+            inflight = self._inflight.copy()
         pending = []
         may_come = True
-        for number, _, signals, _ in self._inflight.copy():
+        for number, _, signals, _ in inflight:
             waits = self._waits.get(number, ())
             may_come = may_come and all(semaphore.peek() >= value for semaphore, value in waits)
             pending += [(value, may_come) for signalled, value in signals if signalled is semaphore]
@@ -134,7 +138,9 @@ class RetiringQueue:
     @property
     def in_flight(self) -> tuple[str, ...]:
         """Names of the command buffers submitted and not yet retired."""
-        return tuple(commands.name for _, used, _, _ in self._inflight.copy() for commands, _ in used)
+        with self.device.lock, self._inflight_lock:
+            inflight = self._inflight.copy()
+        return tuple(commands.name for _, used, _, _ in inflight for commands, _ in used)
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""
@@ -169,6 +175,7 @@ class RetiringQueue:
         """Replaces the locks after a fork. For ``Device.abandon``."""
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
+        self._inflight_lock = threading.Lock()
         self._inflight.clear()
         self._waits.clear()
         self._deferred.clear()

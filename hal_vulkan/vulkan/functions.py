@@ -21,6 +21,7 @@ import importlib.util
 import itertools
 import os
 import sys
+import sysconfig
 import threading
 import weakref
 from collections.abc import Callable, Sequence
@@ -46,7 +47,55 @@ def _load_declaration() -> Any:
         raise ImportError(f"cannot import {path}")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    return module.ffi
+    return _CompletingDeclaration(module.ffi) if sysconfig.get_config_var("Py_GIL_DISABLED") else module.ffi
+
+
+class _CompletingDeclaration:
+    """An ``ffi`` for free-threaded Python, which completes types under a lock.
+
+    cffi completes a structure's type at its first use. Where two threads do that at once without the GIL, cffi 2.1
+    ends the process ("lost a struct/union!") or refuses the type.
+    """
+
+    def __init__(self, declaration: Any) -> None:
+        self._declaration = declaration
+        self._lock = threading.RLock()
+        self._names: set[Any] = set()  # that were used, whose types are complete
+        self._completed: set[Any] = set()
+        self.new = self._complete_first(declaration.new)
+        self.cast = self._complete_first(declaration.cast)
+        self.typeof = self._complete_first(declaration.typeof)
+        self.sizeof = self._complete_first(declaration.sizeof)
+        self.callback = self._complete_first(declaration.callback)
+
+    def __getattr__(self, name: str) -> Any:
+        value = getattr(self._declaration, name)
+        setattr(self, name, value)
+        return value
+
+    def _complete_first(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        declaration, names = self._declaration, self._names
+
+        def call(kind: Any, *arguments: Any) -> Any:
+            if isinstance(kind, declaration.CData):
+                return function(kind, *arguments)
+            if kind not in names:
+                with self._lock:
+                    self._complete(declaration.typeof(kind) if isinstance(kind, str) else kind)
+                    names.add(kind)
+            return function(kind, *arguments)
+
+        return call
+
+    def _complete(self, kind: Any) -> None:
+        if kind in self._completed:
+            return
+        self._completed.add(kind)
+        if kind.kind in ("pointer", "array"):
+            self._complete(kind.item)
+        elif kind.kind in ("struct", "union"):
+            for _, member in kind.fields or ():
+                self._complete(member.type)
 
 
 ffi: Final = _load_declaration()

@@ -28,7 +28,7 @@ with a status instead of the operating system's killing the process; what is lef
 memory.
 """
 
-# Native, unpadded allocations are aligned to this much by both allocators in use (CPython's and NumPy's).
+# Unpadded allocations of this many bytes or more are aligned to it by both allocators in use (CPython's and NumPy's).
 _NATURAL_ALIGNMENT: Final = 16
 
 
@@ -72,7 +72,9 @@ class VmBuffer(BufferElements):
             )
         try:
             if length + padding <= MAX_PYTHON_BYTES and not padding:
-                return cls(memoryview(bytearray(length)), alignment=_NATURAL_ALIGNMENT)
+                # The allocator of free-threaded Python aligns the smallest ones to 8 bytes.
+                content = memoryview(bytearray(max(length, _NATURAL_ALIGNMENT)))
+                return cls(content if length >= _NATURAL_ALIGNMENT else content[:length], alignment=_NATURAL_ALIGNMENT)
             array = np.zeros(length + padding, dtype=np.uint8)
         except MemoryError:
             raise ResourceExhaustedError(f"no memory for a buffer of {length} bytes; free others or split it") from None

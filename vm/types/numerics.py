@@ -10,6 +10,7 @@ Other operations are in ``float_numerics`` or written inline (operations.py).
 
 from __future__ import annotations
 
+import math
 import struct
 from typing import Final
 
@@ -125,7 +126,10 @@ def round_f32(x: float) -> float:
     The sum, difference, product, quotient or square root of f32 values, computed in f64 and rounded by this, is the
     correctly rounded f32 result: f64 has more than twice the significand's bits and two, so rounding twice is harmless.
     """
-    result: float = _unpack_f32(_pack_f32(x))[0]
+    try:
+        result: float = _unpack_f32(_pack_f32(x))[0]
+    except OverflowError:  # newer Pythons refuse what rounds to ±inf
+        return math.copysign(math.inf, x)
     return result
 
 

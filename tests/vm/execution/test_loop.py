@@ -1157,7 +1157,7 @@ def test_closing_a_context_against_a_step_that_suspends(monkeypatch: pytest.Monk
     def call(_: int) -> Wait:
         entered.set()
         until(lambda: any(run.ending is not None for run in context.invocations))
-        return Wait([event])
+        return Wait([event], resume=lambda _: 0)
 
     with SlowLoop() as loop:
         context = context_of(call)
