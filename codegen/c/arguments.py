@@ -70,17 +70,17 @@ def rows(value: Operand) -> Sequence[Sequence[Value]]:
     return [row if isinstance(row, tuple) else (row,) for row in value]
 
 
-def result(texts: Texts, one: Instruction, position: int = 0) -> str:
+def result(texts: Texts, instruction: Instruction, position: int = 0) -> str:
     """Returns the address of the variable that takes a result."""
-    return f"&{texts.name(one.results[position])}"
+    return f"&{texts.name(instruction.results[position])}"
 
 
 def attempt(function: str, *arguments: str) -> list[str]:
     """Writes a call that may fail."""
-    return [f"TRY({function}(p{''.join(f', {each}' for each in arguments)}));"]
+    return [f"TRY({function}(p{''.join(f', {argument}' for argument in arguments)}));"]
 
 
-def nothing(texts: Texts, one: Instruction) -> list[str]:
+def nothing(texts: Texts, instruction: Instruction) -> list[str]:
     """Writes no statement."""
     return []
 
@@ -104,9 +104,9 @@ def pointers(kind: str, rows: Sequence[str]) -> str:
     return f"({kind} *const[]){{{', '.join(rows)}}}, {len(rows)}" if rows else "NULL, 0"
 
 
-def fences(texts: Texts, one: Instruction) -> tuple[str, str]:
+def fences(texts: Texts, instruction: Instruction) -> tuple[str, str]:
     """Returns the wait fence and the signal fence of a queue operation."""
-    return texts.value(one.operands[2]), texts.value(one.operands[3])
+    return texts.value(instruction.operands[2]), texts.value(instruction.operands[3])
 
 
 def single(value: Operand) -> Value:

@@ -28,27 +28,27 @@ _LIMITS: Final = {
 _FEATURE_KEYS: Final = {re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name): name for name in FEATURES}
 
 
-def call_text(texts: Texts, one: Instruction) -> list[str]:
+def call_text(texts: Texts, instruction: Instruction) -> list[str]:
     """Writes a call of an import.
 
     Raises:
         UnimplementedError: an import without a translation; the message names it.
     """
-    name = str(one.callee)
+    name = str(instruction.callee)
     found = _CALLS.get(name)
     if found is None:
         module = name.partition(".")[0]
         why = "C programs have only the hal module" if module != "hal" else "it has no form in C"
         raise UnimplementedError(f"{texts.where()} calls {name}: {why}; run the program with pumice run")
-    return found(texts, one)
+    return found(texts, instruction)
 
 
-def _query(texts: Texts, one: Instruction) -> list[str]:
-    _, category, key = one.operands
+def _query(texts: Texts, instruction: Instruction) -> list[str]:
+    _, category, key = instruction.operands
     if not isinstance(category, Rodata) or not isinstance(key, Rodata):
         raise UnimplementedError(f"{texts.where()} asks the device a question that it makes itself")
     asked, about = texts.program.text(category), texts.program.text(key)
-    known, value = one.results
+    known, value = instruction.results
     answer = None
     if asked == "vulkan.feature" and about in _FEATURE_KEYS:
         answer = f"query_feature(p, {texts.executables.feature(_FEATURE_KEYS[about])})"
@@ -62,13 +62,13 @@ def _query(texts: Texts, one: Instruction) -> list[str]:
     return [*lines, f"{texts.name(value)} = {answer or 0};"] if value.uses else lines
 
 
-def _select_allocator(texts: Texts, one: Instruction) -> list[str]:
-    affinity = rows(one.operands[3])[0][1]
-    return [f"{texts.name(one.results[1])} = {texts.value(affinity)};"] if one.results[1].uses else []
+def _select_allocator(texts: Texts, instruction: Instruction) -> list[str]:
+    affinity = rows(instruction.operands[3])[0][1]
+    return [f"{texts.name(instruction.results[1])} = {texts.value(affinity)};"] if instruction.results[1].uses else []
 
 
-def _view_create(texts: Texts, one: Instruction) -> list[str]:
-    buffer, offset, length, kind, encoding, shape = one.operands
+def _view_create(texts: Texts, instruction: Instruction) -> list[str]:
+    buffer, offset, length, kind, encoding, shape = instruction.operands
     lengths = [texts.value(row[0]) for row in rows(shape)]
     return attempt(
         "view_create",
@@ -78,12 +78,12 @@ def _view_create(texts: Texts, one: Instruction) -> list[str]:
         texts.value(kind),
         texts.value(encoding),
         array("int64_t", lengths),
-        result(texts, one),
+        result(texts, instruction),
     )
 
 
-def _view_assert(texts: Texts, one: Instruction) -> list[str]:
-    view, message, kind, encoding, shape = one.operands
+def _view_assert(texts: Texts, instruction: Instruction) -> list[str]:
+    view, message, kind, encoding, shape = instruction.operands
     lengths = [texts.value(row[0]) for row in rows(shape)]
     return attempt(
         "view_assert",
@@ -96,55 +96,61 @@ def _view_assert(texts: Texts, one: Instruction) -> list[str]:
 
 
 def _property(function: str) -> Callable[[Texts, Instruction], list[str]]:
-    def text(texts: Texts, one: Instruction) -> list[str]:
-        arguments = ", ".join(texts.value(each) for each in one.operands)
-        return [f"{texts.name(one.results[0])} = {function}({arguments});"] if one.results[0].uses else []
+    def text(texts: Texts, instruction: Instruction) -> list[str]:
+        arguments = ", ".join(texts.value(operand) for operand in instruction.operands)
+        return (
+            [f"{texts.name(instruction.results[0])} = {function}({arguments});"] if instruction.results[0].uses else []
+        )
 
     return text
 
 
 def _constant(value: int) -> Callable[[Texts, Instruction], list[str]]:
-    def text(texts: Texts, one: Instruction) -> list[str]:
-        return [f"{texts.name(one.results[0])} = {value};"] if one.results[0].uses else []
+    def text(texts: Texts, instruction: Instruction) -> list[str]:
+        return [f"{texts.name(instruction.results[0])} = {value};"] if instruction.results[0].uses else []
 
     return text
 
 
-def _await(texts: Texts, one: Instruction) -> list[str]:
-    timeout = one.operands[0]
-    fences = pointers("fence", [texts.value(row[0]) for row in rows(one.operands[-1])])
+def _await(texts: Texts, instruction: Instruction) -> list[str]:
+    timeout = instruction.operands[0]
+    fences = pointers("fence", [texts.value(row[0]) for row in rows(instruction.operands[-1])])
     forever = isinstance(timeout, Constant) and timeout.number == -1
     if forever:
         lines = attempt("fence_await", fences)
-        status = one.results[0] if one.results and one.results[0].uses else None
+        status = instruction.results[0] if instruction.results and instruction.results[0].uses else None
         return [*lines, f"{texts.name(status)} = OK;"] if status is not None else lines
-    return attempt("fence_await_for", texts.value(timeout), fences, result(texts, one))
+    return attempt("fence_await_for", texts.value(timeout), fences, result(texts, instruction))
 
 
-def _join(texts: Texts, one: Instruction) -> list[str]:
-    fences = pointers("fence", [texts.value(row[0]) for row in rows(one.operands[-1])])
-    return attempt("fence_join", fences, result(texts, one))
+def _join(texts: Texts, instruction: Instruction) -> list[str]:
+    fences = pointers("fence", [texts.value(row[0]) for row in rows(instruction.operands[-1])])
+    return attempt("fence_join", fences, result(texts, instruction))
 
 
-def _buffer_assert(texts: Texts, one: Instruction) -> list[str]:
-    buffer, message, _, length = one.operands[:4]
+def _buffer_assert(texts: Texts, instruction: Instruction) -> list[str]:
+    buffer, message, _, length = instruction.operands[:4]
     return attempt("buffer_assert", texts.value(buffer), text_literal(texts, message), unsigned(texts, length))
 
 
-def _buffer_length(texts: Texts, one: Instruction) -> list[str]:
-    buffer = texts.value(one.operands[0])
-    return [f"{texts.name(one.results[0])} = {buffer} ? (int64_t){buffer}->size : 0;"] if one.results[0].uses else []
+def _buffer_length(texts: Texts, instruction: Instruction) -> list[str]:
+    buffer = texts.value(instruction.operands[0])
+    return (
+        [f"{texts.name(instruction.results[0])} = {buffer} ? (int64_t){buffer}->size : 0;"]
+        if instruction.results[0].uses
+        else []
+    )
 
 
-def _import(texts: Texts, one: Instruction) -> list[str]:
-    source, offset, size = (texts.value(each) for each in one.operands[5:8])
-    return attempt("buffer_import", source, offset, size, result(texts, one))
+def _import(texts: Texts, instruction: Instruction) -> list[str]:
+    source, offset, size = (texts.value(operand) for operand in instruction.operands[5:8])
+    return attempt("buffer_import", source, offset, size, result(texts, instruction))
 
 
-def _allocate(texts: Texts, one: Instruction) -> list[str]:
-    types, size = one.operands[2], one.operands[4]
+def _allocate(texts: Texts, instruction: Instruction) -> list[str]:
+    types, size = instruction.operands[2], instruction.operands[4]
     is_host = f"is_host_memory({texts.value(types)})"
-    return attempt("buffer_new", unsigned(texts, size), is_host, result(texts, one))
+    return attempt("buffer_new", unsigned(texts, size), is_host, result(texts, instruction))
 
 
 _CALLS: Final[dict[str, Callable[[Texts, Instruction], list[str]]]] = {
@@ -157,30 +163,30 @@ _CALLS: Final[dict[str, Callable[[Texts, Instruction], list[str]]]] = {
     "hal.buffer.allocation.preserve": nothing,
     "hal.buffer.assert": _buffer_assert,
     "hal.buffer.length": _buffer_length,
-    "hal.buffer.load": lambda texts, one: attempt(
+    "hal.buffer.load": lambda texts, instruction: attempt(
         "buffer_load",
-        texts.value(one.operands[0]),
-        unsigned(texts, one.operands[1]),
-        texts.value(one.operands[2]),
-        result(texts, one),
+        texts.value(instruction.operands[0]),
+        unsigned(texts, instruction.operands[1]),
+        texts.value(instruction.operands[2]),
+        result(texts, instruction),
     ),
-    "hal.buffer.store": lambda texts, one: attempt(
+    "hal.buffer.store": lambda texts, instruction: attempt(
         "buffer_store",
-        texts.value(one.operands[0]),
-        texts.value(one.operands[1]),
-        unsigned(texts, one.operands[2]),
-        texts.value(one.operands[3]),
+        texts.value(instruction.operands[0]),
+        texts.value(instruction.operands[1]),
+        unsigned(texts, instruction.operands[2]),
+        texts.value(instruction.operands[3]),
     ),
-    "hal.buffer.subspan": lambda texts, one: attempt(
+    "hal.buffer.subspan": lambda texts, instruction: attempt(
         "buffer_part",
-        texts.value(one.operands[0]),
-        unsigned(texts, one.operands[1]),
-        unsigned(texts, one.operands[2]),
-        result(texts, one),
+        texts.value(instruction.operands[0]),
+        unsigned(texts, instruction.operands[1]),
+        unsigned(texts, instruction.operands[2]),
+        result(texts, instruction),
     ),
     "hal.buffer_view.assert": _view_assert,
-    "hal.buffer_view.buffer": lambda texts, one: attempt(
-        "view_buffer", texts.value(one.operands[0]), result(texts, one)
+    "hal.buffer_view.buffer": lambda texts, instruction: attempt(
+        "view_buffer", texts.value(instruction.operands[0]), result(texts, instruction)
     ),
     "hal.buffer_view.create": _view_create,
     "hal.buffer_view.dim": _property("view_dim"),
@@ -192,11 +198,15 @@ _CALLS: Final[dict[str, Callable[[Texts, Instruction], list[str]]]] = {
     "hal.devices.count": _constant(1),
     "hal.devices.get": nothing,
     "hal.fence.await": _await,
-    "hal.fence.create": lambda texts, one: attempt("fence_create", result(texts, one)),
-    "hal.fence.fail": lambda texts, one: [
-        f"fence_fail({texts.value(one.operands[0])}, {texts.value(one.operands[1])});"
+    "hal.fence.create": lambda texts, instruction: attempt("fence_create", result(texts, instruction)),
+    "hal.fence.fail": lambda texts, instruction: [
+        f"fence_fail({texts.value(instruction.operands[0])}, {texts.value(instruction.operands[1])});"
     ],
     "hal.fence.join": _join,
-    "hal.fence.query": lambda texts, one: attempt("fence_query", texts.value(one.operands[0]), result(texts, one)),
-    "hal.fence.signal": lambda texts, one: attempt("fence_follow", "NULL", texts.value(one.operands[0])),
+    "hal.fence.query": lambda texts, instruction: attempt(
+        "fence_query", texts.value(instruction.operands[0]), result(texts, instruction)
+    ),
+    "hal.fence.signal": lambda texts, instruction: attempt(
+        "fence_follow", "NULL", texts.value(instruction.operands[0])
+    ),
 }

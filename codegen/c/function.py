@@ -232,9 +232,9 @@ class FunctionWriter:
         name = self.name(target)
         return [f"REPLACE({name}, NULL);" if value == "NULL" else f"ASSIGN({name}, {value});"]
 
-    def _return(self, one: Instruction) -> list[str]:
+    def _return(self, instruction: Instruction) -> list[str]:
         lines = []
-        for index, (value, kind) in enumerate(zip(one.operands, self.result_types(), strict=True)):
+        for index, (value, kind) in enumerate(zip(instruction.operands, self.result_types(), strict=True)):
             if kind is None:
                 continue
             place, text = f"*{self.result(index)}", self.value(value)
@@ -246,94 +246,94 @@ class FunctionWriter:
 
     # -- instructions ----------------------------------------------------------------------------------
 
-    def _statement(self, one: Instruction) -> list[str]:
-        operation = one.operation
+    def _statement(self, instruction: Instruction) -> list[str]:
+        operation = instruction.operation
         if operation == "call":
-            return self._call(one) if isinstance(one.callee, int) else call_text(self, one)
+            return self._call(instruction) if isinstance(instruction.callee, int) else call_text(self, instruction)
         if operation in DIVISIONS:
             name, bits, sign = operation.split(".")
             flags = f"{'true' if sign == 's' else 'false'}, {'true' if name == 'rem' else 'false'}"
-            left, right = (self.value(each) for each in one.operands)
-            return [f"TRY(divide_{bits}(p, {flags}, {left}, {right}, &{self.name(one.results[0])}));"]
+            left, right = (self.value(each) for each in instruction.operands)
+            return [f"TRY(divide_{bits}(p, {flags}, {left}, {right}, &{self.name(instruction.results[0])}));"]
         if operation in EXPRESSIONS:
-            if not one.results[0].uses:
+            if not instruction.results[0].uses:
                 return []
-            tree = EXPRESSIONS[operation](*(Name(self.value(operand)) for operand in one.operands))
-            return [f"{self.name(one.results[0])} = {c_text(tree)};"]
+            tree = EXPRESSIONS[operation](*(Name(self.value(operand)) for operand in instruction.operands))
+            return [f"{self.name(instruction.results[0])} = {c_text(tree)};"]
         head = operation.split(".")[0]
         if operation == "assign":
-            target = one.results[0]
+            target = instruction.results[0]
             if not target.uses or c_type(target) is None:
                 return []
-            return self._assign(target, self.value(one.operands[0]))
+            return self._assign(target, self.value(instruction.operands[0]))
         if operation.startswith("select") or head == "switch":
-            return self._select(one)
+            return self._select(instruction)
         if operation.startswith("cmp."):
-            return self._compare(one)
+            return self._compare(instruction)
         if head == "global" and "indirect" not in operation:
-            return self._global(one)
+            return self._global(instruction)
         if head == "list":
-            return list_text(self, one)
+            return list_text(self, instruction)
         if head == "buffer":
-            return bytes_text(self, one)
+            return bytes_text(self, instruction)
         raise UnimplementedError(f"{self.where()} does {operation}, which has no form in C; run it with pumice run")
 
-    def _call(self, one: Instruction) -> list[str]:
-        assert isinstance(one.callee, int)
-        callee = self.program.functions[one.callee]
+    def _call(self, instruction: Instruction) -> list[str]:
+        assert isinstance(instruction.callee, int)
+        callee = self.program.functions[instruction.callee]
         arguments = ["p"]
-        for value, variable in zip(one.operands, callee.arguments, strict=True):
+        for value, variable in zip(instruction.operands, callee.arguments, strict=True):
             if c_type(variable) is not None:
                 arguments.append(self.value(value))
-        arguments += [f"&{self.name(each)}" for each in one.results if c_type(each) is not None]
-        return [f"TRY({self._functions[one.callee]}({', '.join(arguments)}));"]
+        arguments += [f"&{self.name(each)}" for each in instruction.results if c_type(each) is not None]
+        return [f"TRY({self._functions[instruction.callee]}({', '.join(arguments)}));"]
 
-    def _select(self, one: Instruction) -> list[str]:
-        target = one.results[0]
+    def _select(self, instruction: Instruction) -> list[str]:
+        target = instruction.results[0]
         if not target.uses or c_type(target) is None:
             return []
         test: Expression
-        test, *values = (Name(self.value(operand)) for operand in one.operands)
+        test, *values = (Name(self.value(operand)) for operand in instruction.operands)
         choices: list[Expression] = [*values]
         if target.kind == "r":  # null has a type of its own
             choices = [Cast("void *", value) for value in values]
-        if one.operation.startswith("select"):
+        if instruction.operation.startswith("select"):
             return self._assign(target, c_text(Conditional(test, *choices)))
         tree, *cases = choices
         for number in reversed(range(len(cases))):
             tree = Conditional(Comparison("==", test, Literal(number)), cases[number], tree)
         return self._assign(target, c_text(tree))
 
-    def _compare(self, one: Instruction) -> list[str]:
-        if one.operation not in ("cmp.eq.ref", "cmp.ne.ref", "cmp.nz.ref"):
-            raise UnimplementedError(f"{self.where()} does {one.operation}, which has no form in C")
-        if not one.results[0].uses:
+    def _compare(self, instruction: Instruction) -> list[str]:
+        if instruction.operation not in ("cmp.eq.ref", "cmp.ne.ref", "cmp.nz.ref"):
+            raise UnimplementedError(f"{self.where()} does {instruction.operation}, which has no form in C")
+        if not instruction.results[0].uses:
             return []
-        devices = [isinstance(each, Variable) and c_type(each) is None for each in one.operands]
+        devices = [isinstance(each, Variable) and c_type(each) is None for each in instruction.operands]
         if any(devices):
-            text = "1" if one.operation != "cmp.ne.ref" else "0"
-        elif one.operation == "cmp.nz.ref":
-            text = c_text(Comparison("!=", Name(self.value(one.operands[0])), Name("NULL")))
+            text = "1" if instruction.operation != "cmp.ne.ref" else "0"
+        elif instruction.operation == "cmp.nz.ref":
+            text = c_text(Comparison("!=", Name(self.value(instruction.operands[0])), Name("NULL")))
         else:
-            left, right = (Cast("const void *", Name(self.value(operand))) for operand in one.operands)
-            text = c_text(Comparison("==" if one.operation == "cmp.eq.ref" else "!=", left, right))
-        return [f"{self.name(one.results[0])} = {text};"]
+            left, right = (Cast("const void *", Name(self.value(operand))) for operand in instruction.operands)
+            text = c_text(Comparison("==" if instruction.operation == "cmp.eq.ref" else "!=", left, right))
+        return [f"{self.name(instruction.results[0])} = {text};"]
 
-    def _global(self, one: Instruction) -> list[str]:
-        kind = one.operation.rpartition(".")[2]
-        is_load = ".load." in one.operation
-        value = one.results[0] if is_load else one.operands[0]
-        place = f"p->globals.{kind}_{one.ordinal}"
+    def _global(self, instruction: Instruction) -> list[str]:
+        kind = instruction.operation.rpartition(".")[2]
+        is_load = ".load." in instruction.operation
+        value = instruction.results[0] if is_load else instruction.operands[0]
+        place = f"p->globals.{kind}_{instruction.ordinal}"
         if isinstance(value, Variable) and c_type(value) is None:
             return []
         if kind == "ref":
-            if self._is_stateless(one.ordinal):
+            if self._is_stateless(instruction.ordinal):
                 return []
-            place = f"p->globals.{global_name(self.program, one.ordinal)}"
+            place = f"p->globals.{global_name(self.program, instruction.ordinal)}"
         if is_load:
-            return self._assign(one.results[0], place) if one.results[0].uses else []
-        text = self.value(one.operands[0])
-        if kind != "ref" or self.program.global_types.get(one.ordinal) == "hal.executable":
+            return self._assign(instruction.results[0], place) if instruction.results[0].uses else []
+        text = self.value(instruction.operands[0])
+        if kind != "ref" or self.program.global_types.get(instruction.ordinal) == "hal.executable":
             return [f"{place} = {text};"]
         return [f"REPLACE({place}, NULL);" if text == "NULL" else f"ASSIGN({place}, {text});"]
 

@@ -19,23 +19,23 @@ _KINDS: Final = {
 }
 
 
-def list_text(texts: Texts, one: Instruction) -> list[str]:
+def list_text(texts: Texts, instruction: Instruction) -> list[str]:
     """Writes an operation on a list."""
-    _, verb, *rest = one.operation.split(".")
-    values = [texts.value(each) for each in one.operands]
+    _, verb, *rest = instruction.operation.split(".")
+    values = [texts.value(operand) for operand in instruction.operands]
     if verb == "alloc":
-        return [f"TRY(list_alloc(p, &{texts.name(one.results[0])}));"]
+        return [f"TRY(list_alloc(p, &{texts.name(instruction.results[0])}));"]
     if verb == "reserve":
         return []
     if verb == "resize":
         return [f"TRY(list_resize(p, {', '.join(values)}));"]
     if verb == "size":
-        return [f"{texts.name(one.results[0])} = {values[0]} ? (int32_t){values[0]}->count : 0;"]
+        return [f"{texts.name(instruction.results[0])} = {values[0]} ? (int32_t){values[0]}->count : 0;"]
     kind = rest[0]
     if kind == "ref":
         if verb == "set":
             return [f"TRY(list_set_reference(p, {', '.join(values)}));"]
-        target = one.results[0]
+        target = instruction.results[0]
         found = c_type(target)
         if not is_owned(target) or found == "object":
             raise UnimplementedError(f"{texts.where()} has a list of {target.type}, which has no form in C")
@@ -49,7 +49,7 @@ def list_text(texts: Texts, one: Instruction) -> list[str]:
     form, wide = ("real", "double") if kind[0] == "f" else ("integer", "int64_t")
     if verb == "set":
         return [f"TRY(list_set_{form}(p, {', '.join(values)}));"]
-    name, narrow = texts.name(one.results[0]), c_type(one.results[0])
+    name, narrow = texts.name(instruction.results[0]), c_type(instruction.results[0])
     if narrow == wide:
         return [f"TRY(list_get_{form}(p, {', '.join(values)}, &{name}));"]
     return [
@@ -61,11 +61,11 @@ def list_text(texts: Texts, one: Instruction) -> list[str]:
     ]
 
 
-def bytes_text(texts: Texts, one: Instruction) -> list[str]:
+def bytes_text(texts: Texts, instruction: Instruction) -> list[str]:
     """Writes an operation on a byte buffer."""
-    _, verb, *rest = one.operation.split(".")
-    values = [texts.value(each) for each in one.operands]
-    result = f"&{texts.name(one.results[0])}" if one.results else ""
+    _, verb, *rest = instruction.operation.split(".")
+    values = [texts.value(operand) for operand in instruction.operands]
+    result = f"&{texts.name(instruction.results[0])}" if instruction.results else ""
     if verb == "alloc":
         return [f"TRY(bytes_alloc(p, {values[0]}, {result}));"]
     if verb == "clone":
@@ -77,7 +77,7 @@ def bytes_text(texts: Texts, one: Instruction) -> list[str]:
     if verb == "compare":
         return [f"TRY(bytes_compare(p, {', '.join(values)}, {result}));"]
     if verb not in ("load", "store", "fill"):
-        raise UnimplementedError(f"{texts.where()} does {one.operation}, which has no form in C")
+        raise UnimplementedError(f"{texts.where()} does {instruction.operation}, which has no form in C")
     kind = _KINDS[rest[0]]
     if rest[1:] == ["u"]:
         kind = f"u{kind}"

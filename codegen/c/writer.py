@@ -212,13 +212,13 @@ class CProgram:
         members = [f"bytes *rodata_{ordinal}" for ordinal in constants]
         kinds: dict[int, str] = {}
         for function in self._program.functions.values():
-            for one in function.instructions():
-                if not one.operation.startswith("global.") or "indirect" in one.operation:
+            for instruction in function.instructions():
+                if not instruction.operation.startswith("global.") or "indirect" in instruction.operation:
                     continue
-                kind = one.operation.rpartition(".")[2]
-                if kind != "ref" and kinds.setdefault(one.ordinal, kind) != kind:
+                kind = instruction.operation.rpartition(".")[2]
+                if kind != "ref" and kinds.setdefault(instruction.ordinal, kind) != kind:
                     raise UnimplementedError(
-                        f"a global at byte {one.ordinal} is used as {kinds[one.ordinal]} and {kind}"
+                        f"a global at byte {instruction.ordinal} is used as {kinds[instruction.ordinal]} and {kind}"
                     )
         numbers = {"i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
         members += [f"{numbers[kind]} {kind}_{ordinal}" for ordinal, kind in sorted(kinds.items())]
@@ -358,7 +358,10 @@ class CProgram:
 def _check_starts(function: Function) -> None:
     """Refuses a program whose initializer always fails to find a Vulkan device, with the program's message."""
     if not any(block.terminator.operation == "return" for block in function.blocks):
-        said = next((one.text for one in function.instructions() if one.operation == "fail"), "it fails when it starts")
+        said = next(
+            (instruction.text for instruction in function.instructions() if instruction.operation == "fail"),
+            "it fails when it starts",
+        )
         raise UnimplementedError(
             f"C programs are for Vulkan with descriptors ({FORMATS[0]}), for which the module has no executables; it "
             f"says: {said}"
@@ -367,20 +370,20 @@ def _check_starts(function: Function) -> None:
 
 def _take_executables(program: Program, function: Function, executables: Executables) -> None:
     """Notes the executables that a function creates."""
-    for one in function.instructions():
-        if one.callee == "hal.executable.create" and isinstance(one.operands[-2], Rodata):
-            data = one.operands[-2]
+    for instruction in function.instructions():
+        if instruction.callee == "hal.executable.create" and isinstance(instruction.operands[-2], Rodata):
+            data = instruction.operands[-2]
             executables.add(data.ordinal, program.rodata[data.ordinal])
 
 
 def _settle_lookups(program: Program, function: Function, executables: Executables) -> None:
     """Replaces function names by numbers if all executables agree on them."""
     replaced: dict[Variable, Value] = {}
-    for one in function.instructions():
-        if one.callee == "hal.executable.lookup.function" and isinstance(one.operands[1], Rodata):
-            numbers = executables.functions(program.text(one.operands[1]))
-            if len(numbers) == 1 and one.results[0].definitions == 1:
-                replaced[one.results[0]] = Constant("I", numbers.pop())
+    for instruction in function.instructions():
+        if instruction.callee == "hal.executable.lookup.function" and isinstance(instruction.operands[1], Rodata):
+            numbers = executables.functions(program.text(instruction.operands[1]))
+            if len(numbers) == 1 and instruction.results[0].definitions == 1:
+                replaced[instruction.results[0]] = Constant("I", numbers.pop())
     if replaced:
         _substitute(function, replaced)
         simplify_function(program, function, FORMATS)
@@ -388,8 +391,8 @@ def _settle_lookups(program: Program, function: Function, executables: Executabl
 
 def _substitute(function: Function, replaced: dict[Variable, Value]) -> None:
     for block in function.blocks:
-        for one in block.instructions:
-            one.substitute(replaced)
+        for instruction in block.instructions:
+            instruction.substitute(replaced)
         for edge in block.edges:
             edge.copies = [
                 (target, replaced.get(source, source) if isinstance(source, Variable) else source)

@@ -49,24 +49,24 @@ def _lift_devices(program: Program, function: Function) -> None:
     replaced: dict[Variable, Value] = {}
     for block in function.blocks:
         kept = []
-        for one in block.instructions:
-            if one.operation.startswith("cmp.") and any(map(_is_device, one.operands)):
-                others = [operand for operand in one.operands if not _is_device(operand)]
+        for instruction in block.instructions:
+            if instruction.operation.startswith("cmp.") and any(map(_is_device, instruction.operands)):
+                others = [operand for operand in instruction.operands if not _is_device(operand)]
                 equal = not others
-                number = int(equal if one.operation == "cmp.eq.ref" else not equal)
-                replaced[one.results[0]] = Constant("i", 1 if one.operation == "cmp.nz.ref" else number)
-            elif (one.operation == "global.store.ref" and _is_device(one.operands[0])) or (
-                one.results and all(map(_is_device, one.results))
+                number = int(equal if instruction.operation == "cmp.eq.ref" else not equal)
+                replaced[instruction.results[0]] = Constant("i", 1 if instruction.operation == "cmp.nz.ref" else number)
+            elif (instruction.operation == "global.store.ref" and _is_device(instruction.operands[0])) or (
+                instruction.results and all(map(_is_device, instruction.results))
             ):
                 continue
-            elif one.callee == "hal.allocator.select":
-                replaced[one.results[1]] = Constant("I", -1)
+            elif instruction.callee == "hal.allocator.select":
+                replaced[instruction.results[1]] = Constant("I", -1)
             else:
-                if one.callee == "hal.device.query.i64":
-                    category = one.operands[1]
+                if instruction.callee == "hal.device.query.i64":
+                    category = instruction.operands[1]
                     if isinstance(category, Rodata) and program.text(category) in _SURE_QUERIES:
-                        replaced[one.results[0]] = Constant("i", 1)
-                kept.append(one)
+                        replaced[instruction.results[0]] = Constant("i", 1)
+                kept.append(instruction)
         block.instructions = kept
         for edge in block.edges:
             edge.copies = [pair for pair in edge.copies if not _is_device(pair[0])]
@@ -79,61 +79,65 @@ def _lift_fences(function: Function) -> None:
     for block in function.blocks:
         made: dict[Variable, Instruction] = {}
         kept: list[Instruction] = []
-        for one in block.instructions:
-            if one.callee == "hal.fence.create" and one.results[0].definitions == 1:
-                made[one.results[0]] = one
-            signal = one.operands[FENCES + 1] if _is_queue(one) else None
+        for instruction in block.instructions:
+            if instruction.callee == "hal.fence.create" and instruction.results[0].definitions == 1:
+                made[instruction.results[0]] = instruction
+            signal = instruction.operands[FENCES + 1] if _is_queue(instruction) else None
             fresh = made.pop(signal, None) if isinstance(signal, Variable) else None
-            for value in one.values():
+            for value in instruction.values():
                 if isinstance(value, Variable) and value is not signal:
                     made.pop(value, None)  # used before an operation signals it
             if fresh is not None:
                 kept.remove(fresh)
-            if one.callee in _AT_ONCE:
-                kept += _at_once(one, fresh)
+            if instruction.callee in _AT_ONCE:
+                kept += _at_once(instruction, fresh)
                 continue
             if fresh is not None:
-                one.results = (*fresh.results, *one.results)
-                one.operands = (*one.operands[: FENCES + 1], NULL, *one.operands[FENCES + 2 :])
-            kept.append(one)
+                instruction.results = (*fresh.results, *instruction.results)
+                instruction.operands = (*instruction.operands[: FENCES + 1], NULL, *instruction.operands[FENCES + 2 :])
+            kept.append(instruction)
         block.instructions = kept
 
 
-def _at_once(one: Instruction, fresh: Instruction | None) -> Iterator[Instruction]:
+def _at_once(instruction: Instruction, fresh: Instruction | None) -> Iterator[Instruction]:
     """Yields an operation that takes no time, without its fences."""
-    wait, signal = one.operands[FENCES : FENCES + 2]
+    wait, signal = instruction.operands[FENCES : FENCES + 2]
     assert not isinstance(wait, tuple)
-    if one.callee == "hal.device.queue.alloca":
-        one.operands = (*one.operands[:FENCES], NULL, NULL, *one.operands[FENCES + 2 :])
-        yield one
+    if instruction.callee == "hal.device.queue.alloca":
+        instruction.operands = (*instruction.operands[:FENCES], NULL, NULL, *instruction.operands[FENCES + 2 :])
+        yield instruction
     if fresh is not None:
-        yield Instruction("assign", (wait,), fresh.results, location=one.location)
+        yield Instruction("assign", (wait,), fresh.results, location=instruction.location)
     elif signal != NULL:
-        operands = (*one.operands[:FENCES], wait, signal, Constant("I"))
-        yield Instruction("call", operands, callee="hal.device.queue.barrier", location=one.location)
-    if one.callee == "hal.device.queue.dealloca":
-        yield Instruction("release", (one.operands[FENCES + 2],), location=one.location)
+        operands = (*instruction.operands[:FENCES], wait, signal, Constant("I"))
+        yield Instruction("call", operands, callee="hal.device.queue.barrier", location=instruction.location)
+    if instruction.callee == "hal.device.queue.dealloca":
+        yield Instruction("release", (instruction.operands[FENCES + 2],), location=instruction.location)
 
 
-def _is_queue(one: Instruction) -> bool:
-    return isinstance(one.callee, str) and one.callee.startswith(_QUEUE) and one.callee != f"{_QUEUE}flush"
+def _is_queue(instruction: Instruction) -> bool:
+    return (
+        isinstance(instruction.callee, str)
+        and instruction.callee.startswith(_QUEUE)
+        and instruction.callee != f"{_QUEUE}flush"
+    )
 
 
 def _lift_joins(function: Function) -> None:
     """Removes null fences from joins and waits, and joins and waits without fences."""
     for block in function.blocks:
         kept = []
-        for one in block.instructions:
-            if one.callee in ("hal.fence.join", "hal.fence.await"):
-                fences = one.operands[-1]
+        for instruction in block.instructions:
+            if instruction.callee in ("hal.fence.join", "hal.fence.await"):
+                fences = instruction.operands[-1]
                 assert isinstance(fences, tuple)
                 fences = tuple(dict.fromkeys(fence for fence in fences if fence != NULL))
-                one.operands = (*one.operands[:-1], fences)
-                if one.callee == "hal.fence.join" and len(fences) < 2:
+                instruction.operands = (*instruction.operands[:-1], fences)
+                if instruction.callee == "hal.fence.join" and len(fences) < 2:
                     value = fences[0] if fences else NULL
                     assert not isinstance(value, tuple)
-                    one = Instruction("assign", (value,), one.results, location=one.location)
-                elif not fences and not one.results:
+                    instruction = Instruction("assign", (value,), instruction.results, location=instruction.location)
+                elif not fences and not instruction.results:
                     continue
-            kept.append(one)
+            kept.append(instruction)
         block.instructions = kept

@@ -117,8 +117,8 @@ class _ModuleWriter:
     def _example(self) -> str:
         for function in self.program.exports.values():
             if function.declaration is not None and not function.declaration.is_async:
-                results = ", ".join(identifier(one.name) for one in function.declaration.results)
-                arguments = ", ".join(one.name for one in function.arguments)
+                results = ", ".join(identifier(value.name) for value in function.declaration.results)
+                arguments = ", ".join(value.name for value in function.arguments)
                 return f"{results}{' = ' if results else ''}program.{method_name(function)}({arguments})"
         return "..."
 
@@ -258,7 +258,7 @@ class _ModuleWriter:
 
     def _waiting(self, function: Function) -> list[str]:
         """Returns a synchronous method that calls an asynchronous one and waits."""
-        arguments = ", ".join(one.name for one in function.arguments[:-2])
+        arguments = ", ".join(argument.name for argument in function.arguments[:-2])
         call = f"self.{method_name(function)}({arguments}{', ' if arguments else ''}signal=done)"
         body = ["done = HalFence(self.device)"]
         body += [f"results = {call}" if function.results else call, "done.wait_until()"]

@@ -103,12 +103,12 @@ class Attributes:
         seen = set(pending)
         stored: set[int] = set()
         while pending:
-            for one in self.program.functions[pending.pop()].instructions():
-                if one.operation == "global.store.ref":
-                    stored.add(one.ordinal)
-                if isinstance(one.callee, int) and one.callee not in seen:
-                    seen.add(one.callee)
-                    pending.append(one.callee)
+            for instruction in self.program.functions[pending.pop()].instructions():
+                if instruction.operation == "global.store.ref":
+                    stored.add(instruction.ordinal)
+                if isinstance(instruction.callee, int) and instruction.callee not in seen:
+                    seen.add(instruction.callee)
+                    pending.append(instruction.callee)
         return stored, seen
 
     def _subjects(self) -> dict[int, str]:
@@ -119,22 +119,22 @@ class Attributes:
             if function.name.startswith("record_"):
                 recorded[function.ordinal] = f"{function.name.removeprefix('record_')}_commands"
             loaded: dict[Variable, int] = {}
-            for one in function.instructions():
-                if one.operation == "global.load.ref":
-                    loaded[one.results[0]] = one.ordinal
-                elif one.callee == "hal.executable.lookup.function":
-                    executable, name = one.operands
+            for instruction in function.instructions():
+                if instruction.operation == "global.load.ref":
+                    loaded[instruction.results[0]] = instruction.ordinal
+                elif instruction.callee == "hal.executable.lookup.function":
+                    executable, name = instruction.operands
                     if isinstance(executable, Variable) and executable in loaded and isinstance(name, Rodata):
                         found.setdefault(loaded[executable], identifier(self.program.text(name)))
         for function in self.program.functions.values():
             made: dict[Variable, Instruction] = {}
-            for one in function.instructions():
-                for variable in one.results:
-                    made[variable] = one
-                if one.operation == "global.store.ref" and isinstance(one.operands[0], Variable):
-                    source = made.get(one.operands[0])
+            for instruction in function.instructions():
+                for variable in instruction.results:
+                    made[variable] = instruction
+                if instruction.operation == "global.store.ref" and isinstance(instruction.operands[0], Variable):
+                    source = made.get(instruction.operands[0])
                     if source is not None and isinstance(source.callee, int) and source.callee in recorded:
-                        found.setdefault(one.ordinal, recorded[source.callee])
+                        found.setdefault(instruction.ordinal, recorded[source.callee])
         return found
 
 

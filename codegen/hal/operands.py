@@ -28,15 +28,15 @@ class OperandWriter:
         self.function = function
         self._term_of = term_of
 
-    def refused(self, one: Instruction) -> UnimplementedError:
+    def refused(self, instruction: Instruction) -> UnimplementedError:
         """Returns the error for an import or an operation that HAL code cannot express."""
-        if one.operation == "call":
-            name = str(one.callee)
+        if instruction.operation == "call":
+            name = str(instruction.callee)
             other = f"it is a function of the module {name.partition('.')[0]}, which is none that HAL code can call"
             why = next((text for prefix, text in _NOT_WRITTEN.items() if name.startswith(prefix)), other)
         else:
-            name, why = f"the operation {one.operation}", "HAL code has nothing for it"
-        place = f" at {one.location}" if one.location else ""
+            name, why = f"the operation {instruction.operation}", "HAL code has nothing for it"
+        place = f" at {instruction.location}" if instruction.location else ""
         return UnimplementedError(
             f"function {self.function.name} of module {self.module.program.name} calls {name}{place}: {why}. Run the "
             "module with pumice.Session, or `pumice run`"

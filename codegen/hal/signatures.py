@@ -121,9 +121,9 @@ def docstring(program: Program, function: Function, *, outs: bool, waiting: bool
         lines += ["Args:", *entries, ""]
     if declaration.results:
         lines += ["Returns:"]
-        lines += [f"    {identifier(one.name)}: {_described(one)}." for one in declaration.results]
+        lines += [f"    {identifier(value.name)}: {_described(value)}." for value in declaration.results]
         lines += [""]
-    if any(one.type == "hal.buffer_view" for one in function.arguments):
+    if any(value.type == "hal.buffer_view" for value in function.arguments):
         lines += ["Raises:", "    InvalidArgumentError: another shape or element type."]
     while lines[-1] == "":
         lines.pop()

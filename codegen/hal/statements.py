@@ -173,56 +173,58 @@ class StatementWriter:
     def block(self, block: Block) -> None:
         """Writes a block without its terminator. Values may wait for the terminator; ``flush`` stores others."""
         instructions = block.instructions[:-1]
-        for at, one in enumerate(instructions):
+        for at, instruction in enumerate(instructions):
             self._read = set()
-            term = self._term(one, block, at)
+            term = self._term(instruction, block, at)
             if term is None:
                 continue
-            if self._is_same(one):
-                self._same[one.results[0]] = term
+            if self._is_same(instruction):
+                self._same[instruction.results[0]] = term
                 continue
-            if self._may_wait(one, block, at) and (one.operation == "call" or len(term.tree.python()) <= _LONG):
-                self._pending[one.results[0]] = (one, term, frozenset(self._read))
+            if self._may_wait(instruction, block, at) and (
+                instruction.operation == "call" or len(term.tree.python()) <= _LONG
+            ):
+                self._pending[instruction.results[0]] = (instruction, term, frozenset(self._read))
                 continue
-            self._before(one)
-            self.locate(one.location)
-            if not one.results or not any(variable.uses for variable in one.results):
+            self._before(instruction)
+            self.locate(instruction.location)
+            if not instruction.results or not any(variable.uses for variable in instruction.results):
                 self.statement("", term.tree)
-            elif len(one.results) == 1:
-                self._assign(one.results[0], term)
+            elif len(instruction.results) == 1:
+                self._assign(instruction.results[0], term)
             else:
-                self._written.update(one.results)
-                self.statement(f"{', '.join(variable.name for variable in one.results)} = ", term.tree)
+                self._written.update(instruction.results)
+                self.statement(f"{', '.join(variable.name for variable in instruction.results)} = ", term.tree)
 
-    def _before(self, one: Instruction) -> None:
+    def _before(self, instruction: Instruction) -> None:
         """Stores pending values that read a variable or a global which an instruction changes."""
-        stores = one.operation.startswith("global.store") or isinstance(one.callee, int)
+        stores = instruction.operation.startswith("global.store") or isinstance(instruction.callee, int)
         for variable, (waiting, _, reads) in list(self._pending.items()):
-            if not reads.isdisjoint(one.results) or (stores and waiting.operation.startswith("global.load")):
+            if not reads.isdisjoint(instruction.results) or (stores and waiting.operation.startswith("global.load")):
                 self._store(variable)
 
-    def _is_same(self, one: Instruction) -> bool:
+    def _is_same(self, instruction: Instruction) -> bool:
         """Whether a value is an attribute that never changes, of an argument or of the program."""
-        if len(one.results) != 1 or one.results[0].definitions != 1:
+        if len(instruction.results) != 1 or instruction.results[0].definitions != 1:
             return False
-        if one.operation == "global.load.ref":
-            return one.ordinal not in self.module.attributes.changed
-        view = one.operands[0] if one.callee == "hal.buffer_view.buffer" else None
+        if instruction.operation == "global.load.ref":
+            return instruction.ordinal not in self.module.attributes.changed
+        view = instruction.operands[0] if instruction.callee == "hal.buffer_view.buffer" else None
         return isinstance(view, Variable) and view.definitions == 1
 
-    def _may_wait(self, one: Instruction, block: Block, at: int) -> bool:
+    def _may_wait(self, instruction: Instruction, block: Block, at: int) -> bool:
         """Whether a value has a single use, later in its block, to which it may move."""
-        if len(one.results) != 1:
+        if len(instruction.results) != 1:
             return False
-        variable = one.results[0]
+        variable = instruction.results[0]
         if variable.definitions != 1 or variable.uses != 1:
             return False
-        if one.callee in _MOVABLE:
+        if instruction.callee in _MOVABLE:
             movable = True
-        elif one.operation == "call" and block.instructions[at + 1].operation.startswith("global.store."):
+        elif instruction.operation == "call" and block.instructions[at + 1].operation.startswith("global.store."):
             return block.instructions[at + 1].operands[-1] is variable
         else:
-            movable = one.operation != "assign" and one.operation != "call" and is_pure(one)
+            movable = instruction.operation != "assign" and instruction.operation != "call" and is_pure(instruction)
         if not movable:
             return False
         later = block.instructions[at + 1 :]
@@ -244,28 +246,28 @@ class StatementWriter:
 
     # -- instructions --------------------------------------------------------------------------------
 
-    def _term(self, one: Instruction, block: Block, at: int) -> Term | None:
+    def _term(self, instruction: Instruction, block: Block, at: int) -> Term | None:
         """Returns an instruction's value or effect; ``None`` if there is nothing to write."""
-        operation = one.operation
-        bounds = FULL.get(one.results[0].kind) if one.results else None
+        operation = instruction.operation
+        bounds = FULL.get(instruction.results[0].kind) if instruction.results else None
         if operation == "call":
-            tree = self.calls.call(one)
-            return self._query(one, tree) if one.callee == "hal.device.query.i64" else Term(tree)
+            tree = self.calls.call(instruction)
+            return self._query(instruction, tree) if instruction.callee == "hal.device.query.i64" else Term(tree)
         if operation == "release":
-            self._release(one, block, at)
+            self._release(instruction, block, at)
             return None
         if operation.startswith("global."):
-            return self._global(one)
+            return self._global(instruction)
         if operation.startswith(("list.", "buffer.")):
-            return Term(self._host(one), bounds)
-        operands = [self.term_of(self._value(one, position)) for position in range(len(one.operands))]
+            return Term(self._host(instruction), bounds)
+        operands = [self.term_of(self._value(instruction, position)) for position in range(len(instruction.operands))]
         if operation == "assign":
             return operands[0]
         if operation.startswith("select."):
             test, yes, no = operands
             return Term(Conditional(test.tree, yes.number(), no.number()), bounds)
         if operation == "cast.any.ref":
-            kind = annotation("r", one.type).partition("[")[0]
+            kind = annotation("r", instruction.type).partition("[")[0]
             is_host = kind in ("list", "memoryview")
             return Term(call("cast", operands[0].number(), Name(kind))) if is_host else operands[0]
         if operation.startswith("switch."):
@@ -274,7 +276,7 @@ class StatementWriter:
             return Term(Conditional(is_inside, Item(Display(tuple(values)), index), default), bounds)
         if OPERATIONS[operation].atomic:
             operands = [self._atom(operand) for operand in operands]
-        return expression(one, operands, self.counters)
+        return expression(instruction, operands, self.counters)
 
     def _atom(self, term: Term) -> Term:
         """Returns a value that may occur twice."""
@@ -284,22 +286,22 @@ class StatementWriter:
         self.statement(f"{name} = ", term.number())
         return Term(Name(name), term.bounds)
 
-    def _value(self, one: Instruction, at: int) -> Value:
-        value = one.operands[at]
+    def _value(self, instruction: Instruction, at: int) -> Value:
+        value = instruction.operands[at]
         assert not isinstance(value, tuple)
         return value
 
-    def _query(self, one: Instruction, asked: Expression) -> Term:
+    def _query(self, instruction: Instruction, asked: Expression) -> Term:
         """Returns a device's answer: two results, or only the second if the device always answers."""
-        known, answer = one.results
+        known, answer = instruction.results
         if known.uses:
             return Term(call("answer_of", asked))
-        one.results = (answer,)
+        instruction.results = (answer,)
         return Term(Logical("or", asked, ZERO), FULL["I"], truth=asked)
 
-    def _release(self, one: Instruction, block: Block, at: int) -> None:
+    def _release(self, instruction: Instruction, block: Block, at: int) -> None:
         """Writes a ``del`` of a buffer behind its last use."""
-        buffer = self._value(one, 0)
+        buffer = self._value(instruction, 0)
         if not isinstance(buffer, Variable) or buffer.definitions != 1 or buffer in self.function.arguments:
             return
         uses = sum(value is buffer for each in block.instructions[: at + 1] for value in each.values())
@@ -307,41 +309,45 @@ class StatementWriter:
             for variable, (_, _, reads) in list(self._pending.items()):
                 if buffer in reads:
                     self._store(variable)
-            self.locate(one.location)
+            self.locate(instruction.location)
             self.line(f"del {buffer.name}")
 
-    def _global(self, one: Instruction) -> Term | None:
-        parts = one.operation.split(".")
+    def _global(self, instruction: Instruction) -> Term | None:
+        parts = instruction.operation.split(".")
         kind = parts[-1]
         if "indirect" in parts:
-            raise self.calls.refused(one)
+            raise self.calls.refused(instruction)
         if kind == "ref":
-            name = self.module.attributes.names.get(one.ordinal)
+            name = self.module.attributes.names.get(instruction.ordinal)
             if name is None:  # the device
                 return None
         else:
-            name = self.module.attributes.number({"i32": "i", "i64": "I", "f32": "f", "f64": "F"}[kind], one.ordinal)
+            name = self.module.attributes.number(
+                {"i32": "i", "i64": "I", "f32": "f", "f64": "F"}[kind], instruction.ordinal
+            )
         if parts[1] == "load":
-            return Term(Attribute(Name("self"), name), FULL.get(one.results[0].kind))
-        value = self.term_of(self._value(one, 0))
-        self._before(one)
-        self.locate(one.location)
+            return Term(Attribute(Name("self"), name), FULL.get(instruction.results[0].kind))
+        value = self.term_of(self._value(instruction, 0))
+        self._before(instruction)
+        self.locate(instruction.location)
         self.statement(f"self.{name} = ", value.number())
         return None
 
     # -- buffers and lists on the host ---------------------------------------------------------------
 
-    def _host(self, one: Instruction) -> Expression:
+    def _host(self, instruction: Instruction) -> Expression:
         """Returns an operation on a host buffer or a list."""
-        operands = [self.term_of(self._value(one, position)).number() for position in range(len(one.operands))]
-        noun, verb, *kind = one.operation.split(".")
+        operands = [
+            self.term_of(self._value(instruction, position)).number() for position in range(len(instruction.operands))
+        ]
+        noun, verb, *kind = instruction.operation.split(".")
         if noun == "list":
             if verb == "alloc":
                 return Display(is_list=True)
             if verb in ("reserve", "size"):
                 return call("len", operands[0])
             if verb == "resize":
-                return call("resize", *operands, self._zero(one))
+                return call("resize", *operands, self._zero(instruction))
             return call("get" if verb == "get" else "put", *operands)
         match verb:
             case "length":
@@ -353,11 +359,11 @@ class StatementWriter:
                 return call("new_bytes" if verb == "alloc" else "clone_bytes", *operands[:-1])
             case "copy" | "compare":
                 return call(f"{verb}_bytes", *operands)
-        raise self.calls.refused(one)
+        raise self.calls.refused(instruction)
 
-    def _zero(self, one: Instruction) -> Expression:
+    def _zero(self, instruction: Instruction) -> Expression:
         """Returns the element that a list grows by."""
-        items = one.operands[0]
+        items = instruction.operands[0]
         kind = (items.type or "") if isinstance(items, Variable) else ""
         inner = kind.partition("<")[2].rstrip(">")
         return Literal(0.0) if inner.startswith("f") else ZERO if inner.startswith("i") else NONE

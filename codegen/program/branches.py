@@ -53,32 +53,34 @@ def _run_once(function: Function) -> bool:
 def _constants(block: Block) -> dict[Variable, Value]:
     """Returns the variables that a block sets to constants."""
     known: dict[Variable, Value] = {}
-    for one in block.instructions:
-        for variable in one.results:
+    for instruction in block.instructions:
+        for variable in instruction.results:
             known.pop(variable, None)
-        if one.operation == "assign" and isinstance(one.operands[0], Constant):
-            known[one.results[0]] = one.operands[0]
+        if instruction.operation == "assign" and isinstance(instruction.operands[0], Constant):
+            known[instruction.results[0]] = instruction.operands[0]
     return known
 
 
 def _tested(function: Function, header: Block, known: dict[Variable, Value]) -> bool | None:
     """Returns the outcome of a block that is only a test; ``None`` if it does more, or the outcome is unknown."""
-    inside = {variable for one in header.instructions for variable in one.results}
+    inside = {variable for instruction in header.instructions for variable in instruction.results}
     for block in function.blocks:
-        if block is not header and any(value in inside for one in block.instructions for value in one.values()):
+        if block is not header and any(
+            value in inside for instruction in block.instructions for value in instruction.values()
+        ):
             return None
         if any(source in inside for edge in block.edges for _, source in edge.copies):
             return None
     values = dict(known)
-    for one in header.instructions[:-1]:
-        if len(one.results) != 1 or not one.operation.startswith("cmp."):
+    for instruction in header.instructions[:-1]:
+        if len(instruction.results) != 1 or not instruction.operation.startswith("cmp."):
             return None
-        copy = Instruction(one.operation, one.operands, one.results)
+        copy = Instruction(instruction.operation, instruction.operands, instruction.results)
         copy.substitute(values)
         found = folded(copy)
         if not isinstance(found, Constant):
             return None
-        values[one.results[0]] = found
+        values[instruction.results[0]] = found
     test = header.terminator.operands[0]
     answer = values.get(test) if isinstance(test, Variable) else None
     return bool(answer.number) if isinstance(answer, Constant) else None

@@ -16,9 +16,9 @@ def find_counters(function: Function) -> dict[Variable, Value]:
     """
     definitions: dict[Variable, list[tuple[int, object]]] = {}
     for index, block in enumerate(function.blocks):
-        for one in block.instructions:
-            for variable in one.results:
-                definitions.setdefault(variable, []).append((index, one))
+        for instruction in block.instructions:
+            for variable in instruction.results:
+                definitions.setdefault(variable, []).append((index, instruction))
         for edge in block.edges:
             for target, source in edge.copies:
                 definitions.setdefault(target, []).append((index, source))
@@ -55,9 +55,13 @@ def _guard_of(function: Function, variable: Variable, at: int) -> Value | None:
         if block.terminator.operation != "cond_br":
             continue
         test = block.terminator.operands[0]
-        for one in block.instructions:
-            if one.operation in _LESS and one.results[0] is test and one.operands[0] is variable:
-                bound = one.operands[1]
+        for instruction in block.instructions:
+            if (
+                instruction.operation in _LESS
+                and instruction.results[0] is test
+                and instruction.operands[0] is variable
+            ):
+                bound = instruction.operands[1]
                 if not isinstance(bound, tuple) and not _reaches(function, at, index):
                     return bound
     return None

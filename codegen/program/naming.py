@@ -94,12 +94,12 @@ def method_of(export: str, function: Function) -> str:
 
 
 def _subject(program: Program, function: Function) -> str | None:
-    made = [one for one in function.instructions() if one.callee == "hal.command_buffer.create"]
+    made = [instruction for instruction in function.instructions() if instruction.callee == "hal.command_buffer.create"]
     if not made or any(kind != "hal.command_buffer" for kind in function.result_types):
         return None
-    for one in function.instructions():
-        if one.callee == "hal.executable.lookup.function":
-            operand = one.operands[1]
+    for instruction in function.instructions():
+        if instruction.callee == "hal.executable.lookup.function":
+            operand = instruction.operands[1]
             if isinstance(operand, Rodata):
                 return identifier(f"record_{program.text(operand)}")
     return "record"
@@ -115,7 +115,9 @@ def name_variables(function: Function, taken: frozenset[str] = frozenset()) -> N
         for edge in block.edges:
             for target, _ in edge.copies:
                 target.name = ""
-    declared = [identifier(one.name) for one in function.declaration.arguments] if function.declaration else []
+    declared = (
+        [identifier(argument.name) for argument in function.declaration.arguments] if function.declaration else []
+    )
     if function.declaration is not None and function.declaration.is_async:
         declared += ["wait_fence", "signal_fence"]
     for position, variable in enumerate(function.arguments):

@@ -106,49 +106,52 @@ def _visit(program: Program, function: Function) -> bool:
     return changed
 
 
-def _instruction(program: Program, function: Function, one: Instruction, set_type: object) -> bool:
+def _instruction(program: Program, function: Function, instruction: Instruction, set_type: object) -> bool:
     assert callable(set_type)
     changed = False
-    if one.operation == "call":
-        if isinstance(one.callee, int):
-            callee = program.functions[one.callee]
-            for value, variable in zip(one.operands, callee.arguments, strict=True):
+    if instruction.operation == "call":
+        if isinstance(instruction.callee, int):
+            callee = program.functions[instruction.callee]
+            for value, variable in zip(instruction.operands, callee.arguments, strict=True):
                 if variable.kind == "r" and not isinstance(value, tuple):
                     found = type_of(value)
                     if found is not None and variable.type is None:
                         variable.type = found
                         changed = True
                     set_type(value, variable.type)
-            for variable, kind in zip(one.results, callee.result_types, strict=True):
+            for variable, kind in zip(instruction.results, callee.result_types, strict=True):
                 set_type(variable, kind)
         else:
-            for variable in one.results:
+            for variable in instruction.results:
                 if variable.kind == "r":
-                    set_type(variable, RESULT_TYPES.get(str(one.callee)))
-            for value, kind in zip(one.operands, _OPERAND_TYPES.get(str(one.callee), ()), strict=False):
+                    set_type(variable, RESULT_TYPES.get(str(instruction.callee)))
+            for value, kind in zip(instruction.operands, _OPERAND_TYPES.get(str(instruction.callee), ()), strict=False):
                 if not isinstance(value, tuple):
                     set_type(value, kind)
-    elif one.operation in ("assign", "select.ref") and one.results[0].kind == "r":
-        for value in one.values():
+    elif instruction.operation in ("assign", "select.ref") and instruction.results[0].kind == "r":
+        for value in instruction.values():
             if not isinstance(value, Variable) or value.kind == "r":
-                set_type(one.results[0], type_of(value))
-    elif one.operation.startswith(("global.load.ref", "list.get.ref", "cast.any.ref", "switch.ref")):
-        set_type(one.results[0], one.type)
-    elif one.operation.startswith("global.store.ref"):
-        set_type(one.operands[0], one.type)
-    elif one.operation == "list.alloc":
-        set_type(one.results[0], f"vm.list<{'!' * ('.' in str(one.type))}{one.type}>")
-    elif one.operation in ("buffer.alloc", "buffer.clone"):
-        set_type(one.results[0], "vm.buffer")
-    elif one.operation == "return":
-        for position, value in enumerate(one.operands):
+                set_type(instruction.results[0], type_of(value))
+    elif instruction.operation.startswith(("global.load.ref", "list.get.ref", "cast.any.ref", "switch.ref")):
+        set_type(instruction.results[0], instruction.type)
+    elif instruction.operation.startswith("global.store.ref"):
+        set_type(instruction.operands[0], instruction.type)
+    elif instruction.operation == "list.alloc":
+        set_type(instruction.results[0], f"vm.list<{'!' * ('.' in str(instruction.type))}{instruction.type}>")
+    elif instruction.operation in ("buffer.alloc", "buffer.clone"):
+        set_type(instruction.results[0], "vm.buffer")
+    elif instruction.operation == "return":
+        for position, value in enumerate(instruction.operands):
             if not isinstance(value, tuple) and function.result_types[position] is None:
                 found = type_of(value)
                 if found is not None and function.results[position] == "r":
                     function.result_types[position] = found
                     changed = True
-    if one.operation in ("global.load.ref", "global.store.ref") and one.ordinal not in program.global_types:
-        program.global_types[one.ordinal] = one.type
+    if (
+        instruction.operation in ("global.load.ref", "global.store.ref")
+        and instruction.ordinal not in program.global_types
+    ):
+        program.global_types[instruction.ordinal] = instruction.type
     return changed
 
 

@@ -158,14 +158,19 @@ def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
 def _without_passing(instructions: list[Instruction]) -> list[Instruction]:
     """Merges instructions with a following ``assign`` that only copies their results."""
     kept: list[Instruction] = []
-    for one in instructions:
+    for instruction in instructions:
         last = kept[-1] if kept else None
-        if one.operation == "assign" and last is not None and len(last.results) == 1 and last.operation == "call":
+        if (
+            instruction.operation == "assign"
+            and last is not None
+            and len(last.results) == 1
+            and last.operation == "call"
+        ):
             passed = last.results[0]
-            if one.operands[0] is passed and passed.definitions == passed.uses == 1:
-                last.results = one.results
+            if instruction.operands[0] is passed and passed.definitions == passed.uses == 1:
+                last.results = instruction.results
                 continue
-        kept.append(one)
+        kept.append(instruction)
     return kept
 
 
@@ -174,15 +179,17 @@ def _fold_within(function: Function) -> bool:
     changed = False
     for block in function.blocks:
         known: dict[Variable, Value] = {}
-        for one in block.instructions:
-            used = {value: known[value] for value in one.values() if isinstance(value, Variable) and value in known}
+        for instruction in block.instructions:
+            used = {
+                value: known[value] for value in instruction.values() if isinstance(value, Variable) and value in known
+            }
             if used:
-                one.substitute(used)
+                instruction.substitute(used)
                 changed = True
-            for variable in one.results:
+            for variable in instruction.results:
                 known.pop(variable, None)
-            if one.operation == "assign" and isinstance(one.operands[0], Constant):
-                known[one.results[0]] = one.operands[0]
+            if instruction.operation == "assign" and isinstance(instruction.operands[0], Constant):
+                known[instruction.results[0]] = instruction.operands[0]
         for edge in block.edges:
             for at, (target, source) in enumerate(edge.copies):
                 if isinstance(source, Variable) and source in known:
@@ -199,10 +206,10 @@ def _fold_copies(function: Function) -> bool:
     count(function)
     changed = False
     for block in function.blocks:
-        for at, one in enumerate(block.instructions):
-            if one.operation != "assign" or not one.results[0].uses:
+        for at, instruction in enumerate(block.instructions):
+            if instruction.operation != "assign" or not instruction.results[0].uses:
                 continue
-            source, copy = one.operands[0], one.results[0]
+            source, copy = instruction.operands[0], instruction.results[0]
             assert not isinstance(source, tuple)
             uses = 0
             behind: list[Instruction] = []
@@ -291,9 +298,11 @@ def _remove_dead(function: Function) -> bool:
         found = False
         for block in function.blocks:
             kept = [
-                one
-                for one in block.instructions
-                if not (one.results and all(not each.uses for each in one.results) and is_pure(one))
+                instruction
+                for instruction in block.instructions
+                if not (
+                    instruction.results and all(not each.uses for each in instruction.results) and is_pure(instruction)
+                )
             ]
             kept = _without_overwritten(kept)
             found |= len(kept) != len(block.instructions)
@@ -311,12 +320,12 @@ def _without_overwritten(instructions: list[Instruction]) -> list[Instruction]:
     """Removes pure instructions of a block whose results are overwritten before any use."""
     kept: list[Instruction] = []
     overwritten: set[Variable] = set()
-    for one in reversed(instructions):
-        if one.results and is_pure(one) and overwritten.issuperset(one.results):
+    for instruction in reversed(instructions):
+        if instruction.results and is_pure(instruction) and overwritten.issuperset(instruction.results):
             continue
-        overwritten.update(one.results)
-        overwritten.difference_update(value for value in one.values() if isinstance(value, Variable))
-        kept.append(one)
+        overwritten.update(instruction.results)
+        overwritten.difference_update(value for value in instruction.values() if isinstance(value, Variable))
+        kept.append(instruction)
     return kept[::-1]
 
 

@@ -17,10 +17,10 @@ def remove_unused(program: Program) -> None:
     while changed:
         changed = False
         loaded = {
-            one.ordinal
+            instruction.ordinal
             for function in program.functions.values()
-            for one in function.instructions()
-            if one.operation == "global.load.ref"
+            for instruction in function.instructions()
+            if instruction.operation == "global.load.ref"
         }
         recording = {ordinal for ordinal, function in program.functions.items() if _only_records(function)}
         for function in program.functions.values():
@@ -35,28 +35,28 @@ def _remove(function: Function, loaded: set[int], recording: set[int]) -> bool:
     count(function)
     changed = False
     for block in function.blocks:
-        kept = [one for one in block.instructions if not _is_unused(one, loaded, recording)]
+        kept = [instruction for instruction in block.instructions if not _is_unused(instruction, loaded, recording)]
         changed |= len(kept) != len(block.instructions)
         block.instructions = kept
     return changed
 
 
-def _is_unused(one: Instruction, loaded: set[int], recording: set[int]) -> bool:
-    if one.operation == "global.store.ref":
-        return one.ordinal not in loaded
-    unused = bool(one.results) and not any(variable.uses for variable in one.results)
-    return unused and (one.callee == "hal.executable.create" or one.callee in recording)
+def _is_unused(instruction: Instruction, loaded: set[int], recording: set[int]) -> bool:
+    if instruction.operation == "global.store.ref":
+        return instruction.ordinal not in loaded
+    unused = bool(instruction.results) and not any(variable.uses for variable in instruction.results)
+    return unused and (instruction.callee == "hal.executable.create" or instruction.callee in recording)
 
 
 def _only_records(function: Function) -> bool:
     """Whether a function only records a command buffer of its own."""
     made: set[Variable] = set()
-    for one in function.instructions():
-        if one.callee == f"{_RECORDING}create":
-            made.update(one.results)
-        elif isinstance(one.callee, str) and one.callee.startswith(_RECORDING):
-            if one.operands[0] not in made:
+    for instruction in function.instructions():
+        if instruction.callee == f"{_RECORDING}create":
+            made.update(instruction.results)
+        elif isinstance(instruction.callee, str) and instruction.callee.startswith(_RECORDING):
+            if instruction.operands[0] not in made:
                 return False
-        elif one.operation not in ("br", "cond_br", "return") and not is_pure(one):
+        elif instruction.operation not in ("br", "cond_br", "return") and not is_pure(instruction):
             return False
     return bool(made)

@@ -79,7 +79,7 @@ class _Symbols:
         self._module = module
         self._functions = {name: ordinal for ordinal, name in enumerate(module.functions)}
         self._imports = {name: ordinal for ordinal, name in enumerate(module.imports)}
-        self._conventions = dict(enumerate(each.calling_convention for each in module.functions.values()))
+        self._conventions = dict(enumerate(function.calling_convention for function in module.functions.values()))
         for ordinal, imported in enumerate(module.imports.values()):
             self._conventions[IMPORT_BIT | ordinal] = imported.signature.calling_convention
         self.types: dict[str, int] = dict(module.types)

@@ -33,7 +33,7 @@ class CodeMap:
 
     def instruction_at(self, ordinal: int, pc: int) -> Instruction | None:
         """The instruction at a pc; ``None`` where none begins."""
-        return next((one for one in self._instructions(ordinal) if one.pc == pc), None)
+        return next((instruction for instruction in self._instructions(ordinal) if instruction.pc == pc), None)
 
     def import_at(self, ordinal: int, pc: int) -> int | None:
         """The ordinal of the import that the instruction at a pc calls; ``None`` if it calls none."""

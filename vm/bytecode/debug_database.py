@@ -135,7 +135,9 @@ class DebugDatabase:
     @cached_property
     def _maps(self) -> dict[str | int, FunctionSourceMap]:
         """Source maps by name and, where the file has one a function, by ordinal."""
-        maps: dict[str | int, FunctionSourceMap] = {one.local_name: one for one in reversed(self.functions)}
+        maps: dict[str | int, FunctionSourceMap] = {
+            function.local_name: function for function in reversed(self.functions)
+        }
         maps.pop("", None)
         if len(self.functions) == self.function_count:
             maps.update(enumerate(self.functions))

@@ -108,17 +108,23 @@ class UnitModule:
         for callee in map(callee_of, self._verified.functions[ordinal].instructions):
             if callee is not None and not callee & IMPORT_BIT:
                 called |= self.closure(callee) or frozenset()
-        layouts = {one: self._layout(one) for one in sorted({ordinal, *called})}
-        instructions = [one for layout in layouts.values() for one in layout.analysis.instructions]
+        layouts = {instruction: self._layout(instruction) for instruction in sorted({ordinal, *called})}
+        instructions = [instruction for layout in layouts.values() for instruction in layout.analysis.instructions]
 
         def numbered(ordinals: set[object], first: int) -> dict[int, int]:
-            return {one: position for position, one in enumerate(sorted(cast("set[int]", ordinals)), first)}
+            return {
+                instruction: position for position, instruction in enumerate(sorted(cast("set[int]", ordinals)), first)
+            }
 
         def first_values(mnemonic: str) -> set[object]:
-            return {one.values[0] for one in instructions if one.operation.mnemonic == mnemonic}
+            return {instruction.values[0] for instruction in instructions if instruction.operation.mnemonic == mnemonic}
 
-        references = [one for one in instructions if one.operation.mnemonic.endswith(".ref") and is_known(one)]
-        types = {field_value(one, FieldKind.TYPE) for one in references} - {None}
+        references = [
+            instruction
+            for instruction in instructions
+            if instruction.operation.mnemonic.endswith(".ref") and is_known(instruction)
+        ]
+        types = {field_value(instruction, FieldKind.TYPE) for instruction in references} - {None}
         return Unit(
             layouts,
             frozenset(called),
