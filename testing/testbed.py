@@ -1,4 +1,4 @@
-"""The device that tests run on, as options and environment say, and what is known of it before it is opened."""
+"""The device that tests run on, as options and environment choose it, and its properties before it is opened."""
 
 from __future__ import annotations
 
@@ -40,7 +40,8 @@ class Choice:
 
 
 def choose(device: str | None, validation: bool | None, environ: Mapping[str, str], *, in_ci: bool) -> Choice:
-    """The choice: the command line's, else the environment's, else lavapipe with validation in CI, or the best device.
+    """Chooses the command line's device, else the environment's, else lavapipe with validation in CI, or the best
+    device.
 
     Raises:
         InvalidArgumentError: ``PUMICE_VALIDATION`` says neither on nor off.
@@ -87,10 +88,10 @@ class Testbed:
 
     @property
     def profile(self) -> DeviceProfile:
-        """The device.
+        """The device's profile.
 
         Raises:
-            PumiceError: it is not there, or the validation layers are not; the message says who asked for it.
+            PumiceError: the device or the validation layers are missing; the message says who asked for them.
         """
         driver, index, error = self._found
         if error is not None:
@@ -99,7 +100,7 @@ class Testbed:
         return driver.profiles[index]
 
     def absence(self) -> str | None:
-        """Why tests are skipped: no device, and none was named. Raises for one that was named."""
+        """Returns why tests are skipped: no device, and none was named. Raises for one that was named."""
         error = self._found[2]
         if error is None:
             return None
@@ -111,7 +112,7 @@ class Testbed:
 
     @cached_property
     def header(self) -> str:
-        """Device, driver with version, Vulkan, layers, in a line."""
+        """Returns a line with device, driver and its version, Vulkan and layers."""
         error = self._found[2]
         if error is not None:
             return f"no device: {error.message.splitlines()[0]}"
@@ -122,12 +123,11 @@ class Testbed:
         return f"{profile.name}, driver {driver_text(profile)}{info}, Vulkan {version}, {layers}"
 
     def open(self) -> Device:
-        """Opens the device."""
         _ = self.profile
         return open_device(self.choice.uri, validation=self.choice.validation)
 
     def run_options(self) -> list[str]:
-        """What has ``pumice run`` use the same device in the same way."""
+        """Returns the options of ``pumice run`` for the same device and settings."""
         is_lavapipe = self.profile.driver_id == _LLVMPIPE
         uuid = self.profile.device_uuid
         uri = (
@@ -140,24 +140,24 @@ class Testbed:
         return ["--device", uri, *(["--validation"] if self.choice.validation else [])]
 
     def environment(self) -> dict[str, str]:
-        """What has devices that tests open themselves be the same."""
+        """Returns the variables that give devices opened by tests the same settings."""
         return {"PUMICE_DEVICE": self.choice.uri, "PUMICE_VALIDATION": str(int(self.choice.validation))}
 
     # -- what tests are skipped for --------------------------------------------------------------------
 
     def not_a_gpu(self) -> str | None:
-        """Why a test that needs real hardware is skipped."""
+        """Returns why a test that needs real hardware is skipped, or ``None``."""
         if self.profile.device_type is DeviceType.CPU:
             return f"needs a GPU; the device is {self.profile.name}, which runs on the CPU"
         return None
 
     def lacks(self, names: Sequence[str]) -> str | None:
-        """Why a test that needs features or extensions is skipped."""
+        """Returns why a test that needs features or extensions is skipped, or ``None``."""
         missing = missing_features(self.profile, names)
         return f"{self.profile.name} lacks {', '.join(missing)}" if missing else None
 
     def avoided(self, ranges: Sequence[str]) -> str | None:
-        """Why a test is skipped on a driver."""
+        """Returns why a test is skipped on this driver, or ``None``."""
         for text in ranges:
             if self.profile in DriverRange.parse(text):
                 return f"not for {text}; the driver is {driver_text(self.profile)}"

@@ -22,7 +22,6 @@ class TimedTest:
 
     @property
     def total(self) -> float:
-        """Seconds in all."""
         return sum(self.seconds.values())
 
 

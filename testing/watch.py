@@ -1,8 +1,8 @@
-"""What fails the test that caused it: validation messages, native objects left, lost devices, shaders' reports.
+"""The complaints that fail a test: validation messages, native objects left, lost devices, shaders' reports.
 
 Calling sequence for each test: `begin` before its fixtures → `fixture` around the set-up of those that outlive it →
 `body` around its function → `end_body` → `count` after its own fixtures → `end` after all that end with it. `end_body`
-and `end` return what is to be complained of.
+and `end` return the complaints.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.killers: weakref.WeakKeyDictionary[ArrayDevice, str] = weakref.WeakKeyDictionary()
-        # What was lost before no test lost.
+        # Devices that were lost before the run are blamed on no test.
         self._lost_before = weakref.WeakSet(device for device in list(array_devices) if device.hal.lost)
         self.last_good = ""
         self.is_set_up = self.is_broken = False
@@ -50,11 +50,11 @@ class Watch:
         self._has_begun = self._is_counting = False
 
     def begin(self, limit: LiveLimit | None, *, counting: bool = True) -> list[str]:
-        """Counts what is alive; returns the messages that came since the last test, which no test has caused.
+        """Counts the live objects; returns the messages since the last test, which no test has caused.
 
         Args:
             limit: what the test may leave.
-            counting: whether it is held to that.
+            counting: whether the limit applies.
         """
         if self.is_broken:
             for name in ("last_exc", "last_type", "last_value", "last_traceback"):  # pytest's, of the test before
@@ -67,8 +67,8 @@ class Watch:
 
     @contextlib.contextmanager
     def fixture(self) -> Iterator[None]:
-        """The set-up of a fixture that outlives the test: what it makes is not the test's."""
-        if self._depth:  # one that the fixture itself asks for
+        """Surrounds the set-up of a fixture that outlives the test, and leaves its objects out of the test's count."""
+        if self._depth:  # a fixture that another one requests
             yield
             return
         before = settled_counts(self._before)
@@ -83,7 +83,7 @@ class Watch:
 
     @contextlib.contextmanager
     def body(self, timeout: float | None) -> Iterator[None]:
-        """The test's function; where a device takes longer than ``timeout`` seconds for work, it is given up."""
+        """Surrounds the test's function; gives up a device that works longer than ``timeout`` seconds."""
         if timeout is None:
             yield
             return
@@ -95,14 +95,14 @@ class Watch:
         try:
             yield
         finally:
-            for device in _usable():  # what the body did not wait for counts as well
+            for device in _usable():  # work that the body did not wait for counts as well
                 with contextlib.suppress(PumiceError):
                     device.reach(device.submitted)
             done.set()
             watchdog.join()
 
     def end_body(self, test: str) -> list[str]:
-        """What went wrong, once the devices have done all that the test gave them."""
+        """Waits for the work that the test has submitted, and returns the complaints."""
         complaints: list[str] = []
         for device in _usable():
             try:
@@ -114,14 +114,16 @@ class Watch:
         return [*_messages(), *self._lost(test), *complaints]
 
     def count(self) -> bool:
-        """Counts what is left, before wider fixtures take it with them; returns whether that is more than allowed."""
+        """Counts the objects left, before wider fixtures free them; returns whether there are more than allowed."""
         if not self._is_counting or self.is_broken:
             return False
         self._after = settled_counts(self._before)
         return bool(self._limit.exceeded(self._before, self._after))
 
     def end(self, test: str) -> list[str]:
-        """What went wrong after the body, and what is left; for a test that was skipped before it began, too."""
+        """Returns the complaints after the body, and the objects left; also for a test that was skipped before it
+        began.
+        """
         complaints = [*_messages(), *self._lost(test)]
         has_begun, self._has_begun = self._has_begun, False
         self.is_set_up = False
@@ -138,14 +140,14 @@ class Watch:
         return complaints
 
     def _lost(self, test: str) -> list[str]:
-        """The devices that were lost since the last test ended."""
+        """Returns the devices that were lost since the last test ended."""
         complaints = []
         for device in list(array_devices):
             error = device.hal.lost
             known = device in self.killers or device in self._lost_before
             if isinstance(error, DeviceLostError) and not known:
                 self.killers[device] = test
-                self.is_broken = True  # what was in flight is not freed before the device is closed
+                self.is_broken = True  # work in flight is not freed before the device is closed
                 before = f" Last test that left it well: {self.last_good}." if self.last_good else ""
                 complaints.append(f"this test lost the device. {error.message}.{before} Later tests get a fresh one.")
         return complaints
@@ -160,7 +162,7 @@ def _messages() -> list[str]:
 
 
 def _watch_devices(timeout: float, done: threading.Event) -> None:
-    """Marks a device as lost that has not finished what it had to do ``timeout`` seconds before."""
+    """Marks a device as lost once its work is ``timeout`` seconds old and unfinished."""
     seen: dict[ArrayDevice, tuple[int, float]] = {}
     while not done.wait(min(timeout / 20, 0.1)):
         now = time.monotonic()
