@@ -53,20 +53,20 @@ class BufferParser:
         self.buffers: dict[str, Buffer] = {}
         self.samplers: dict[str, Sampler] = {}
 
-    def new_name(self, statement: Statement, what: str, known: Container[str]) -> Token:
+    def new_name(self, statement: Statement, kind: str, known: Container[str]) -> Token:
         """Takes the name of a new thing."""
-        token = statement.take(f"the name of the {what}")
+        token = statement.take(f"the name of the {kind}")
         if token.text in known:
-            self._source.fail(f"there is a {what} {shown(token.text)} already; give this one another name", token.place)
+            self._source.fail(f"there is a {kind} {shown(token.text)} already; give this one another name", token.place)
         return token
 
     def data_type(self, statement: Statement) -> DataType:
         """Takes a type's name."""
         token = statement.take("a data type")
-        found = parse_type(token.text, self.structs)
-        if found is None:
+        data_type = parse_type(token.text, self.structs)
+        if data_type is None:
             raise statement.unknown("a data type", token, [*self.structs, *NUMBER_NAMES, "R8G8B8A8_UNORM"])
-        return found
+        return data_type
 
     # -- structures ----------------------------------------------------------------------------------
 
@@ -94,16 +94,16 @@ class BufferParser:
             self._source.fail(f"STRUCT {struct} cannot hold itself", first.place)
         type = self.data_type(line)
         name = self.new_name(line, "member", [member.name for member in members])
-        given: dict[str, int] = {}
+        options: dict[str, int] = {}
         while (option := line.accept("OFFSET", "ARRAY_STRIDE", "MATRIX_STRIDE")) is not None:
             value = line.integer(f"the {option}")
             if option == "ARRAY_STRIDE" and not (isinstance(type, Number) and type.length is not None):
                 self._source.fail(f"ARRAY_STRIDE is for arrays; {name.text} is {type}", name.place)
             if option == "MATRIX_STRIDE" and not (isinstance(type, Number) and type.columns > 1):
                 self._source.fail(f"MATRIX_STRIDE is for matrices; {name.text} is {type}", name.place)
-            given[option.lower()] = value
+            options[option.lower()] = value
         line.finish()
-        return Member(name.text, type, **given)
+        return Member(name.text, type, **options)
 
     # -- buffers and images --------------------------------------------------------------------------
 
@@ -158,7 +158,7 @@ class BufferParser:
         """``IMAGE name {FORMAT f | DATA_TYPE t} DIM_nD WIDTH w [HEIGHT h [DEPTH d]] …``."""
         name = self.new_name(statement, "IMAGE", self.buffers)
         type: DataType | None = None
-        given: dict[str, int] = {}
+        sizes: dict[str, int] = {}
         dimensions = 0
         while (token := statement.peek()) is not None and token.text not in ("DATA", "FILL", "SERIES_FROM"):
             statement.take("an option")
@@ -169,23 +169,23 @@ class BufferParser:
             elif token.text in _DIMENSIONS:
                 dimensions = _DIMENSIONS[token.text]
             elif token.text in ("WIDTH", "HEIGHT", "DEPTH"):
-                given[token.text] = statement.integer(f"the {token.text}", 1, 1 << 16)
+                sizes[token.text] = statement.integer(f"the {token.text}", 1, 1 << 16)
             elif token.text == "MIP_LEVELS":
-                given["MIP_LEVELS"] = statement.integer("the number of mip levels", 1, 32)
+                sizes["MIP_LEVELS"] = statement.integer("the number of mip levels", 1, 32)
             elif token.text == "SAMPLES":
-                given["SAMPLES"] = statement.choice("a number of samples", _SAMPLES)
+                sizes["SAMPLES"] = statement.choice("a number of samples", _SAMPLES)
             else:
                 options = ("FORMAT", "DATA_TYPE", *_DIMENSIONS, "WIDTH", "HEIGHT", "DEPTH", "MIP_LEVELS", "SAMPLES")
                 raise statement.unknown("an option of IMAGE", token, options)
         if type is None or not dimensions:
             self._source.fail(f"IMAGE {name.text} needs FORMAT or DATA_TYPE, and DIM_1D, DIM_2D or DIM_3D", name.place)
         for axis in ("WIDTH", "HEIGHT", "DEPTH")[:dimensions]:
-            if axis not in given:
+            if axis not in sizes:
                 self._source.fail(f"IMAGE {name.text} of {dimensions} dimensions needs its {axis}", name.place)
-        height = given["HEIGHT"] if dimensions > 1 else 1
-        depth = given["DEPTH"] if dimensions > 2 else 1
-        levels, samples = given.get("MIP_LEVELS", 1), given.get("SAMPLES", 1)
-        extent = Extent(dimensions, given["WIDTH"], height, depth, levels, samples)
+        height = sizes["HEIGHT"] if dimensions > 1 else 1
+        depth = sizes["DEPTH"] if dimensions > 2 else 1
+        levels, samples = sizes.get("MIP_LEVELS", 1), sizes.get("SAMPLES", 1)
+        extent = Extent(dimensions, sizes["WIDTH"], height, depth, levels, samples)
         layout = layout_of(type, "STD430")
         if statement.accept("DATA"):
             data = self._data(statement, layout, name)

@@ -118,11 +118,11 @@ def captured_script(
     if not buffers:
         raise InvalidArgumentError("a kernel without bindings has no results to expect; there is nothing to report")
     constants = {c.constant_id: c for c in reflection.specialization_constants}
-    given = dict(specialization or {})
-    if any(constants[id].scalar.bits != 32 for id in given):  # scripts give 32-bit values only
-        code, given, glsl = specialize(code, given), {}, None
+    values = dict(specialization or {})
+    if any(constants[id].scalar.bits != 32 for id in values):  # scripts give 32-bit values only
+        code, values, glsl = specialize(code, values), {}, None
     pipeline = Pipeline("pipeline", _NOWHERE, "kernel", entry_point if entry_point != "main" else "")
-    for id, value in given.items():
+    for id, value in values.items():
         pipeline.specialization[id] = _specialization(constants[id].scalar.kind, value)
     pipeline.subgroups = Subgroups(size=subgroup_size)
     declared: dict[str, Buffer] = {}
@@ -237,19 +237,21 @@ def _expected(name: str, captured: CapturedBuffer, declared: dict[str, Buffer]) 
     declared[other] = Buffer(other, own.type, own.standard, np.ascontiguousarray(expected).tobytes(), _NOWHERE)
     if _type_of(expected) != own.type:  # text keeps every bit of both
         width = expected.dtype.itemsize
-        for each in (name, other):
-            declared[each] = Buffer(each, Number("uint", 8 * width), "STD430", declared[each].data, _NOWHERE)
+        for buffer_name in (name, other):
+            declared[buffer_name] = Buffer(
+                buffer_name, Number("uint", 8 * width), "STD430", declared[buffer_name].data, _NOWHERE
+            )
     return [ExpectBuffer(name, other, "EQ_BUFFER", 0.0, _NOWHERE)]
 
 
 def _requirements(reflection: ShaderModuleReflection) -> list[Requirement]:
     """Returns the features that the module needs and that Amber has a name for."""
     table = requirements(CAPABILITIES)
-    found: dict[str, Requirement] = {}
+    features: dict[str, Requirement] = {}
     for capability in reflection.capabilities:
         for alternative in table.get(capability, ())[:1]:
             group = _GROUPS.get(alternative.feature)
             if group is not None:
                 name = f"{group}.{alternative.feature}" if group else alternative.feature
-                found[name] = Requirement("feature", name, _NOWHERE)
-    return list(found.values())
+                features[name] = Requirement("feature", name, _NOWHERE)
+    return list(features.values())

@@ -184,7 +184,7 @@ class CommandParser:
 
 def read_tolerances(line: Statement, most: int) -> tuple[Tolerance, ...]:
     """Returns one to ``most`` tolerances, each a number or a percentage."""
-    found: list[Tolerance] = []
+    tolerances: list[Tolerance] = []
     while (token := line.peek()) is not None:
         text = token.text.removesuffix("%")
         value = as_number(text)
@@ -194,9 +194,9 @@ def read_tolerances(line: Statement, most: int) -> tuple[Tolerance, ...]:
         if value < 0 or value != value:
             line.source.fail(f"a tolerance is 0 or more, got {shown(token.text)}", token.place)
         percent = text != token.text or line.accept("%") is not None
-        found.append(Tolerance(float(value), percent))
-    if not found:
+        tolerances.append(Tolerance(float(value), percent))
+    if not tolerances:
         raise line.wrong("expected a tolerance")
-    if len(found) > most:
-        line.source.fail(f"expected at most {most} tolerances, got {len(found)}", line.first.place)
-    return tuple(found)
+    if len(tolerances) > most:
+        line.source.fail(f"expected at most {most} tolerances, got {len(tolerances)}", line.first.place)
+    return tuple(tolerances)

@@ -122,7 +122,7 @@ def _channels(buffer: Buffer, data: Bytes) -> dict[str, npt.NDArray[np.float64]]
             name: column_of(data, layout, i).astype(np.float64)
             for i, name in zip(range(len(layout.segments)), "RGBA", strict=False)
         }
-    found: dict[str, npt.NDArray[np.float64]] = {}
+    values: dict[str, npt.NDArray[np.float64]] = {}
     for index, channel in enumerate(buffer.type.channels):
         raw: npt.NDArray[np.generic]
         if buffer.type.packed:
@@ -130,8 +130,8 @@ def _channels(buffer: Buffer, data: Bytes) -> dict[str, npt.NDArray[np.float64]]
             raw = (words >> np.uint64(channel.shift)) & np.uint64((1 << channel.bits) - 1)
         else:
             raw = column_of(data, layout, index)
-        found[channel.name] = _decoded(raw, channel)
-    return found
+        values[channel.name] = _decoded(raw, channel)
+    return values
 
 
 def _decoded(raw: npt.NDArray[np.generic], channel: Channel) -> npt.NDArray[np.float64]:
@@ -167,8 +167,8 @@ def compare_buffers(expectation: ExpectBuffer, buffer: Buffer, data: Bytes, othe
     return "" if distance <= expectation.tolerance else _beyond("distance of the histograms", distance, expectation)
 
 
-def _beyond(what: str, value: float, expectation: ExpectBuffer) -> str:
-    return f"the {what} to {expectation.other} is {value:g}, expected at most {expectation.tolerance:g}"
+def _beyond(measure: str, value: float, expectation: ExpectBuffer) -> str:
+    return f"the {measure} to {expectation.other} is {value:g}, expected at most {expectation.tolerance:g}"
 
 
 def _emd(first: Bytes, second: Bytes) -> float:
@@ -191,8 +191,8 @@ def _byte_difference(layout: Layout, data: Bytes, other: Bytes, name: str) -> st
     return text
 
 
-def _tolerance_text(tolerance: Tolerance, given: bool) -> str:
-    if not given:
+def _tolerance_text(tolerance: Tolerance, is_stated: bool) -> str:
+    if not is_stated:
         return ""
     return f" within {tolerance.value:g}{'%' if tolerance.percent else ''}"
 

@@ -115,12 +115,12 @@ class PipelineParser:
             bits = value & 0xFFFFFFFF
         self._pipeline.specialization[constant] = Specialization(kind, value, bits)  # type: ignore[arg-type]
 
-    def _attached(self, line: Statement, what: str) -> None:
+    def _attached(self, line: Statement, keyword: str) -> None:
         """Takes the name of the shader that is attached."""
         token = line.take("the shader's name")
         self._shader(line, token)
         if token.text != self._pipeline.shader:
-            self._source.fail(f"{what}: {token.text} is not attached to this pipeline; ATTACH it first", token.place)
+            self._source.fail(f"{keyword}: {token.text} is not attached to this pipeline; ATTACH it first", token.place)
         line.finish()
 
     def _optimization(self, line: Statement) -> None:
@@ -134,19 +134,19 @@ class PipelineParser:
 
     def _subgroup(self, line: Statement) -> None:
         self._attached(line, "SUBGROUP")
-        found = Subgroups()
+        subgroups = Subgroups()
         for option in self._block(line):
             name = option.choice(
                 "a setting of subgroups", {n: n for n in ("FULLY_POPULATED", "VARYING_SIZE", "REQUIRED_SIZE")}
             )
             if name == "FULLY_POPULATED":
-                found = dataclasses.replace(found, full=option.switch("on or off"))
+                subgroups = dataclasses.replace(subgroups, full=option.switch("on or off"))
             elif name == "VARYING_SIZE":
-                found = dataclasses.replace(found, varying=option.switch("on or off"))
+                subgroups = dataclasses.replace(subgroups, varying=option.switch("on or off"))
             else:
-                found = dataclasses.replace(found, size=self._subgroup_size(option))
+                subgroups = dataclasses.replace(subgroups, size=self._subgroup_size(option))
             option.finish()
-        self._pipeline.subgroups = found
+        self._pipeline.subgroups = subgroups
 
     def _subgroup_size(self, option: Statement) -> SizeChoice:
         token = option.take("the subgroup size")
@@ -173,14 +173,14 @@ class PipelineParser:
     # -- bindings ------------------------------------------------------------------------------------
 
     def _bind(self, line: Statement) -> None:
-        what = line.choice(
+        keyword = line.choice(
             "what to bind",
             {n: n for n in ("BUFFER", "BUFFER_ARRAY", "SAMPLER", "SAMPLER_ARRAY", "ACCELERATION_STRUCTURE")},
         )
-        if what == "ACCELERATION_STRUCTURE":
+        if keyword == "ACCELERATION_STRUCTURE":
             raise self._source.unsupported("ray tracing is not run: pumice runs compute pipelines", line.first.place)
-        names = self._names(line, what)
-        if what.startswith("SAMPLER"):
+        names = self._names(line, keyword)
+        if keyword.startswith("SAMPLER"):
             self._opencl(line)
             set_index, binding = self._address(line)
             self._add(Binding("sampler", names, set_index, binding, line.first.place))
@@ -210,14 +210,14 @@ class PipelineParser:
             samplers = (sampler.text,) * len(names)
         self._opencl(line)
         set_index, binding = self._address(line)
-        found = Binding(kind, names, set_index, binding, line.first.place, samplers)
-        self._add(self._with_options(found, line))
+        bound = Binding(kind, names, set_index, binding, line.first.place, samplers)
+        self._add(self._with_options(bound, line))
         line.finish()
 
-    def _names(self, line: Statement, what: str) -> tuple[str, ...]:
-        is_array = what.endswith("_ARRAY")
-        known = self._data.samplers if what.startswith("SAMPLER") else self._data.buffers
-        kind = what.removesuffix("_ARRAY")
+    def _names(self, line: Statement, keyword: str) -> tuple[str, ...]:
+        is_array = keyword.endswith("_ARRAY")
+        known = self._data.samplers if keyword.startswith("SAMPLER") else self._data.buffers
+        kind = keyword.removesuffix("_ARRAY")
         names: list[str] = []
         while not names or is_array:
             token = line.peek()
@@ -228,7 +228,7 @@ class PipelineParser:
                 raise line.unknown(f"the name of a {kind}", token, known)
             names.append(token.text)
         if is_array and len(names) < 2:
-            raise line.wrong(f"expected two names or more after {what}")
+            raise line.wrong(f"expected two names or more after {keyword}")
         return tuple(names)
 
     def _check_extents(self, names: tuple[str, ...], kind: str, token: Token) -> None:
@@ -254,8 +254,8 @@ class PipelineParser:
     def _with_options(self, binding: Binding, line: Statement) -> Binding:
         count = len(binding.resources)
 
-        def several(what: str) -> tuple[int, ...]:
-            return tuple(line.integer(f"the {what} of {name}", 0, _MAX_U64) for name in binding.resources)
+        def several(noun: str) -> tuple[int, ...]:
+            return tuple(line.integer(f"the {noun} of {name}", 0, _MAX_U64) for name in binding.resources)
 
         if binding.kind in IMAGE_KINDS and line.accept("BASE_MIP_LEVEL"):
             levels = min(getattr(self._data.buffers[n].extent, "mip_levels", 1) for n in binding.resources)

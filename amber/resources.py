@@ -65,11 +65,11 @@ class Resources(Closing):
         self._forget_image(target)
 
     def _array(self, name: str) -> DeviceArray:
-        found = self._arrays.get(name)
-        if found is None:
+        array = self._arrays.get(name)
+        if array is None:
             data = np.frombuffer(self._script.buffers[name].data, np.uint8)
-            found = self._arrays[name] = self._device.asarray(data)
-        return found
+            array = self._arrays[name] = self._device.asarray(data)
+        return array
 
     def _current(self, name: str) -> DeviceArray:
         """Returns a buffer's memory, with what a shader wrote to its image."""
@@ -125,22 +125,22 @@ class Resources(Closing):
         return self._device.vulkan.texel_buffer(buffer, _texel_format(declared))
 
     def _bound_images(self, binding: Binding) -> list[Resource]:
-        found: list[Resource] = []
+        images: list[Resource] = []
         for index, name in enumerate(binding.resources):
             image = self._image(name)
             levels = 1 if binding.kind == "storage_image" else None
             view = image.view(base_level=binding.base_mip_level, levels=levels)
             sampled = binding.kind == "combined_image_sampler"
-            found.append(view.with_sampler(self._sampler(binding.samplers[index])) if sampled else view)
-        return found
+            images.append(view.with_sampler(self._sampler(binding.samplers[index])) if sampled else view)
+        return images
 
     def _image(self, name: str) -> Image:
         """Returns the image of a buffer, with the buffer's contents if they are newer."""
         declared = self._script.buffers[name]
         extent = declared.extent
         assert extent is not None
-        found = self._images.get(name)
-        if found is None:
+        device_image = self._images.get(name)
+        if device_image is None:
             sizes = (extent.width, extent.height, extent.depth)[: extent.dimensions]
             image = self._device.vulkan.create_image(
                 _texel_format(declared),
@@ -150,11 +150,11 @@ class Resources(Closing):
                 samples=extent.samples,
                 name=name,
             )
-            found = self._images[name] = _DeviceImage(image)
-        if not found.is_newer and not found.is_filled:
-            self._fill(found, self._array(name))
-            found.is_filled = True
-        return found.image
+            device_image = self._images[name] = _DeviceImage(image)
+        if not device_image.is_newer and not device_image.is_filled:
+            self._fill(device_image, self._array(name))
+            device_image.is_filled = True
+        return device_image.image
 
     def _fill(self, image: _DeviceImage, array: DeviceArray) -> None:
         if image.image.samples > 1:  # which no buffer is copied to; nothing sets their texels but a shader
@@ -164,13 +164,13 @@ class Resources(Closing):
         array.mark(payload, written=False)
 
     def _sampler(self, name: str) -> Sampler:
-        found = self._samplers.get(name)
-        if found is None:
+        sampler = self._samplers.get(name)
+        if sampler is None:
             declared = self._script.samplers[name]
             kind, _, border = declared.border_color.partition("_")
             modes = (declared.address_mode_u, declared.address_mode_v, declared.address_mode_w)
             address = tuple(mode.replace("mirrored_clamp", "mirror_clamp") for mode in modes)
-            found = self._samplers[name] = self._device.vulkan.create_sampler(
+            sampler = self._samplers[name] = self._device.vulkan.create_sampler(
                 filter=cast("Filter", declared.mag_filter),
                 min_filter=cast("Filter", declared.min_filter),
                 address=cast("tuple[Address, ...]", address),
@@ -181,7 +181,7 @@ class Resources(Closing):
                 integer_border=kind == "int",
                 unnormalized=not declared.normalized,
             )
-        return found
+        return sampler
 
     def used(self, binding: Binding, payload: int, *, written: bool) -> None:
         """Notes that submitted work uses what a binding binds."""
@@ -200,8 +200,8 @@ class Resources(Closing):
             *self._samplers.values(),
             *self._arrays.values(),
         )
-        for each in closing:
-            each.close()
+        for resource in closing:
+            resource.close()
         self._images.clear()
         self._samplers.clear()
         self._arrays.clear()

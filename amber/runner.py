@@ -204,18 +204,20 @@ class ScriptRunner:
                 ]
 
     def _bound(self, declared: Pipeline, used: ShaderBinding) -> Binding:
-        found = declared.bindings.get((used.set, used.binding))
-        what = f"{used.descriptor_type_name} {used.name or 'without a name'}"
-        if found is None:
+        binding = declared.bindings.get((used.set, used.binding))
+        description = f"{used.descriptor_type_name} {used.name or 'without a name'}"
+        if binding is None:
             raise self._error(
                 f"the pipeline {declared.name} binds nothing at DESCRIPTOR_SET {used.set} BINDING {used.binding}, "
-                f"where its shader has the {what}",
+                f"where its shader has the {description}",
                 declared.place,
             )
-        wanted = _DECLARED.get(found.kind, found.kind)
+        wanted = _DECLARED.get(binding.kind, binding.kind)
         if wanted != used.descriptor_type_name:
-            raise self._error(f"this is bound AS {found.kind}, and the shader declares the {what} there", found.place)
-        return found
+            raise self._error(
+                f"this is bound AS {binding.kind}, and the shader declares the {description} there", binding.place
+            )
+        return binding
 
     def _descriptors(self, binding: Binding, used: ShaderBinding) -> list[Resource]:
         if used.count and len(binding.resources) != used.count:
@@ -241,15 +243,15 @@ class ScriptRunner:
 
     def _pipeline(self, declared: Pipeline, entry_point: str) -> ComputePipeline:
         key = (declared.name, entry_point)
-        found = self._pipelines.get(key)
-        if found is None:
+        pipeline = self._pipelines.get(key)
+        if pipeline is None:
             name = entry_point or declared.entry_point or "main"
             executable = self._executable(declared, name)
             constants = {c.constant_id: c for c in executable.reflections[0].specialization_constants}
             subgroups = declared.subgroups
             profile = self._device.profile.subgroup
             size = {"MIN": profile.min_size, "MAX": profile.max_size}.get(str(subgroups.size), subgroups.size)
-            found = self._pipelines[key] = executable.pipeline(
+            pipeline = self._pipelines[key] = executable.pipeline(
                 name,
                 specialization={
                     id: self._constant(constants[id], value, declared)
@@ -260,12 +262,12 @@ class ScriptRunner:
                 full_subgroups=subgroups.full,
                 varying_subgroup_size=subgroups.varying,
                 array_sizes={
-                    place: len(declared.bindings[place].resources)
+                    address: len(declared.bindings[address].resources)
                     for used in executable.reflections[0].entry_point(name).bindings
-                    if not used.count and (place := (used.set, used.binding)) in declared.bindings
+                    if not used.count and (address := (used.set, used.binding)) in declared.bindings
                 },
             )
-        return found
+        return pipeline
 
     def _constant(self, constant: SpecializationConstant, value: Specialization, declared: Pipeline) -> int | float:
         """Returns the value of a constant: the script's bits as the shader's type."""
@@ -285,13 +287,13 @@ class ScriptRunner:
         shader = self._script.shaders[declared.shader]
         # Modules of other languages have all of their entry points.
         key = (shader.name, declared.optimizations, entry_point if shader.format == "HLSL" else "")
-        found = self._executables.get(key)
-        if found is None:
+        executable = self._executables.get(key)
+        if executable is None:
             code = compile_shader(
                 self._script, shader, declared.optimizations, entry_point, debug=self._device.names_lines
             )
-            found = self._executables[key] = self._device.vulkan.create_executable(code)
-        return found
+            executable = self._executables[key] = self._device.vulkan.create_executable(code)
+        return executable
 
     def _error(self, message: str, place: Place) -> ScriptError:
         return ScriptError(message, location=f"{self._script.path}:{place.line}:{place.column}")

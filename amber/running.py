@@ -55,14 +55,14 @@ class Devices(Closing):
             return self._given
         if robust and "robustBufferAccess" not in self.device().profile.features:
             robust = False  # the script is skipped for it
-        found = self._opened.get(robust)
-        if found is None or found.vulkan.lost is not None:
+        device = self._opened.get(robust)
+        if device is None or device.vulkan.lost is not None:
             # Scripts that ask for bounded accesses go out of bounds.
             sanitize = False if robust else self._sanitize
-            found = self._opened[robust] = open_device(
+            device = self._opened[robust] = open_device(
                 self._uri, validation=self._validation, robust=robust, sanitize=sanitize
             )
-        return found
+        return device
 
     def run(self, path: str | Path | Script, timeout: float = DEFAULT_TIMEOUT) -> ScriptReport:
         """See ``run``."""

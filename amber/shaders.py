@@ -124,13 +124,13 @@ def _error(
     Args:
         pointed: whether the message shows the line.
     """
-    what = f"shader {shader.name}: {message}"
+    full_message = f"shader {shader.name}: {message}"
     if not shader.first_line or not line:
         source = Source("", shader.file or script.path)
         place = Place(line, column) if shader.file and line else shader.place
-        return ScriptError(what, location=source.at(place) if line or not shader.file else shader.file)
+        return ScriptError(full_message, location=source.at(place) if line or not shader.file else shader.file)
     place = Place(shader.first_line + line - 1, column)
     if pointed or not isinstance(shader.source, str):
-        return ScriptError(what, location=f"{script.path}:{place.line}")
+        return ScriptError(full_message, location=f"{script.path}:{place.line}")
     lines = [""] * (shader.first_line - 1) + shader.source.splitlines()
-    return Source("\n".join(lines), script.path).error(what, place)
+    return Source("\n".join(lines), script.path).error(full_message, place)

@@ -60,8 +60,8 @@ class Source:
                 number = self._next + 1
                 line = self.lines[self._next]
                 self._next = number
-                found, goes_on = self._tokens(line, number)
-                tokens += found
+                line_tokens, goes_on = self._tokens(line, number)
+                tokens += line_tokens
                 if not goes_on:
                     break
             if tokens:
@@ -156,22 +156,22 @@ class Statement:
         if self.accept(word) is None:
             raise self.wrong(f"expected {word}")
 
-    def take(self, what: str) -> Token:
-        """Takes any token; ``what`` says what it is, for the error at the end of the statement."""
+    def take(self, expected: str) -> Token:
+        """Takes any token; ``expected`` describes it, for the error at the end of the statement."""
         token = self.peek()
         if token is None:
-            raise self.wrong(f"expected {what}")
+            raise self.wrong(f"expected {expected}")
         self._at += 1
         return token
 
-    def choice(self, what: str, known: Mapping[str, _T]) -> _T:
+    def choice(self, expected: str, known: Mapping[str, _T]) -> _T:
         """Takes one of the words that are known."""
-        token = self.take(what)
+        token = self.take(expected)
         if token.text not in known:
-            raise self.unknown(what, token, known)
+            raise self.unknown(expected, token, known)
         return known[token.text]
 
-    def unknown(self, what: str, token: Token, known: Iterable[str]) -> ScriptError:
+    def unknown(self, expected: str, token: Token, known: Iterable[str]) -> ScriptError:
         """Returns the error for a word that is none of those known, with the most alike, or all if they are few."""
         names = list(known)
         alike = close_to(token.text, names)
@@ -181,27 +181,29 @@ class Statement:
             hint = f"there are: {', '.join(names)}"
         else:
             hint = "there is none of that name"
-        return self.source.error(f"expected {what}, got {shown(token.text)}; {hint}", token.place)
+        return self.source.error(f"expected {expected}, got {shown(token.text)}; {hint}", token.place)
 
-    def integer(self, what: str, low: int = 0, high: int = _MAX_U32) -> int:
+    def integer(self, expected: str, low: int = 0, high: int = _MAX_U32) -> int:
         """Takes an integer, decimal or hexadecimal, from ``low`` to ``high``."""
-        token = self.take(what)
+        token = self.take(expected)
         value = as_integer(token.text)
         if value is None or not low <= value <= high:
-            self.source.fail(f"expected {what}, an integer from {low} to {high}, got {shown(token.text)}", token.place)
+            self.source.fail(
+                f"expected {expected}, an integer from {low} to {high}, got {shown(token.text)}", token.place
+            )
         return value
 
-    def number(self, what: str) -> float:
+    def number(self, expected: str) -> float:
         """Takes a number."""
-        token = self.take(what)
+        token = self.take(expected)
         value = as_number(token.text)
         if value is None:
-            self.source.fail(f"expected {what}, a number, got {shown(token.text)}", token.place)
+            self.source.fail(f"expected {expected}, a number, got {shown(token.text)}", token.place)
         return float(value)
 
-    def switch(self, what: str) -> bool:
+    def switch(self, expected: str) -> bool:
         """Takes ``on`` or ``off``."""
-        return self.choice(what, {"on": True, "off": False})
+        return self.choice(expected, {"on": True, "off": False})
 
     def finish(self) -> None:
         """Raises if tokens are left."""

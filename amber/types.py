@@ -48,7 +48,7 @@ class Number:
     length: int | None = None
 
     def __str__(self) -> str:
-        scalar = next(name for name, found in _SCALARS.items() if found == (self.kind, self.bits))
+        scalar = next(name for name, kind_and_bits in _SCALARS.items() if kind_and_bits == (self.kind, self.bits))
         if self.columns > 1:
             scalar = f"mat{self.columns}x{self.rows}<{scalar}>"
         elif self.rows > 1:
@@ -133,9 +133,9 @@ def parse_type(text: str, structs: Mapping[str, Struct]) -> DataType | None:
     match = _NUMBER.fullmatch(text)
     if match is not None:
         rows, of_vector, columns, matrix_rows, of_matrix, scalar, length = match.groups()
-        found = _SCALARS.get(of_vector or of_matrix or scalar)
-        if found is not None and int(length or 0) <= MAX_LENGTH:
-            return Number(*found, int(rows or matrix_rows or 1), int(columns or 1), _length(length))
+        kind_and_bits = _SCALARS.get(of_vector or of_matrix or scalar)
+        if kind_and_bits is not None and int(length or 0) <= MAX_LENGTH:
+            return Number(*kind_and_bits, int(rows or matrix_rows or 1), int(columns or 1), _length(length))
     return parse_format(text)
 
 
@@ -150,13 +150,17 @@ def parse_format(name: str) -> ImageFormat | None:
     """
     if not name.isupper() or not TexelFormat.is_name(name):
         return None
-    found = TexelFormat.parse(name)
-    if found.vulkan_name.upper() != name or found.is_compressed or any(channel == "e" for channel, _ in found.fields):
+    image_format = TexelFormat.parse(name)
+    if (
+        image_format.vulkan_name.upper() != name
+        or image_format.is_compressed
+        or any(channel == "e" for channel, _ in image_format.fields)
+    ):
         return None
     channels = []
     shift = 0
-    for channel, bits in found.fields:
-        channels.append(Channel(channel.upper(), bits, "UINT" if channel == "s" else _MODES[found.kind], shift))
+    for channel, bits in image_format.fields:
+        channels.append(Channel(channel.upper(), bits, "UINT" if channel == "s" else _MODES[image_format.kind], shift))
         shift += bits
     return ImageFormat(name, tuple(channels), shift if _PACK.search(name) else 0)
 
@@ -177,8 +181,8 @@ def layout_of(type: DataType, standard: Standard) -> Layout:
         size = _place_struct(type, 0, segments, standard)
         size = type.stride if type.stride is not None else _round_up(size, _alignment(type, standard))
     else:
-        one = Number(type.kind, type.bits, type.rows, type.columns)
-        size = _round_up(_place_number(one, 0, segments, standard, None), _alignment(one, standard))
+        element = Number(type.kind, type.bits, type.rows, type.columns)
+        size = _round_up(_place_number(element, 0, segments, standard, None), _alignment(element, standard))
         if type.length is not None:
             if standard == "STD140":
                 size = _round_up(size, 16)
@@ -247,19 +251,19 @@ def _place_struct(struct: Struct, offset: int, segments: list[Segment], standard
 def _place_member(member: Member, offset: int, segments: list[Segment], standard: Standard) -> int:
     type = member.type
     if isinstance(type, ImageFormat):
-        found: list[Segment] = []
-        size = _place_texel(type, found)
-        segments += [Segment(offset + s.offset, s.kind, s.bits) for s in found]
+        texel_segments: list[Segment] = []
+        size = _place_texel(type, texel_segments)
+        segments += [Segment(offset + s.offset, s.kind, s.bits) for s in texel_segments]
         return size
     if isinstance(type, Struct):
         size = _place_struct(type, offset, segments, standard)
         return type.stride if type.stride is not None else _round_up(size, _alignment(type, standard))
-    one = Number(type.kind, type.bits, type.rows, type.columns)
+    number = Number(type.kind, type.bits, type.rows, type.columns)
     if type.length is None:
-        return _place_number(one, offset, segments, standard, member.matrix_stride)
+        return _place_number(number, offset, segments, standard, member.matrix_stride)
     stride = member.array_stride
     if stride is None:
-        stride = _round_up(_place_number(one, 0, [], standard, member.matrix_stride), _alignment(type, standard))
+        stride = _round_up(_place_number(number, 0, [], standard, member.matrix_stride), _alignment(type, standard))
     for index in range(max(type.length, 1)):
-        _place_number(one, offset + index * stride, segments, standard, member.matrix_stride)
+        _place_number(number, offset + index * stride, segments, standard, member.matrix_stride)
     return max(type.length, 1) * stride

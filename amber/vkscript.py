@@ -120,19 +120,19 @@ class VkScriptParser:
 
     def _sections(self) -> list[tuple[str, Place, int, int]]:
         """(name, place, first line, line after the last) of each section; lines count from 0."""
-        found: list[tuple[str, Place, int]] = []
+        headings: list[tuple[str, Place, int]] = []
         for number, line in enumerate(self._source.lines):
             if line.startswith("["):
                 match = _SECTION.match(line)
                 if match is None:
                     self._source.fail("expected ] after the section's name", Place(number + 1, len(line) + 1))
-                found.append((match[1], Place(number + 1, 2), number))
-            elif not found and line.split("#")[0].strip():
+                headings.append((match[1], Place(number + 1, 2), number))
+            elif not headings and line.split("#")[0].strip():
                 self._source.fail(
                     "expected #!amber on the first line, or a section such as [compute shader]", Place(number + 1, 1)
                 )
-        ends = [start for _, _, start in found[1:]] + [len(self._source.lines)] * bool(found)
-        return [(name, place, start + 1, end) for (name, place, start), end in zip(found, ends, strict=True)]
+        ends = [start for _, _, start in headings[1:]] + [len(self._source.lines)] * bool(headings)
+        return [(name, place, start + 1, end) for (name, place, start), end in zip(headings, ends, strict=True)]
 
     def _statements(self, first: int, last: int) -> list[Statement]:
         """Returns the statements of some lines, located in the whole script."""
@@ -251,11 +251,11 @@ class VkScriptParser:
 
     def _layout(self, line: Statement, standard: Standard) -> Layout:
         token = line.take("a data type")
-        found = _number(token.text)
-        if found is None:
+        number = _number(token.text)
+        if number is None:
             known = [*_SCALARS, *(f"{prefix}vec{n}" for prefix in _VECTORS for n in (2, 3, 4)), "mat2", "mat3x4"]
             raise line.unknown("a data type", token, known)
-        return layout_of(found, standard)
+        return layout_of(number, standard)
 
     def _address(self, line: Statement) -> tuple[int, int]:
         token = line.take("the binding")
@@ -270,10 +270,10 @@ class VkScriptParser:
         token: Token | None = line.peek()
         key = self._address(line)
         name = "buffer_{}_{}".format(*key)
-        found = self._pipeline.bindings.get(key)
+        binding = self._pipeline.bindings.get(key)
         assert token is not None
-        if found is not None and found.kind != kind:
-            self._source.fail(f"{key[0]}:{key[1]} is a {found.kind} buffer already", token.place)
+        if binding is not None and binding.kind != kind:
+            self._source.fail(f"{key[0]}:{key[1]} is a {binding.kind} buffer already", token.place)
         self._places.setdefault(name, token.place)
         self._pipeline.bindings[key] = Binding(kind, (name,), *key, token.place)
         return name
@@ -288,8 +288,8 @@ def _number(text: str) -> Number | None:
         return None
     prefix, length, double, columns, rows, scalar = match.groups()
     if length is not None:
-        one = _SCALARS.get(_VECTORS.get(prefix, ""))
-        return None if one is None else Number(one.kind, one.bits, int(length))
+        component = _SCALARS.get(_VECTORS.get(prefix, ""))
+        return None if component is None else Number(component.kind, component.bits, int(length))
     if columns is not None:
         return Number("float", 64 if double else 32, int(rows or columns), int(columns))
     return _SCALARS.get(scalar)

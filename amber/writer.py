@@ -216,8 +216,8 @@ def _subgroups(pipeline: Pipeline) -> Iterator[str]:
 
 
 def _binding(binding: Binding) -> str:
-    what = "SAMPLER" if binding.kind == "sampler" else "BUFFER"
-    parts = [f"BIND {what}{'_ARRAY' if len(binding.resources) > 1 else ''}", *binding.resources]
+    keyword = "SAMPLER" if binding.kind == "sampler" else "BUFFER"
+    parts = [f"BIND {keyword}{'_ARRAY' if len(binding.resources) > 1 else ''}", *binding.resources]
     if binding.kind != "sampler":
         parts.append(f"AS {binding.kind}")
     if binding.samplers:
@@ -274,4 +274,6 @@ def _commands(commands: Iterable[Command], indent: str = "") -> Iterator[str]:
 def _tolerances(tolerances: tuple[Tolerance, ...]) -> str:
     if not tolerances:
         return ""
-    return " TOLERANCE " + " ".join(f"{one.value!r}{'%' if one.percent else ''}" for one in tolerances)
+    return " TOLERANCE " + " ".join(
+        f"{tolerance.value!r}{'%' if tolerance.percent else ''}" for tolerance in tolerances
+    )

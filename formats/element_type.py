@@ -141,8 +141,8 @@ class ElementType(enum.IntEnum):
         bfloat16, the 8-bit floats and the 4-bit integers are ml_dtypes' (the 4-bit ones take a byte an element in
         NumPy); opaque elements are ``void`` of their size.
         """
-        found = _plain_dtypes().get(self)
-        return _dtypes().get(self) if found is None else found
+        plain = _plain_dtypes().get(self)
+        return _dtypes().get(self) if plain is None else plain
 
     @property
     def is_opaque(self) -> bool:
@@ -186,10 +186,10 @@ class ElementType(enum.IntEnum):
         Raises:
             InvalidArgumentError: no such type; the message lists those there are.
         """
-        found = _names().get(text)
-        if found is None:
+        element_type = _names().get(text)
+        if element_type is None:
             raise InvalidArgumentError(f"expected an element type, got {shown(text)}; known are {', '.join(_names())}")
-        return found
+        return element_type
 
     @classmethod
     def from_dtype(cls, dtype: npt.DTypeLike) -> ElementType:
@@ -202,14 +202,14 @@ class ElementType(enum.IntEnum):
             wanted = dtype_of(dtype)
         except (TypeError, ValueError) as error:
             raise InvalidArgumentError(f"expected a NumPy dtype, got {shown(dtype)}: {shorten(str(error))}") from None
-        found = _by_dtype(_plain_dtypes).get(wanted)
-        if found is None:
-            found = _by_dtype(_dtypes).get(wanted)
-        if found is None:
+        element_type = _by_dtype(_plain_dtypes).get(wanted)
+        if element_type is None:
+            element_type = _by_dtype(_dtypes).get(wanted)
+        if element_type is None:
             known = ", ".join(str(known) for known in _by_dtype(_dtypes))
             hint = "; convert it to native byte order first" if not wanted.isnative else ""
             raise InvalidArgumentError(f"expected one of the dtypes {known}, got {shorten(str(wanted))}{hint}")
-        return found
+        return element_type
 
     def pack(self, array: npt.NDArray[np.generic]) -> bytes:
         """Returns the bytes of ``array`` in row-major order as a buffer holds them, low nibble first for 4-bit types.
@@ -283,18 +283,18 @@ def _names() -> dict[str, ElementType]:
     return names
 
 
-def dtype_of(given: npt.DTypeLike) -> np.dtype[np.generic]:
+def dtype_of(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
     """Returns the dtype that NumPy takes something for; the names of ml_dtypes' are known too.
 
     Raises:
         TypeError, ValueError: as ``numpy.dtype``.
     """
     try:
-        return np.dtype(given)
+        return np.dtype(dtype)
     except TypeError:
         import ml_dtypes  # noqa: F401  here: programs start sooner without; with it NumPy knows the names
 
-        return np.dtype(given)
+        return np.dtype(dtype)
 
 
 @functools.cache

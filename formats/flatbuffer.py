@@ -66,8 +66,8 @@ class FlatBuffer:
         if len(self.data) < needed:
             raise self.error("", 0, f"expected a FlatBuffer of at least {needed} bytes, got {len(self.data)}")
         if identifier is not None and self.data[4:8] != identifier:
-            found = bytes(self.data[4:8])
-            raise self.error("", 4, f"expected the file identifier {identifier!r}, got {found!r}")
+            actual = bytes(self.data[4:8])
+            raise self.error("", 4, f"expected the file identifier {identifier!r}, got {actual!r}")
 
     def root(self) -> Table:
         """Returns the root table."""

@@ -137,17 +137,21 @@ class ImageFormat:
         """
         if not isinstance(name, str):
             raise InvalidArgumentError(f"a format is a name such as 'rgba8unorm', got {shown(name)}")
-        found = _by_name().get(_plain(name).removeprefix("vkformat"))
-        if found is None:
+        image_format = _by_name().get(_plain(name).removeprefix("vkformat"))
+        if image_format is None:
             rare = ("scaled", "pack32")
-            known = [one.name for one in FORMATS if not one.is_compressed and not one.name.endswith(rare)]
+            known = [
+                candidate.name
+                for candidate in FORMATS
+                if not candidate.is_compressed and not candidate.name.endswith(rare)
+            ]
             close = close_to(_plain(name), known)
             guess = f"; did you mean {' or '.join(close)}?" if close else "."
             raise InvalidArgumentError(
                 f"expected an image format, got {shown(name)}{guess} Known are {', '.join(known)}, and the compressed "
                 "bc1rgbunorm to bc7rgbasrgb, etc2rgb8unorm to eacrg11snorm and astc4x4unorm to astc12x12float"
             )
-        return found
+        return image_format
 
     @classmethod
     def is_name(cls, name: str) -> bool:
@@ -179,9 +183,9 @@ class ImageFormat:
                 normalized = bits <= 16 if scalar is None else scalar == "float"
                 kind = ("snorm" if signed else "unorm") if normalized else ("sint" if signed else "uint")
         if kind is not None and 1 <= channels <= 4:
-            found = _by_name().get(f"{'rgba'[:channels]}{bits}{kind}")
-            if found is not None and found.stored_dtype == dtype:
-                return found
+            image_format = _by_name().get(f"{'rgba'[:channels]}{bits}{kind}")
+            if image_format is not None and image_format.stored_dtype == dtype:
+                return image_format
         wanted = f" read as {scalar}" if scalar else ""
         raise InvalidArgumentError(
             f"no image format has texels of {channels} x {dtype}{f' of kind {kind}' if kind else ''}{wanted}; name a "
@@ -302,7 +306,7 @@ def _compressed_formats() -> list[ImageFormat]:
         ("eacrg11", "eac_r11g11", "rg", 16, ("unorm", "snorm")),
     ]
     families += [(f"astc{size}", f"astc_{size}", "rgba", 16, ("unorm", "srgb")) for size in _ASTC_BLOCKS]
-    numbered = list(enumerate(((*one[:4], kind) for one in families for kind in one[4]), 131))
+    numbered = list(enumerate(((*family[:4], kind) for family in families for kind in family[4]), 131))
     numbered += [
         (_ASTC_HDR + index, (f"astc{size}", f"astc_{size}", "rgba", 16, "float"))
         for index, size in enumerate(_ASTC_BLOCKS)
@@ -317,7 +321,10 @@ def _compressed_formats() -> list[ImageFormat]:
 
 
 FORMATS: Final[tuple[ImageFormat, ...]] = tuple(
-    sorted([*_array_formats(), *_packed_formats(), *_DEPTH, *_STENCIL, *_compressed_formats()], key=lambda one: one.vk)
+    sorted(
+        [*_array_formats(), *_packed_formats(), *_DEPTH, *_STENCIL, *_compressed_formats()],
+        key=lambda entry: entry.vk,
+    )
 )
 """All formats, by number."""
 
@@ -329,12 +336,12 @@ def _plain(name: str) -> str:
 @functools.cache
 def _by_name() -> dict[str, ImageFormat]:
     names: dict[str, ImageFormat] = {}
-    for one in FORMATS:
-        for name in (one.name, one.vulkan_name, one.spirv_name):
+    for image_format in FORMATS:
+        for name in (image_format.name, image_format.vulkan_name, image_format.spirv_name):
             if name:
-                names[_plain(name)] = one
-        if one.kind == "srgb" and (one.is_compressed or one.fields[0][1] == 8):
-            names[one.name.replace("srgb", "unormsrgb")] = one  # WebGPU's
+                names[_plain(name)] = image_format
+        if image_format.kind == "srgb" and (image_format.is_compressed or image_format.fields[0][1] == 8):
+            names[image_format.name.replace("srgb", "unormsrgb")] = image_format  # WebGPU's
     names["rg11b10ufloat"], names["rgb9e5ufloat"] = names["rg11b10float"], names["rgb9e5float"]
     names["depth16unorm"], names["depth32float"] = _DEPTH
     names["stencil8"] = _STENCIL[1]

@@ -78,12 +78,12 @@ def check_plain(image_format: ImageFormat, where: str) -> None:
     """Raises for formats whose texels no array holds."""
     if not image_format.is_plain:
         if image_format.is_compressed:
-            what = (
+            contents = (
                 f"compressed blocks; copy_from() of an empty_image() takes blocks of {image_format.block_bytes} bytes"
             )
         else:
-            what = "depth beside other bits; copy the bytes from a buffer (CommandBuffer.copy_buffer_to_image)"
-        raise InvalidArgumentError(f"{where}: no array holds texels of {image_format}, which are {what}")
+            contents = "depth beside other bits; copy the bytes from a buffer (CommandBuffer.copy_buffer_to_image)"
+        raise InvalidArgumentError(f"{where}: no array holds texels of {image_format}, which are {contents}")
 
 
 def from_texels(texels: Array, image_format: ImageFormat) -> Array:

@@ -58,8 +58,8 @@ def decode_picture(data: bytes, where: str) -> np.ndarray:
                 return np.array(picture.convert("L" if grey else "RGBA" if alpha else "RGB"))
     except pillow.UnidentifiedImageError:
         kind = "a damaged one" if data[1:4] == b"PNG" or data[:2] == b"\xff\xd8" else "neither"
-        found = f"{kind}, of {len(data)} bytes" if data else "an empty file"
-        raise InvalidArgumentError(f"{where}: expected a PNG or JPEG picture; this is {found}") from None
+        description = f"{kind}, of {len(data)} bytes" if data else "an empty file"
+        raise InvalidArgumentError(f"{where}: expected a PNG or JPEG picture; this is {description}") from None
     except Exception as error:  # Pillow raises whatever a damaged file makes its decoders run into
         raise InvalidArgumentError(f"{where}: expected a PNG or JPEG picture: {shorten(str(error))}") from None
 
@@ -81,17 +81,17 @@ def picture_to_array(picture: np.ndarray, image_format: ImageFormat, where: str)
         InvalidArgumentError: the format has fewer channels, or is too narrow for the picture's integers.
     """
     most = np.iinfo(picture.dtype).max
-    given, wanted = picture.shape[2] if picture.ndim == 3 else 1, image_format.channels
-    if given == 1 and wanted > 2:
+    channels, wanted = picture.shape[2] if picture.ndim == 3 else 1, image_format.channels
+    if channels == 1 and wanted > 2:
         picture = np.repeat(picture.reshape(*picture.shape[:2], 1), 3, axis=2)
-        given = 3
-    if given == 3 and wanted == 4:
+        channels = 3
+    if channels == 3 and wanted == 4:
         picture = np.concatenate([picture, np.full_like(picture[:, :, :1], most)], axis=2)
-        given = 4
-    if given != wanted:
+        channels = 4
+    if channels != wanted:
         raise InvalidArgumentError(
-            f"{where}: the picture has {given} channel(s), {image_format} {wanted}; convert the picture, or take a "
-            f"format of {given}"
+            f"{where}: the picture has {channels} channel(s), {image_format} {wanted}; convert the picture, or take a "
+            f"format of {channels}"
         )
     if image_format.scalar != "float":
         return picture

@@ -209,8 +209,8 @@ def _check_u32(value: int, path: str) -> None:
     _require(0 <= value <= _U32_MAX, path, "an unsigned 32-bit number", value)
 
 
-def _check_ordinal(value: int, count: int, path: str, what: str) -> None:
-    _require(0 <= value < count, path, f"the ordinal of one of {count} {what}", value)
+def _check_ordinal(value: int, count: int, path: str, noun: str) -> None:
+    _require(0 <= value < count, path, f"the ordinal of one of {count} {noun}", value)
 
 
 def _check_compute(stage_flags: int, path: str) -> None:

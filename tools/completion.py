@@ -53,16 +53,16 @@ class _Words(ShellComplete):
         kept = len(incomplete) - len(replaced)
         option, equals, _ = incomplete.partition("=")
         head = option + equals if equals and option.startswith("--") else ""
-        found: list[CompletionItem[str]] = []
+        items: list[CompletionItem[str]] = []
         for item in super().get_completions(args, incomplete):
             if item.type == "plain":
-                found.append(CompletionItem((head + item.value)[kept:], help=item.help))
+                items.append(CompletionItem((head + item.value)[kept:], help=item.help))
             elif item.value == replaced:
-                found.append(item)
+                items.append(item)
             else:  # the shell would look for a file of the name that it replaces
                 before = incomplete.removesuffix(item.value)
-                found += [CompletionItem((before + path)[kept:]) for path in _paths(item.value, item.type == "dir")]
-        return found
+                items += [CompletionItem((before + path)[kept:]) for path in _paths(item.value, item.type == "dir")]
+        return items
 
 
 class _Bash(_Words, BashComplete):
@@ -159,10 +159,10 @@ def _chosen(shell: str | None) -> str:
             raise InvalidArgumentError(f"expected a shell of {known}; got {shown(shell)}")
         return shell
     login = os.environ.get("SHELL", "")
-    if (found := Path(login).name) not in SHELLS:
-        what = f"$SHELL is {shown(login)}" if login else "$SHELL is not set"
-        raise InvalidArgumentError(f"expected a shell of {known}, as in --install-completion bash; {what}")
-    return found
+    if (name := Path(login).name) not in SHELLS:
+        reason = f"$SHELL is {shown(login)}" if login else "$SHELL is not set"
+        raise InvalidArgumentError(f"expected a shell of {known}, as in --install-completion bash; {reason}")
+    return name
 
 
 def _require_bash() -> None:
@@ -221,16 +221,16 @@ def _paths(start: str, only_folders: bool) -> list[str]:
     A link to a folder that it is in has no end.
     """
     folder, slash, name = start.rpartition("/")
-    found = []
+    paths = []
     with contextlib.suppress(OSError):
         for entry in sorted(Path(folder + slash).iterdir()):
             if entry.name.startswith(name) and (name or not entry.name.startswith(".")):
                 is_folder = entry.is_dir()
                 if is_folder or not only_folders:
-                    found.append(folder + slash + entry.name + "/" * is_folder)
-    if len(found) == 1 and found[0].endswith("/") and not _is_within(folder + slash, found[0]):
-        return _paths(found[0], only_folders) or found
-    return found
+                    paths.append(folder + slash + entry.name + "/" * is_folder)
+    if len(paths) == 1 and paths[0].endswith("/") and not _is_within(folder + slash, paths[0]):
+        return _paths(paths[0], only_folders) or paths
+    return paths
 
 
 def _is_within(path: str, folder: str) -> bool:

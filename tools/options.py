@@ -174,15 +174,15 @@ def parse_sources(
     from ..spirv.sources.options import SourceOptions
     from .input_files import FileKind
 
-    given = {"--define": defines, "--include": include_dirs}
+    preprocessing = {"--define": defines, "--include": include_dirs}
     if kind is not FileKind.SOURCE:
-        for name, value in {**given, "--language": language}.items():
+        for name, value in {**preprocessing, "--language": language}.items():
             if value:
                 raise usage_error(f"{name} is for shader sources; {file} is a {kind.value}")
         return SourceOptions()
     spoken = language_of(file) if language is None else parse_language(language)
     if spoken is not None and not spoken.has_preprocessor:
-        for name, value in given.items():
+        for name, value in preprocessing.items():
             if value:
                 raise usage_error(f"{name}: {spoken.title} has no preprocessor")
     return SourceOptions(

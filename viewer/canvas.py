@@ -77,11 +77,11 @@ class CanvasView(Closing):
 
     def _pointer(self, event: Mapping[str, Any]) -> None:
         ratio = self._canvas.get_pixel_ratio()
-        place = event["x"] * ratio, event["y"] * ratio
+        position = event["x"] * ratio, event["y"] * ratio
         if event["event_type"] == "pointer_down":
-            self._mouse.press(*place)
+            self._mouse.press(*position)
         elif event["event_type"] == "pointer_move":
-            self._mouse.move(*place)
+            self._mouse.move(*position)
         else:
             self._mouse.release()
 

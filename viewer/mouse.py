@@ -33,8 +33,8 @@ class Mouse:
     def values(self, height: int, *, is_upward: bool) -> tuple[float, float, float, float]:
         """Returns the uniform for the next frame of a picture of a height."""
 
-        def upright(place: tuple[float, float]) -> tuple[float, float]:
-            return (place[0], height - place[1]) if is_upward else place
+        def upright(position: tuple[float, float]) -> tuple[float, float]:
+            return (position[0], height - position[1]) if is_upward else position
 
         (x, y), (click_x, click_y) = upright(self._place), upright(self._click)
         is_new, self._is_new = self._is_new, False

@@ -55,10 +55,10 @@ class Overlay:
             message: lines that say what is wrong; what does not fit is wrapped.
             width: of the panel at most, in pixels.
         """
-        line, first, column = (round(self._size * each) for each in (_LINE, _NAME, _COLUMN))
+        line, first, column = (round(self._size * part) for part in (_LINE, _NAME, _COLUMN))
         table: list[tuple[str, list[str]]] = []
         if rows:
-            table = [("ms", ["last", *(f"{each} %" for each in PERCENTILES)])]
+            table = [("ms", ["last", *(f"{percentile} %" for percentile in PERCENTILES)])]
             table += [(name, [f"{value:.2f}" for value in values]) for name, values in rows]
         wrapped = self._wrapped(message, width - 2 * _MARGIN)
         titles = [title] if title else []

@@ -46,7 +46,9 @@ class ProgramPicture(Picture):
             signature = self._function.signature.without_storages()
             height, width, channels, dtype = _picture_of(signature)
             self._roles = _roles(signature.inputs)
-            self._states = [one for one, role in zip(signature.inputs, self._roles, strict=True) if role == "state"]
+            self._states = [
+                argument for argument, role in zip(signature.inputs, self._roles, strict=True) if role == "state"
+            ]
             _check_states(signature, self._states)
         except BaseException:
             self._session.close()
@@ -58,7 +60,7 @@ class ProgramPicture(Picture):
         self.restart()
 
     def restart(self) -> None:
-        self._values: list[Any] = [np.zeros(_shape_of(one), one.dtypes[0]) for one in self._states]
+        self._values: list[Any] = [np.zeros(_shape_of(state), state.dtypes[0]) for state in self._states]
 
     def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
         """Does nothing: how large the picture is, the program says."""
@@ -97,9 +99,9 @@ def _picture_of(signature: Signature) -> tuple[int, int, int, np.dtype[np.generi
 
 def _roles(arguments: Sequence[Argument]) -> list[Role]:
     roles: list[Role] = []
-    for one in arguments:
-        shape = one.shape if one.is_tensor else ()
-        kind = one.dtypes[0].kind if one.dtypes else {"f": "f", "F": "f"}.get(one.letter, "i")
+    for argument in arguments:
+        shape = argument.shape if argument.is_tensor else ()
+        kind = argument.dtypes[0].kind if argument.dtypes else {"f": "f", "F": "f"}.get(argument.letter, "i")
         role: Role = "state"
         if shape == () and kind == "f":
             role = "time"
@@ -112,12 +114,12 @@ def _roles(arguments: Sequence[Argument]) -> list[Role]:
 
 
 def _check_states(signature: Signature, states: Sequence[Argument]) -> None:
-    wanted = [one.type_text for one in states]
-    given = [one.type_text for one in signature.results[1:]]
-    if wanted != given[: len(wanted)] or not all(one.dtypes for one in states):
+    wanted = [state.type_text for state in states]
+    result_types = [result.type_text for result in signature.results[1:]]
+    if wanted != result_types[: len(wanted)] or not all(state.dtypes for state in states):
         raise InvalidArgumentError(
             f"{signature.name}: expected the next values of {', '.join(map(str, states))} as the results after the "
-            f"picture; these are {', '.join(given) or 'none'}"
+            f"picture; these are {', '.join(result_types) or 'none'}"
         )
 
 

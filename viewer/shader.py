@@ -148,9 +148,9 @@ class ShaderPicture(Picture):
         block = self._kernel.entry.push_constants
         members = member_names(block.members) if block is not None else {}
         self._told = {name: member.components for name, member in members.items() if name in NAMES}
-        given = self._options.push
-        wrong = [f"has no push constant {name}" for name in given.keys() - members.keys()]
-        wrong += [f"needs the push constant {name}" for name in members.keys() - given.keys() - NAMES]
+        values = self._options.push
+        wrong = [f"has no push constant {name}" for name in values.keys() - members.keys()]
+        wrong += [f"needs the push constant {name}" for name in members.keys() - values.keys() - NAMES]
         if wrong:
             raise InvalidArgumentError(
                 f"the shader {' and '.join(sorted(wrong))}; those with names of Shadertoy's are given, others by "
@@ -162,21 +162,22 @@ class ShaderPicture(Picture):
         """Returns the parameter that is the picture."""
         shown = self._options.shown
         written = [
-            one
-            for one in self._kernel.parameters
-            if one.written
-            and (_shows(one) or self._is_ours(one))
-            and shown in (None, one.binding.name, one.binding.block)
+            parameter
+            for parameter in self._kernel.parameters
+            if parameter.written
+            and (_shows(parameter) or self._is_ours(parameter))
+            and shown in (None, parameter.binding.name, parameter.binding.block)
         ]
         if not written:
-            what = "a picture" if shown is None else f"a picture by the name of {shown}"
+            wanted = "a picture" if shown is None else f"a picture by the name of {shown}"
             raise InvalidArgumentError(
-                f"expected a shader that writes {what}: a storage image of two dimensions, or a buffer of vec4 or uint "
-                f"with a pixel each; its bindings are {', '.join(p.label for p in self._kernel.parameters) or 'none'}",
+                f"expected a shader that writes {wanted}: a storage image of two dimensions, or a buffer of vec4 or "
+                "uint with a pixel each; its bindings are "
+                f"{', '.join(p.label for p in self._kernel.parameters) or 'none'}",
                 location=str(path),
             )
         # What is only written is the picture; what is read too is more likely state.
-        target = min(written, key=lambda one: (one.binding.image is None, one.binding.readable))
+        target = min(written, key=lambda parameter: (parameter.binding.image is None, parameter.binding.readable))
         self._is_packed = self._is_ours(target)
         return target
 
@@ -248,15 +249,15 @@ class ShaderPicture(Picture):
             return self._uniforms
         if binding.set == SET and binding.binding in CHANNELS:
             return self._channels[CHANNELS.index(binding.binding)]
-        place = (binding.set, binding.binding, binding.name)
+        key = (binding.set, binding.binding, binding.name)
         if binding.image is not None:
             if parameter is self._target:
-                return self._image(place, self._format, kept)
+                return self._image(key, self._format, kept)
             declared = binding.image.format
-            return self._image(place, _RGBA8 if declared == "unknown" else ImageFormat.parse(declared), kept)
+            return self._image(key, _RGBA8 if declared == "unknown" else ImageFormat.parse(declared), kept)
         is_endless = binding.element is not None and binding.element.array == "runtime"
         pixels = self.size[0] * self.size[1] * parameter.stride if is_endless else 0
-        return self._bytes(place, binding.fixed_size + pixels, kept)
+        return self._bytes(key, binding.fixed_size + pixels, kept)
 
     def _image(self, name: object, image_format: ImageFormat, kept: _State) -> DeviceImage:
         """Returns the image of this name, as large as the picture; black where there was none like it."""
@@ -279,11 +280,11 @@ class ShaderPicture(Picture):
 
     def _clear(self, resources: Sequence[DeviceImage | DeviceArray]) -> None:
         commands = self.device.vulkan.create_command_buffer(one_shot=True, name="clear").begin()
-        for one in resources:
-            if isinstance(one, DeviceImage):
-                commands.clear_image(one.hal)
+        for resource in resources:
+            if isinstance(resource, DeviceImage):
+                commands.clear_image(resource.hal)
             else:
-                commands.fill(one.buffer, b"\0")
+                commands.fill(resource.buffer, b"\0")
         self.device.submit((commands.end(),))
 
     # -- frames --------------------------------------------------------------------------------------
@@ -300,7 +301,9 @@ class ShaderPicture(Picture):
             commands.execution_barrier()
             commands.copy_buffer_to_image(self._colors.buffer, self.image.hal)
         if self._has_previous:
-            previous = next(one for i, one in enumerate(self._channels) if self._options.channels.get(i) == PREVIOUS)
+            previous = next(
+                channel for i, channel in enumerate(self._channels) if self._options.channels.get(i) == PREVIOUS
+            )
             commands.execution_barrier()
             commands.copy_image(self.image.hal, previous.hal)
 

@@ -178,7 +178,7 @@ def viewed_source(
         InvalidArgumentError: it has no entry point, or takes derivatives that the device has not.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
-    bare = _COMMENT.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), text)
+    bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)
     entry = next((entry for entry, pattern in _ENTRIES if pattern.search(bare)), None)
     if entry is None:
         raise InvalidArgumentError(
@@ -221,7 +221,7 @@ def viewed_source(
     if derivatives:
         head.append(_DERIVATIVES)
     body = text
-    taken = [found.span() for pattern in (_VERSION, _EXTENSION, _DECLARED) for found in pattern.finditer(bare)]
+    taken = [match.span() for pattern in (_VERSION, _EXTENSION, _DECLARED) for match in pattern.finditer(bare)]
     for start, end in sorted(taken, reverse=True):
         body = body[:start] + body[end:]
     if entry == "mainImage":
@@ -240,8 +240,8 @@ def viewed_source(
             main += _COLOR if entry == "mainCompute" else _IMAGE if upward else _IMAGE + _UPSIDE_DOWN
             main += _NO_COLOR if discards else ""
             main += _STORE_PACKED if is_packed else _STORE
-    place = re.sub(r'["\\\n]', "_", name)
+    quoted = re.sub(r'["\\\n]', "_", name)
     last = text.count("\n") + 1
-    whole = "\n".join(head) + f'\n#line 1 "{place}"\n{body}\n#line {last} "after {place}"\n{main}\n'
+    whole = "\n".join(head) + f'\n#line 1 "{quoted}"\n{body}\n#line {last} "after {quoted}"\n{main}\n'
     tile = _ROWS_TILE if on_cpu else _CURVE_TILE
-    return ViewedSource(whole, entry, tile, is_packed, {place: text, f"after {place}": text})
+    return ViewedSource(whole, entry, tile, is_packed, {quoted: text, f"after {quoted}": text})

@@ -41,7 +41,7 @@ class Uniforms:
             *map(float, size), 1.0, self.time, *self.mouse, *self.date, self.delta, self.rate, _SAMPLE_RATE, self.frame
         )
         times = _QUAD.pack(self.time, 0, 0, 0) * 4
-        return head + times + b"".join(_QUAD.pack(*map(float, each), 1.0, 0.0) for each in channels)
+        return head + times + b"".join(_QUAD.pack(*map(float, channel), 1.0, 0.0) for channel in channels)
 
     def named(self, size: tuple[int, int]) -> dict[str, int | float | tuple[float, ...]]:
         """Returns the values by Shadertoy's names, but for those of channels."""

@@ -383,9 +383,9 @@ def _glfw() -> Any:
     return glfw
 
 
-def _check(result: object, glfw: Any, what: str) -> None:
+def _check(result: object, glfw: Any, failure: str) -> None:
     """Raises for what a function of GLFW did not give."""
     if not result:
         _, reason = glfw.get_error()
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else reason
-        raise UnavailableError(f"{what}{f' (GLFW: {text})' if text else ''}; --offscreen renders without a window")
+        raise UnavailableError(f"{failure}{f' (GLFW: {text})' if text else ''}; --offscreen renders without a window")

@@ -189,9 +189,14 @@ def _run(
         texts |= {name: part.encode("utf-8", "replace") for name, part in parts.items()}
         own = [name, str(folder / name), ""] + ([str(root)] if root is not None else [])  # a copy may name its original
         texts |= dict.fromkeys(own, text)
-        found = compiler.diagnostics(said)
+        reported = compiler.diagnostics(said)
         # Relative names are relative to the folder of the compile.
-        placed = [one if one.file in texts else replace(one, file=str(absolute(folder / one.file))) for one in found]
+        placed = [
+            diagnostic
+            if diagnostic.file in texts
+            else replace(diagnostic, file=str(absolute(folder / diagnostic.file)))
+            for diagnostic in reported
+        ]
         notes = _notes(compiler, job.language, text, texts)
         error = compile_error(placed, dict.fromkeys(own, shown_name), texts, notes)
         if error is not None:
@@ -209,8 +214,8 @@ def _run(
 def _notes(compiler: Compiler, language: Language, source: bytes, texts: Mapping[str, bytes]) -> list[str]:
     notes = [f"(compiled with {compiler.version})"]
     notes += [
-        f"the source looks like {' or '.join(one.title for one in others)}; if it is, say so: language "
-        f"{' or '.join(one.value for one in others)} (language=, --language)"
+        f"the source looks like {' or '.join(candidate.title for candidate in others)}; if it is, say so: language "
+        f"{' or '.join(candidate.value for candidate in others)} (language=, --language)"
         for mark, others in _MARKS
         if mark.search(source) and language not in others
     ]

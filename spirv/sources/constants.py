@@ -27,10 +27,10 @@ def declares(text: str, key: int | str) -> bool:
 
     Ids may be macros, or left to the compiler: then any id may be declared.
     """
-    found = [one for declaration in _DECLARATIONS for one in declaration.findall(text)]
+    declarations = [match for declaration in _DECLARATIONS for match in declaration.findall(text)]
     if isinstance(key, str):
-        return any(name == key for _, name in found)
-    ids = [number for number, _ in found] + _SIZE.findall(text)
+        return any(name == key for _, name in declarations)
+    ids = [number for number, _ in declarations] + _SIZE.findall(text)
     return any(not number.isdecimal() or int(number) == key for number in ids)
 
 

@@ -60,35 +60,35 @@ def compile_error(
         notes: lines for the end of the message.
     """
     entries = []
-    for one in diagnostics:
-        name = names.get(one.file, one.file)
-        place = f"{name}:{one.line}" + (f":{one.column}" if one.column is not None else "")
-        entries.append((place, one.message, _excerpt(texts.get(one.file, b""), one)))
+    for diagnostic in diagnostics:
+        name = names.get(diagnostic.file, diagnostic.file)
+        location = f"{name}:{diagnostic.line}" + (f":{diagnostic.column}" if diagnostic.column is not None else "")
+        entries.append((location, diagnostic.message, _excerpt(texts.get(diagnostic.file, b""), diagnostic)))
     entries = list(dict.fromkeys(entries))
     if not entries:
         return None
     parts = [entries[0][1] + entries[0][2]]
-    parts += [f"{place}: {message}{excerpt}" for place, message, excerpt in entries[1:_SHOWN_ERRORS]]
+    parts += [f"{location}: {message}{excerpt}" for location, message, excerpt in entries[1:_SHOWN_ERRORS]]
     if len(entries) > _SHOWN_ERRORS:
         parts.append(f"... and {len(entries) - _SHOWN_ERRORS} more errors")
     return InvalidArgumentError("\n".join([*parts, *notes]), location=entries[0][0])
 
 
-def _excerpt(text: bytes, one: Diagnostic) -> str:
+def _excerpt(text: bytes, diagnostic: Diagnostic) -> str:
     lines = text.decode("utf-8", "replace").splitlines()
-    if not 0 < one.line <= len(lines):
+    if not 0 < diagnostic.line <= len(lines):
         return ""
-    line = lines[one.line - 1]
+    line = lines[diagnostic.line - 1]
     content = line.expandtabs(4)[:200]
-    excerpt = f"\n{one.line:6} | {content}"
-    found = None
-    if one.column is not None:
-        start = len(line[: one.column - 1].expandtabs(4))
-        found = _TOKEN.match(content, start)
-        if found is None and start <= len(content):
+    excerpt = f"\n{diagnostic.line:6} | {content}"
+    match = None
+    if diagnostic.column is not None:
+        start = len(line[: diagnostic.column - 1].expandtabs(4))
+        match = _TOKEN.match(content, start)
+        if match is None and start <= len(content):
             return f"{excerpt}\n       | {' ' * start}^"
-    elif token := _QUOTED.match(one.message):  # without a column the quoted token says where to look
-        found = re.search(rf"(?<!\w){re.escape(token[1])}(?!\w)", content)
-    if found:
-        excerpt += f"\n       | {' ' * found.start()}{'^' * len(found[0])}"
+    elif token := _QUOTED.match(diagnostic.message):  # without a column the quoted token says where to look
+        match = re.search(rf"(?<!\w){re.escape(token[1])}(?!\w)", content)
+    if match:
+        excerpt += f"\n       | {' ' * match.start()}{'^' * len(match[0])}"
     return excerpt

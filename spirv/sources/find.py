@@ -81,8 +81,8 @@ def find_compiler(language: Language) -> Compiler:
 def _on_path(language: Language, known: _Known, commands: Mapping[str, _Opened]) -> Compiler | None:
     """Returns the first of some commands that is installed."""
     for command, opened in commands.items():
-        if found := shutil.which(command):
-            return _checked(language, known, Path(found).absolute(), opened)
+        if executable := shutil.which(command):
+            return _checked(language, known, Path(executable).absolute(), opened)
     return None
 
 
@@ -90,10 +90,10 @@ def _named(language: Language, known: _Known, override: str) -> Compiler:
     """Returns the compiler that the variable names, by the name of its file."""
     if language is Language.WGSL and Path(override).is_dir() and (package := wgsl.from_node(Path(override))):
         return package
-    found = shutil.which(override)
-    if found is None:
+    executable = shutil.which(override)
+    if executable is None:
         raise UnavailableError(f"{known.variable} is {shown(override)}, which is not an executable. {_hint(known)}")
-    path = Path(found).absolute()
+    path = Path(executable).absolute()
     every = {**known.commands, **known.last}
     opened = next((opened for command, opened in every.items() if path.stem.startswith(command)), None)
     return _checked(language, known, path, opened or next(reversed(every.values())))

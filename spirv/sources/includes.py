@@ -53,7 +53,7 @@ def _imported_names(text: bytes) -> list[str]:
     for quoted, module in _IMPORT.findall(without_comments(text)):
         path = os.fsdecode(quoted) if quoted else module.decode().replace(".", "/")
         paths = {path} if path.endswith(".slang") else {path + ".slang", path.replace("_", "-") + ".slang"}
-        names += [*sorted(paths), *(one + "-module" for one in sorted(paths))]
+        names += [*sorted(paths), *(source_path + "-module" for source_path in sorted(paths))]
     return names
 
 
@@ -93,10 +93,10 @@ def enable_includes(text: bytes, name: Path | None) -> bytes:
     line = head.count(b"\n") + 1
     # The number in a #line is that of the next line since GLSL 3.30 and in all of GLSL ES, of its own line before.
     line -= not version[2] and int(version[1]) < 330
-    place = b"#line %d" % line
+    directive = b"#line %d" % line
     if name is not None and '"' not in str(name) and "\\" not in str(name):
-        place += b' "%s"' % os.fsencode(name)
-    return head + b"#extension GL_GOOGLE_include_directive : require\n" + place + b"\n" + rest
+        directive += b' "%s"' % os.fsencode(name)
+    return head + b"#extension GL_GOOGLE_include_directive : require\n" + directive + b"\n" + rest
 
 
 def included_files(
@@ -155,10 +155,10 @@ def included_files(
 
 def _refuse_rings(wanted: Mapping[Path, Sequence[str]], folders: Sequence[Path]) -> None:
     def includes(path: Path) -> set[Path]:
-        found = (
+        paths = (
             next((p for f in (path.parent, *folders) if (p := absolute(f / n)) in wanted), None) for n in wanted[path]
         )
-        return {p for p in found if p is not None}
+        return {p for p in paths if p is not None}
 
     try:
         TopologicalSorter({path: includes(path) for path in wanted}).prepare()

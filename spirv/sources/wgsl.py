@@ -69,8 +69,8 @@ class NagaWasm(Compiler):
         return ["--input-type=module", "--eval", _TRANSLATE, library, source, str(output)]
 
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
-        for one in framed_errors(said):
-            yield replace(one, file="") if one.file == _UNNAMED else one
+        for diagnostic in framed_errors(said):
+            yield replace(diagnostic, file="") if diagnostic.file == _UNNAMED else diagnostic
 
 
 def from_executable(path: Path) -> Naga | Tint:

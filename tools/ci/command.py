@@ -69,13 +69,13 @@ def doctor(ctx: click.Context, device: str | None, validation: bool, as_json: bo
     from .doctor import State, examine
 
     findings = []
-    for one in examine(device, validation=validation):
-        findings.append(one)
+    for finding in examine(device, validation=validation):
+        findings.append(finding)
         if not as_json:
-            put(one.text())
+            put(finding.text())
     if as_json:
-        print_json([one.to_json() for one in findings])
-    broken = sum(one.state is State.BROKEN for one in findings)
+        print_json([finding.to_json() for finding in findings])
+    broken = sum(finding.state is State.BROKEN for finding in findings)
     if not as_json:
         put(f"{broken} to be mended" if broken else "nothing has to be mended")
     if broken:

@@ -83,18 +83,18 @@ def examine(device: str | None, *, validation: bool) -> Iterator[Finding]:
     yield from _environment(os.environ)
     profiles: list[DeviceProfile] = []
     for manifest in filter(None, (*manifests("icd.d"), vendored_manifest())):
-        found, of_driver = _driver(manifest)
-        yield found
+        finding, of_driver = _driver(manifest)
+        yield finding
         profiles += of_driver
     if not (seen.drivers or profiles):
         yield Finding("drivers", State.BROKEN, "no driver is found", driver_hint())
-    elif not any(not one.problems() for one in profiles):
+    elif not any(not profile.problems() for profile in profiles):
         yield Finding("drivers", State.BROKEN, "none of them gives a device for compute", install_hint("driver"))
     yield from _layers(seen.layers, required=validation)
     for tool in missing_tools():
         yield Finding("tools", State.NOTED, f"{tool} is not installed", install_hint(tool))
     yield from _render_nodes(Path("/dev/dri"))
-    if any(not one.problems() for one in profiles):
+    if any(not profile.problems() for profile in profiles):
         yield from _run(device)
 
 
@@ -124,7 +124,7 @@ def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
     environ = {name: str(manifest) for name in DRIVER_VARIABLES}
     status, output, error_text = _pumice(["devices", "--json"], environ)
     if status == 0:
-        profiles = [DeviceProfile.from_json(one["profile"]) for one in json.loads(output)]
+        profiles = [DeviceProfile.from_json(entry["profile"]) for entry in json.loads(output)]
         return _of_devices(part, profiles), profiles
     if status is None or status < 0:
         how = "it hangs" if status is None else f"it crashes ({signal.Signals(-status).name})"
@@ -138,13 +138,14 @@ def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
 def _of_devices(part: str, profiles: list[DeviceProfile]) -> Finding:
     """Returns a driver that has devices: refused, reported to be broken, or good."""
     names = "; ".join(
-        f"{one.name}, {driver_text(one)}, Vulkan {'.'.join(map(str, one.api_version))}" for one in profiles
+        f"{profile.name}, {driver_text(profile)}, Vulkan {'.'.join(map(str, profile.api_version))}"
+        for profile in profiles
     )
-    refused = [f"{one.name}: {'; '.join(one.problems())}" for one in profiles if one.problems()]
+    refused = [f"{profile.name}: {'; '.join(profile.problems())}" for profile in profiles if profile.problems()]
     if refused:
         return Finding(part, State.NOTED, f"pumice cannot run on {'; '.join(refused)}", "a newer driver may do")
     for fault in DRIVERS:
-        if any(one in DriverRange.parse(fault.drivers) for one in profiles):
+        if any(profile in DriverRange.parse(fault.drivers) for profile in profiles):
             return Finding(part, State.NOTED, f"{names}: {fault.fault} ({fault.source})", fault.remedy)
     return Finding(part, State.GOOD, names)
 

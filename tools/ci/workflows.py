@@ -48,7 +48,7 @@ def workflow(host: str, folder: Path, *, python: str, install: str, tests: str) 
         raise usage_error(f"--python: expected a version such as 3.12, got {python}")
     template = string.Template((files(__package__) / "templates" / f"{host}.yml").read_text(encoding="utf-8"))
     text = template.substitute(
-        packages=" ".join(package for one in _COMPONENTS for package in packages(one, "debian")),
+        packages=" ".join(package for component in _COMPONENTS for package in packages(component, "debian")),
         python=python,
         install=install,
         tests=f" {shlex.quote(tests)}" if tests else "",

@@ -26,7 +26,7 @@ def cache(clears: bool) -> None:
         clear()
     held = usage()
     heading(printable(str(folder)))
-    rows = [(one.room, f"{one.entries:,}", f"{one.size:,}") for one in held]
-    total = sum(one.size for one in held)
-    print_table(("room", "entries", "bytes"), [*rows, ("all", f"{sum(one.entries for one in held):,}", f"{total:,}")])
+    rows = [(kept.room, f"{kept.entries:,}", f"{kept.size:,}") for kept in held]
+    total = sum(kept.size for kept in held)
+    print_table(("room", "entries", "bytes"), [*rows, ("all", f"{sum(kept.entries for kept in held):,}", f"{total:,}")])
     note(f"{100 * total // MAX_BYTES} % of what it may take; the entries that were not used for longest go first")

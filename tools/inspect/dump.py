@@ -41,7 +41,7 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
     from ..programs import compiled, is_program, module_on_stdin
 
     modes = {"--json": as_json, "--disassemble": disassemble, "--python": as_python, "--spirv": spirv}
-    chosen = [name for name, given in modes.items() if given]
+    chosen = [name for name, is_chosen in modes.items() if is_chosen]
     if len(chosen) > 1:
         raise usage_error(f"expected one of {', '.join(chosen)}")
     if function is not None and not (disassemble or as_python):

@@ -193,7 +193,7 @@ def _pipeline_json(
         bindings = pipeline.bda_layout.binding_count
     else:
         sets = [executable.descriptor_set_layouts[index] for index in layout.set_layouts]
-        bindings = sum(binding.count for one in sets for binding in one.bindings)
+        bindings = sum(binding.count for set_layout in sets for binding in set_layout.bindings)
     debug = pipeline.debug_info
     return {
         "ordinal": ordinal,
@@ -205,7 +205,9 @@ def _pipeline_json(
         "subgroup_size": pipeline.subgroup_size,
         "local_size": list(module.entry_point(pipeline.entry_point).local_size),
         "bindings": bindings,
-        "push_constant_bytes": max((one.offset + one.size for one in layout.push_constant_ranges), default=0),
+        "push_constant_bytes": max(
+            (push_range.offset + push_range.size for push_range in layout.push_constant_ranges), default=0
+        ),
     }
 
 
@@ -224,16 +226,16 @@ def show_executable(executable: ExecutableDef, modules: list[ShaderModuleReflect
         ("ordinal", "entry point", "module", "ABI", "local size", "subgroup", "bindings", "push constants"),
         [
             (
-                str(one["ordinal"]),
-                one["entry_point"],
-                str(one["shader_module"]),
-                one["dispatch_abi"].lower(),
-                " x ".join(map(str, one["local_size"])),
-                str(one["subgroup_size"] or "any"),
-                str(one["bindings"]),
-                f"{one['push_constant_bytes']} bytes",
+                str(pipeline["ordinal"]),
+                pipeline["entry_point"],
+                str(pipeline["shader_module"]),
+                pipeline["dispatch_abi"].lower(),
+                " x ".join(map(str, pipeline["local_size"])),
+                str(pipeline["subgroup_size"] or "any"),
+                str(pipeline["bindings"]),
+                f"{pipeline['push_constant_bytes']} bytes",
             )
-            for one in pipelines
+            for pipeline in pipelines
         ],
     )
     for index, module in enumerate(modules):

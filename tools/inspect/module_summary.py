@@ -55,24 +55,28 @@ def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summ
         "problem": _problem(definition),
         "attributes": dict(definition.attributes),
         "types": list(definition.types),
-        "dependencies": [dataclasses.asdict(one) for one in definition.dependencies],
+        "dependencies": [dataclasses.asdict(dependency) for dependency in definition.dependencies],
         "imports": [
-            {"name": one.name, "calling_convention": one.signature.calling_convention, "required": one.required}
-            for one in definition.imports
+            {
+                "name": imported.name,
+                "calling_convention": imported.signature.calling_convention,
+                "required": imported.required,
+            }
+            for imported in definition.imports
         ],
-        "exports": [_export(definition, one.name, one.ordinal) for one in definition.exports],
+        "exports": [_export(definition, export.name, export.ordinal) for export in definition.exports],
         "functions": [
             {
                 "ordinal": ordinal,
                 "name": definition.function_name(ordinal),
                 "calling_convention": _convention(definition, ordinal),
-                "bytes": one.length,
-                "blocks": one.block_count,
-                "i32_registers": one.i32_register_count,
-                "ref_registers": one.ref_register_count,
-                "features": _features(one.requirements),
+                "bytes": function.length,
+                "blocks": function.block_count,
+                "i32_registers": function.i32_register_count,
+                "ref_registers": function.ref_register_count,
+                "features": _features(function.requirements),
             }
-            for ordinal, one in enumerate(definition.functions)
+            for ordinal, function in enumerate(definition.functions)
         ],
         "global_bytes": definition.global_bytes,
         "global_refs": definition.global_refs,
@@ -82,7 +86,7 @@ def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summ
         "totals": {
             "file": file_bytes,
             "bytecode": len(definition.bytecode),
-            "rodata": sum(one["bytes"] for one in rodata),
+            "rodata": sum(constant["bytes"] for constant in rodata),
             "rodata_by_kind": _by_kind(rodata),
         },
     }
@@ -142,7 +146,9 @@ def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
     elif head[:4] == MAGIC:
         entry["kind"] = "reference executable"
         try:
-            entry["functions"] = [{"name": each.name, "operations": _operations(each.body)} for each in decode(data)]
+            entry["functions"] = [
+                {"name": function.name, "operations": _operations(function.body)} for function in decode(data)
+            ]
         except PumiceError as error:
             entry["problem"] = describe(error)
     elif is_module(head):
@@ -183,8 +189,8 @@ def _text(data: memoryview) -> str | None:
 
 def _by_kind(rodata: Sequence[Summary]) -> dict[str, Summary]:
     totals: dict[str, Summary] = {}
-    for one in rodata:
-        total = totals.setdefault(one["kind"], {"count": 0, "bytes": 0})
+    for constant in rodata:
+        total = totals.setdefault(constant["kind"], {"count": 0, "bytes": 0})
         total["count"] += 1
-        total["bytes"] += one["bytes"]
+        total["bytes"] += constant["bytes"]
     return totals

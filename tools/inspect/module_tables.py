@@ -17,7 +17,7 @@ _MAX_TEXT: Final = 60
 def show_summary(summary: Summary) -> None:
     """Prints all of a module's summary but its internal functions, of which only the number and size are said."""
     heading(f"module {summary['name']}")
-    internal = [one for one in summary["functions"] if one["name"] is None]
+    internal = [function for function in summary["functions"] if function["name"] is None]
     print_facts(
         [
             ("version", str(summary["version"])),
@@ -38,9 +38,12 @@ def show_summary(summary: Summary) -> None:
     _section(
         "imports",
         ("name", "convention", ""),
-        [(one["name"], one["calling_convention"], "" if one["required"] else "optional") for one in summary["imports"]],
+        [
+            (imported["name"], imported["calling_convention"], "" if imported["required"] else "optional")
+            for imported in summary["imports"]
+        ],
     )
-    executables = [one for one in summary["rodata"] if "executable" in one]
+    executables = [constant for constant in summary["rodata"] if "executable" in constant]
     _section(
         "pipelines",
         (
@@ -54,7 +57,7 @@ def show_summary(summary: Summary) -> None:
             "capabilities",
             "source",
         ),
-        [row for one in executables for row in _pipelines(one)],
+        [row for executable in executables for row in _pipelines(executable)],
     )
     _section("constants", ("rodata", "kind", "bytes", "contents"), map(_constant, summary["rodata"]))
     totals = summary["totals"]
@@ -63,7 +66,7 @@ def show_summary(summary: Summary) -> None:
         ("what", "count", "bytes"),
         [
             ("bytecode", str(len(summary["functions"])), str(totals["bytecode"])),
-            *((kind, str(one["count"]), str(one["bytes"])) for kind, one in totals["rodata_by_kind"].items()),
+            *((kind, str(total["count"]), str(total["bytes"])) for kind, total in totals["rodata_by_kind"].items()),
             ("file", "1", str(totals["file"])),
         ],
     )
@@ -88,8 +91,9 @@ def _count(count: int, noun: str) -> str:
 def _dependencies(dependencies: Sequence[Summary]) -> str:
     return (
         ", ".join(
-            f"{one['name']} of version {one['minimum_version']} or later{'' if one['required'] else ' (optional)'}"
-            for one in dependencies
+            f"{dependency['name']} of version {dependency['minimum_version']} or later"
+            f"{'' if dependency['required'] else ' (optional)'}"
+            for dependency in dependencies
         )
         or "nothing"
     )
@@ -97,20 +101,24 @@ def _dependencies(dependencies: Sequence[Summary]) -> str:
 
 def _functions(functions: Sequence[Summary], internal: Sequence[Summary]) -> str:
     text = f"{len(functions)}, {len(functions) - len(internal)} of them exported"
-    return f"{text}; the largest of {_bytes(max(one['bytes'] for one in functions))}" if functions else text
+    return f"{text}; the largest of {_bytes(max(function['bytes'] for function in functions))}" if functions else text
 
 
 def _exports(exports: Iterable[Summary]) -> list[tuple[str, str, str]]:
     rows = []
-    for one in exports:
-        others = [f"{key} = {value}" for key, value in one["attributes"].items() if key not in (DECLARATION_KEY, *ABI)]
-        text = one["declaration"] or one["attributes"].get(DECLARATION_KEY, "-")
-        rows.append((one["name"], one["calling_convention"], "; ".join([text, *others])))
+    for export in exports:
+        others = [
+            f"{key} = {value}" for key, value in export["attributes"].items() if key not in (DECLARATION_KEY, *ABI)
+        ]
+        text = export["declaration"] or export["attributes"].get(DECLARATION_KEY, "-")
+        rows.append((export["name"], export["calling_convention"], "; ".join([text, *others])))
     return rows
 
 
 def _abis(exports: Iterable[Summary]) -> list[tuple[str, ...]]:
-    return [(one["name"], *(one["abi"][key] for key in ABI_KEYS)) for one in exports if one["abi"] is not None]
+    return [
+        (export["name"], *(export["abi"][key] for key in ABI_KEYS)) for export in exports if export["abi"] is not None
+    ]
 
 
 def _pipelines(entry: Summary) -> list[tuple[str, ...]]:
@@ -143,11 +151,11 @@ def _constant(entry: Summary) -> tuple[str, str, str, str]:
         contents = _count(len(entry["executable"]["pipelines"]), "pipeline")
     elif entry["kind"] == "reference executable":
         contents = ", ".join(
-            f"{each['name']}: {_count(each['operations'], 'operation')}" for each in entry["functions"]
+            f"{function['name']}: {_count(function['operations'], 'operation')}" for function in entry["functions"]
         )
     elif entry.get("module") is not None:
         module = entry["module"]
-        names = ", ".join(one["name"] for one in module["exports"])
+        names = ", ".join(export["name"] for export in module["exports"])
         contents = f"{module['name']}, bytecode version {module['bytecode_version']}, exports {names or 'nothing'}"
     else:
         contents = ""

@@ -63,11 +63,11 @@ def parse_json(text: str, where: str) -> object:
 
 
 def _unique(pairs: list[tuple[str, object]], where: str) -> dict[str, object]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         twice = next(name for i, (name, _) in enumerate(pairs) if name in dict(pairs[:i]))
         raise usage_error(f"{where}: {shown(twice)} is given twice in one object")
-    return found
+    return members
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,9 +171,9 @@ def _scalars(value: object, path: str) -> Iterator[tuple[str, np.generic]]:
         for index, inner in enumerate(value):
             yield from _scalars(inner, f"{path}[{index}]")
     elif isinstance(value, np.ndarray):
-        for place in np.ndindex(value.shape):
-            scalar: np.generic = value[place]  # type: ignore[assignment]  # a whole index
-            yield path + "".join(f"[{i}]" for i in place), scalar
+        for position in np.ndindex(value.shape):
+            scalar: np.generic = value[position]  # type: ignore[assignment]  # a whole index
+            yield path + "".join(f"[{i}]" for i in position), scalar
     elif isinstance(value, np.generic):
         yield path, value
 
@@ -182,20 +182,20 @@ def _shortened(value: object) -> str:
     """JSON of values, with ``...`` in place of what follows after 1024 scalars."""
     left = [_MAX_SHOWN]
 
-    def written(one: object) -> str:
-        if isinstance(one, Mapping):
-            return "{" + ", ".join(f"{json.dumps(name)}: {written(inner)}" for name, inner in one.items()) + "}"
-        if isinstance(one, (list, np.ndarray)):
+    def written(item: object) -> str:
+        if isinstance(item, Mapping):
+            return "{" + ", ".join(f"{json.dumps(name)}: {written(inner)}" for name, inner in item.items()) + "}"
+        if isinstance(item, (list, np.ndarray)):
             parts = []
-            for inner in one:
+            for inner in item:
                 if left[0] <= 0:
                     parts.append("...")
                     break
                 parts.append(written(inner))
             return "[" + ", ".join(parts) + "]"
         left[0] -= 1
-        assert isinstance(one, np.generic)
-        return _number(one)
+        assert isinstance(item, np.generic)
+        return _number(item)
 
     return written(value)
 

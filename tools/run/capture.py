@@ -128,10 +128,10 @@ def _texels(
     wanted: Mapping[Slot, Sequence[BufferArgument]],
 ) -> CapturedBuffer:
     """Returns an image, texels in a buffer, or a sampler."""
-    kind, place = slot.binding.descriptor_type_name, (slot.binding.set, slot.binding.binding)
+    kind, address = slot.binding.descriptor_type_name, (slot.binding.set, slot.binding.binding)
     nothing = np.zeros(0, np.uint8)
     if isinstance(value, Sampler):
-        return CapturedBuffer(*place, "sampler", nothing, sampler=_sampler(value, slot.label))
+        return CapturedBuffer(*address, "sampler", nothing, sampler=_sampler(value, slot.label))
     if not isinstance(argument, ImageArgument) or not isinstance(value, (DeviceImage, TexelArray)):
         raise UnimplementedError(f"--to-amber does not write {kind} bindings such as {slot.label}")
     texels = argument.resolved_format
@@ -139,16 +139,16 @@ def _texels(
     data = to_texels(host, texels).reshape(-1).view(np.uint8)
     expected = None
     if slot in wanted:
-        one = wanted[slot][-1]
-        if isinstance(one, ImageArgument):
-            one = one.resolved(slot.binding, f"--expect {one.key.text}", texels)
-        expected = to_texels(np.asarray(one.data), texels)
+        expectation = wanted[slot][-1]
+        if isinstance(expectation, ImageArgument):
+            expectation = expectation.resolved(slot.binding, f"--expect {expectation.key.text}", texels)
+        expected = to_texels(np.asarray(expectation.data), texels)
     elif slot in results:
         expected = to_texels(results[slot][1], texels)
     expected = None if expected is None else expected.reshape(-1).view(np.uint8)
     name = texels.vulkan_name.upper()
     if isinstance(value, TexelArray):
-        return CapturedBuffer(*place, kind, data, expected, format=name)
+        return CapturedBuffer(*address, kind, data, expected, format=name)
     if value.layout.dim not in _DIMENSIONS or value.levels > 1:
         raise UnimplementedError(
             f"--to-amber: scripts have images of one to three dimensions, without layers, whose first level is given; "
@@ -162,7 +162,7 @@ def _texels(
         edge = "clamp_to_edge"
         default = ScriptSampler("", Place(0, 0), linear, linear, edge, edge, edge)
         sampler = default if value.sampler is None else _sampler(value.sampler, slot.label)
-    return CapturedBuffer(*place, kind, data, expected, format=name, extent=extent, sampler=sampler)
+    return CapturedBuffer(*address, kind, data, expected, format=name, extent=extent, sampler=sampler)
 
 
 def _sampler(sampler: Sampler, where: str) -> ScriptSampler:

@@ -319,11 +319,11 @@ def run(ctx: click.Context, /, files: tuple[str, ...], modules: tuple[str, ...],
         _run_kernel(Path(file), kind, options)
 
 
-def _reject(ctx: click.Context, heading: str, what: str, found: str) -> None:
+def _reject(ctx: click.Context, heading: str, purpose: str, reason: str) -> None:
     """Refuses the options of the other kind of file."""
     for parameter in given_options(ctx):
         if getattr(parameter, "heading", None) == heading:
-            raise usage_error(f"{parameter.opts[0]} is for {what}; {found}")
+            raise usage_error(f"{parameter.opts[0]} is for {purpose}; {reason}")
 
 
 def _run_scripts(ctx: click.Context, files: tuple[str, ...], options: dict[str, Any]) -> None:

@@ -52,7 +52,7 @@ def differing(got: Array, expected: Array, element_type: ElementType, tolerances
     """Returns a mask of the elements that differ from the expected ones."""
     if tolerances.exact:
         size = got.dtype.itemsize
-        a, b = (np.ascontiguousarray(one).reshape(-1).view(np.uint8).reshape(-1, size) for one in (got, expected))
+        a, b = (np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(-1, size) for array in (got, expected))
         wrong: npt.NDArray[np.bool_] = np.any(a != b, axis=1).reshape(got.shape)
         return wrong
     if element_type.is_float or element_type.is_complex:
@@ -82,9 +82,9 @@ def difference(label: str, got: Array, got_type: ElementType, expected: BufferAr
         return ""
     lines = [f"{label}: {count} of {got.size} element(s) differ from what was expected{rule}"]
     for index in np.argwhere(wrong)[:_SHOWN]:
-        place = tuple(int(i) for i in index)
-        at = f"[{','.join(map(str, place))}]: " if place else ""
-        lines.append(f"  {at}expected {_shown(data[place])}, got {_shown(got[place])}")
+        position = tuple(int(i) for i in index)
+        at = f"[{','.join(map(str, position))}]: " if position else ""
+        lines.append(f"  {at}expected {_shown(data[position])}, got {_shown(got[position])}")
     if count > _SHOWN:
         lines.append(f"  and {count - _SHOWN} more")
     return "\n".join(lines)

@@ -44,9 +44,9 @@ class ImageArgument(BufferArgument):
         if image is None:
             if self.spec.format is None and self.data is not None:
                 return BufferArgument(self.key, self.data.shape, element_type_of(self.data.dtype), self.data)
-            what = binding.descriptor_type_name.replace("_", " ")
-            hint = "give --sampler" if what == "sampler" else "write a buffer such as 256x256x4xf32"
-            raise usage_error(f"{where}: the binding is a {what}, which takes no image; {hint}")
+            descriptor_type = binding.descriptor_type_name.replace("_", " ")
+            hint = "give --sampler" if descriptor_type == "sampler" else "write a buffer such as 256x256x4xf32"
+            raise usage_error(f"{where}: the binding is a {descriptor_type}, which takes no image; {hint}")
         declared = "" if not image.storage or image.format == "unknown" else image.format
         text = shorten(self.spec.text)
         with usage(where):

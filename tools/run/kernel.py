@@ -98,8 +98,10 @@ def run_kernel(options: KernelRun) -> None:
         wanted = _by_slot(slots, expectations, "--expect")
         for slot, several in wanted.items():
             wanted[slot] = [
-                one.resolved(slot.binding, f"--expect {one.key.text}") if isinstance(one, BlockArgument) else one
-                for one in several
+                expectation.resolved(slot.binding, f"--expect {expectation.key.text}")
+                if isinstance(expectation, BlockArgument)
+                else expectation
+                for expectation in several
             ]
         push = push_bytes(options.pushes, entry.push_constants, name)
         start = time.perf_counter()
@@ -192,16 +194,16 @@ def _differences(
     for slot, several in wanted.items():
         argument, result = results[slot]
         like = argument.format if isinstance(argument, ImageArgument) else None
-        for one in several:
-            where = f"--expect {one.key.text}"
-            if isinstance(one, ImageArgument):
-                one = one.resolved(slot.binding, where, like)
-            if isinstance(one, BlockArgument):
-                differences.append(one.difference(slot.label, result, tolerances))
+        for expectation in several:
+            where = f"--expect {expectation.key.text}"
+            if isinstance(expectation, ImageArgument):
+                expectation = expectation.resolved(slot.binding, where, like)
+            if isinstance(expectation, BlockArgument):
+                differences.append(expectation.difference(slot.label, result, tolerances))
                 continue
             if isinstance(argument, BlockArgument):
                 raise usage_error(f"{where}: the binding is a block of several types; write it as JSON")
-            differences.append(difference(slot.label, result, argument.element_type, one, tolerances))
+            differences.append(difference(slot.label, result, argument.element_type, expectation, tolerances))
     return list(filter(None, differences))
 
 
@@ -216,13 +218,13 @@ def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[st
 
 def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:
     """Returns the arguments by the slot that they name, which must be a written one."""
-    found: dict[Slot, list[_Keyed]] = {}
+    by_slot: dict[Slot, list[_Keyed]] = {}
     for argument in arguments:
         slot = slots.find(argument.key, option)
         if not slot.binding.writable:
             raise usage_error(f"{option} {argument.key.text}: the kernel only reads {slot.label}")
-        found.setdefault(slot, []).append(argument)
-    return found
+        by_slot.setdefault(slot, []).append(argument)
+    return by_slot
 
 
 def _report_times(

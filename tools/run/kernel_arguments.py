@@ -75,14 +75,14 @@ class Slots:
 
     def find(self, key: BindingKey, option: str) -> Slot:
         """Returns the slot that a key names."""
-        found = [s for s in self.slots if _names(key, s.binding)]
-        if key.name and len({(s.binding.set, s.binding.binding) for s in found}) > 1:
+        matching = [s for s in self.slots if _names(key, s.binding)]
+        if key.name and len({(s.binding.set, s.binding.binding) for s in matching}) > 1:
             raise usage_error(f"{option} {key.text}: several bindings have that name; {self._declared()}")
-        for slot in found:
+        for slot in matching:
             if slot.element == key.element:
                 return slot
-        if found:
-            count = len(found)
+        if matching:
+            count = len(matching)
             raise usage_error(f"{option} {key.text}: the binding has {count} descriptor(s), the last is [{count - 1}]")
         raise usage_error(f"{option} {key.text}: no such binding; {self._declared()}")
 
@@ -117,25 +117,25 @@ def bind(
     Without data that is a place for an output where the binding is only written, zeros elsewhere. A sampler that is not
     given is the default one, and other elements of arrays that are not given are ``None``.
     """
-    given: dict[int, BufferArgument] = {}
+    by_slot: dict[int, BufferArgument] = {}
     for argument in arguments:
         slot = slots.find(argument.key, "--binding")
-        if slot.index in given:
+        if slot.index in by_slot:
             raise usage_error(f"--binding {argument.key.text}: {slot.label} is given twice")
         if isinstance(argument, (ImageArgument, BlockArgument)):
             argument = argument.resolved(slot.binding, f"--binding {argument.key.text}")
-        given[slot.index] = argument
+        by_slot[slot.index] = argument
     chosen: dict[int, SamplerArgument] = {}
     for sampler in samplers:
         slot = slots.find(sampler.key, "--sampler")
         if slot.binding.descriptor_type not in (_SAMPLER, _COMBINED) or slot.index in chosen:
-            what = "is given twice" if slot.index in chosen else f"is a {slot.binding.descriptor_type_name}"
-            raise usage_error(f"--sampler {sampler.key.text}: {slot.label} {what}")
+            problem = "is given twice" if slot.index in chosen else f"is a {slot.binding.descriptor_type_name}"
+            raise usage_error(f"--sampler {sampler.key.text}: {slot.label} {problem}")
         chosen[slot.index] = sampler
     missing = [
         slot
         for slot in slots.slots
-        if slot.index not in given
+        if slot.index not in by_slot
         and slot.binding.descriptor_type != _SAMPLER
         and (slot.binding.count == 1 or slot.binding.image is None)
     ]
@@ -148,16 +148,16 @@ def bind(
         )
     bound: list[tuple[BufferArgument | None, KernelArgument]] = []
     for slot in slots.slots:
-        found, choice = given.get(slot.index), chosen.get(slot.index)
+        slot_argument, choice = by_slot.get(slot.index), chosen.get(slot.index)
         if slot.binding.descriptor_type == _SAMPLER:
-            if found is not None:
-                raise usage_error(f"--binding {found.key.text}: the binding is a sampler; give --sampler")
+            if slot_argument is not None:
+                raise usage_error(f"--binding {slot_argument.key.text}: the binding is a sampler; give --sampler")
             bound.append((None, device.sampler() if choice is None else choice.value(device)))
-        elif isinstance(found, ImageArgument):
-            value = found.value(device, slot.binding, None if choice is None else choice.value(device))
-            bound.append((found, value))
+        elif isinstance(slot_argument, ImageArgument):
+            value = slot_argument.value(device, slot.binding, None if choice is None else choice.value(device))
+            bound.append((slot_argument, value))
         else:
-            bound.append((found, None if found is None else _to_kernel(found, slot)))
+            bound.append((slot_argument, None if slot_argument is None else _to_kernel(slot_argument, slot)))
     return bound
 
 
@@ -239,12 +239,12 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
     values: dict[str, object] = {}
     for text in texts:
         if text.lstrip().startswith("{") or is_block_text(text):
-            given = parse_json(text.strip(), "--push")
-            if not isinstance(given, dict):
+            parsed = parse_json(text.strip(), "--push")
+            if not isinstance(parsed, dict):
                 raise usage_error(f"--push {shorten(text)}: expected a JSON object of values by name")
-            if twice := given.keys() & {*values, *named}:
+            if twice := parsed.keys() & {*values, *named}:
                 raise usage_error(f"--push {shorten(min(twice))} is given twice")
-            values.update(given)
+            values.update(parsed)
             continue
         key, equals, value = text.partition("=")
         key = key.strip()
@@ -301,12 +301,12 @@ def _parse_member(value: str, member: BlockMember, where: str, name: str = "") -
 
     ``where`` begins messages; ``name`` is the member's, if that does not have it.
     """
-    place = f"{where}: {name}" if name else where
+    path = f"{where}: {name}" if name else where
     text = value.strip()
     if member.scalar is None:
         if not text.startswith(("{", "[")):
-            raise usage_error(f"{place} is a structure; give its members as JSON, such as {name or 'NAME'}={{…}}")
-        return parse_json(text, place)
+            raise usage_error(f"{path} is a structure; give its members as JSON, such as {name or 'NAME'}={{…}}")
+        return parse_json(text, path)
     head = text.partition("=")[0].strip()
     element_type = _type_of(head) if "=" in text or text.startswith("@") else None
     if element_type is None:
@@ -317,7 +317,7 @@ def _parse_member(value: str, member: BlockMember, where: str, name: str = "") -
     with usage(where):
         array = parse_value(text)
     assert isinstance(array, np.ndarray)
-    return _as_member(array, element_type, member.scalar, place)
+    return _as_member(array, element_type, member.scalar, path)
 
 
 def _element_type(scalar: ScalarType, where: str) -> ElementType:

@@ -215,21 +215,21 @@ def _caller(
     """Returns a function that calls with arguments already on the device and brings the results to the host."""
     function = session.lookup(f"{session.modules[-1].name}.{name}")
     values = tuple(
-        _bind(function.name, argument, given, session)
-        for argument, given in zip(signature.arguments, inputs, strict=True)
+        _bind(function.name, argument, input_value, session)
+        for argument, input_value in zip(signature.arguments, inputs, strict=True)
     )
     return lambda: read_results(function.call_bound(values, timeout=timeout), signature, session)
 
 
-def _bind(function: str, argument: Argument, given: Given, session: Session) -> Any:
+def _bind(function: str, argument: Argument, input_value: Given, session: Session) -> Any:
     """Returns the VM's value for an argument."""
-    value = given.value
-    with usage(given.where):
+    value = input_value.value
+    with usage(input_value.where):
         bind = argument_binder(argument, function, session.default_device)
         if isinstance(value, np.ndarray):
-            assert given.element_type is not None
-            view = _view(value, given.element_type, session.device)
-            is_buffer = given.storage and (argument.storage is None or argument.type_text == "!hal.buffer")
+            assert input_value.element_type is not None
+            view = _view(value, input_value.element_type, session.device)
+            is_buffer = input_value.storage and (argument.storage is None or argument.type_text == "!hal.buffer")
             return bind(view.buffer if is_buffer else view)
         return bind(0 if value is None and argument.letter != "r" else value)
 

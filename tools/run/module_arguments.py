@@ -63,41 +63,41 @@ class Target:
     printed: bool = False
 
 
-def scalar_type(place: Result) -> ElementType:
+def scalar_type(slot: Result) -> ElementType:
     """Returns the element type of a scalar: the declared one for narrow floats, which the VM lacks, else the VM's."""
-    declared = place.declared.element_type if place.declared is not None else None
-    if place.letter == "i" and declared is not None and declared.startswith(("f", "bf")):
+    declared = slot.declared.element_type if slot.declared is not None else None
+    if slot.letter == "i" and declared is not None and declared.startswith(("f", "bf")):
         with contextlib.suppress(InvalidArgumentError):
             return ElementType.parse(declared)
-    return _LETTER_TYPES[place.letter]
+    return _LETTER_TYPES[slot.letter]
 
 
 def parse_inputs(texts: Sequence[str], signature: Signature) -> list[Given]:
     """Returns the arguments of a call."""
-    given = _parse("--input", texts, signature.arguments)
+    inputs = _parse("--input", texts, signature.arguments)
     count = len(signature.arguments)
-    if len(given) != count:
+    if len(inputs) != count:
         least = len(signature.inputs)
         taken = f"{least} --input value{'s' * (least != 1)}" + (f", or {count} with storages" if least < count else "")
-        raise usage_error(f"{signature} takes {taken}, got {len(given)}")
-    return given
+        raise usage_error(f"{signature} takes {taken}, got {len(inputs)}")
+    return inputs
 
 
 def parse_expectations(texts: Sequence[str], signature: Signature) -> list[Given]:
     """Returns the expected results; empty if nothing is expected."""
     if not texts:
         return []
-    given = _parse("--expected_output", texts, signature.results)
+    expectations = _parse("--expected_output", texts, signature.results)
     count = len(signature.results)
-    if len(given) != count:
+    if len(expectations) != count:
         raise usage_error(
-            f"{signature} has {count} result{'s' * (count != 1)}, got {len(given)} --expected_output "
-            f"value{'s' * (len(given) != 1)}; (ignored) is for those that may be anything"
+            f"{signature} has {count} result{'s' * (count != 1)}, got {len(expectations)} --expected_output "
+            f"value{'s' * (len(expectations) != 1)}; (ignored) is for those that may be anything"
         )
-    for one in given:
-        if one.storage:
-            raise usage_error(f"{one.where}: storage (&) is for inputs")
-    return given
+    for expectation in expectations:
+        if expectation.storage:
+            raise usage_error(f"{expectation.where}: storage (&) is for inputs")
+    return expectations
 
 
 def parse_targets(texts: Sequence[str], signature: Signature) -> list[Target]:
@@ -142,46 +142,46 @@ def load_parameters(texts: Sequence[str]) -> dict[str, ParameterIndex]:
 # -- values ------------------------------------------------------------------------------------------
 
 
-def _parse(option: str, texts: Sequence[str], places: Sequence[Result]) -> list[Given]:
+def _parse(option: str, texts: Sequence[str], slots: Sequence[Result]) -> list[Given]:
     """Returns the values of a repeatable option, which may read one file in turn."""
-    given: list[Given] = []
+    values: list[Given] = []
     with ValueFiles() as files:
         for number, text in enumerate(texts):
             body = text.strip()
             where = f"{option} {number} ({shorten(body)})"
-            place = places[len(given)] if len(given) < len(places) else None
+            slot = slots[len(values)] if len(values) < len(slots) else None
             with usage(where):
-                given += _values(where, body, place, files)
+                values += _values(where, body, slot, files)
         with usage(option):
             files.finish()
-    return given
+    return values
 
 
-def _values(where: str, body: str, place: Result | None, files: ValueFiles) -> Iterator[Given]:
+def _values(where: str, body: str, slot: Result | None, files: ValueFiles) -> Iterator[Given]:
     """Yields the values of one text; several for ``*x.npy``."""
     if not body:
         raise InvalidArgumentError("expected a value, got nothing")
     if body in ("(null)", "(ignored)"):
         yield Given(where, None)
-    elif place is None:
+    elif slot is None:
         # There are too many values; the caller reports that.
         yield Given(where, None)
     elif body[0] in "@+" or (body[0] == "*" and body.endswith(".npy")):
-        if place.letter != "r":
-            raise InvalidArgumentError(f"{place} is a number; files hold arrays")
+        if slot.letter != "r":
+            raise InvalidArgumentError(f"{slot} is a number; files hold arrays")
         arrays = files.arrays(body[1:]) if body[0] == "*" else [files.array(body[1:], restart=body[0] == "@")]
         for array in arrays:
             yield Given(where, array, ElementType.from_dtype(array.dtype))
-    elif place.letter == "r":
-        yield _tensor(where, body, place, files)
+    elif slot.letter == "r":
+        yield _tensor(where, body, slot, files)
     else:
-        yield Given(where, _scalar(body, place))
+        yield Given(where, _scalar(body, slot))
 
 
-def _scalar(body: str, place: Result) -> int | float:
+def _scalar(body: str, slot: Result) -> int | float:
     if body[0] == "&":
-        raise InvalidArgumentError(f"{place} is a number; storage (&) is for buffers")
-    element_type = scalar_type(place)
+        raise InvalidArgumentError(f"{slot} is a number; storage (&) is for buffers")
+    element_type = scalar_type(slot)
     head, equals, value = body.partition("=")
     if equals:
         # As results are printed: i32=5.
@@ -192,18 +192,18 @@ def _scalar(body: str, place: Result) -> int | float:
             or spec.element_type.bits > element_type.bits
         ):
             raise InvalidArgumentError(
-                f"{place} takes a number such as {element_type.short_name}=5, got {format_shape_and_type(*spec[:2])}"
+                f"{slot} takes a number such as {element_type.short_name}=5, got {format_shape_and_type(*spec[:2])}"
             )
         element_type, body = spec.element_type, value
-    elif place.declared is not None and place.declared.element_type == "i1":
+    elif slot.declared is not None and slot.declared.element_type == "i1":
         body = _BOOLEANS.get(body.lower(), body)
     return parse_scalar(body, element_type)
 
 
-def _tensor(where: str, body: str, place: Result, files: ValueFiles) -> Given:
+def _tensor(where: str, body: str, slot: Result, files: ValueFiles) -> Given:
     storage = body.startswith("&")
     if "=" not in body and not storage and not _is_spec(body):
-        body = f"{_declared_type(place)}={body}"
+        body = f"{_declared_type(slot)}={body}"
     spec = parse_buffer_spec(body, files)
     array = zeros(spec.shape, spec.element_type) if spec.data is None else spec.data
     return Given(where, array, spec.element_type, storage)
@@ -220,11 +220,11 @@ def _is_spec(text: str) -> bool:
     return True
 
 
-def _declared_type(place: Result) -> str:
+def _declared_type(slot: Result) -> str:
     """``4xf32`` for a place that is declared as a tensor of known shape and type."""
-    declared = place.declared
+    declared = slot.declared
     if declared is not None and declared.is_tensor and declared.shape is not None:
         lengths = [str(n) for n in declared.shape if n is not None]
         if len(lengths) == len(declared.shape):
             return "x".join([*lengths, str(declared.element_type)])
-    raise InvalidArgumentError(f"{place} takes a buffer with its shape and type, such as 4xf32=1,2,3,4")
+    raise InvalidArgumentError(f"{slot} takes a buffer with its shape and type, such as 4xf32=1,2,3,4")

@@ -59,11 +59,11 @@ def read_results(values: object, signature: Signature, session: Session) -> list
     """Returns a function's results with the contents of buffers."""
     several = values if isinstance(values, tuple) else (values,)
     results = []
-    for place, value in zip(signature.results, several[: len(signature.results)], strict=True):
-        if place.letter == "r":
-            results.append(_reference(declared_view(place.declared)(value), session))
+    for result, value in zip(signature.results, several[: len(signature.results)], strict=True):
+        if result.letter == "r":
+            results.append(_reference(declared_view(result.declared)(value), session))
         else:
-            results.append(_number(value, scalar_type(place)))
+            results.append(_number(value, scalar_type(result)))
     return results
 
 
@@ -111,7 +111,7 @@ def _bytes(name: str, data: bytes) -> HostResult:
 def _read(buffer: Buffer, size: int, session: Session) -> bytes:
     if not size:
         return b""
-    device = next((one for one in session.devices if one.hal is buffer.device), None)
+    device = next((candidate for candidate in session.devices if candidate.hal is buffer.device), None)
     if device is None:
         raise InvalidArgumentError("expected a result on one of the session's devices, got one of another device")
     out = np.empty(size, np.uint8)
@@ -171,10 +171,10 @@ def store_result(result: HostResult, path: Path, *, append: bool, where: str) ->
 def compare(results: Sequence[HostResult], expected: Sequence[Given], tolerances: Tolerances) -> list[str]:
     """Returns the differences: a text of one or more lines for each result that is not as expected."""
     texts = []
-    for index, (result, one) in enumerate(zip(results, expected, strict=True)):
-        if one.value is None:
+    for index, (result, expectation) in enumerate(zip(results, expected, strict=True)):
+        if expectation.value is None:
             continue
-        detail = _difference(result, one, tolerances)
+        detail = _difference(result, expectation, tolerances)
         if detail is not None:
             texts.append(f"[FAILED] result[{index}]: {detail}")
     return texts
@@ -217,5 +217,5 @@ def _number_difference(got: HostResult, expected: object, tolerances: Tolerances
     wanted = np.asarray(expected, got.array.dtype)
     if not differing(got.array, wanted, got.element_type, tolerances).any():
         return None
-    shown = [format_value(one, element_type=got.element_type).partition("=")[2] for one in (wanted, got.array)]
+    shown = [format_value(array, element_type=got.element_type).partition("=")[2] for array in (wanted, got.array)]
     return f"{got.name} values differ\n  expected: {shown[0]}\n  actual: {shown[1]}"

@@ -56,21 +56,21 @@ def owners(paths: Iterable[Path]) -> dict[Path, Package]:
         NotFoundError: a file is of no package.
     """
     spellings = {path: _spellings(path) for path in paths}
-    every = {str(one) for many in spellings.values() for one in many}
+    every = {str(spelling) for many in spellings.values() for spelling in many}
     named: dict[str, str] = {}
     for line in _run("dpkg-query", "--search", *sorted(every)).stdout.splitlines():
         holders, _, file = line.rpartition(": ")
         named[file] = holders.partition(",")[0]
-    found: dict[Path, str] = {}
+    package_names: dict[Path, str] = {}
     for path, many in spellings.items():
-        names = [named[str(one)] for one in many if str(one) in named]
+        names = [named[str(spelling)] for spelling in many if str(spelling) in named]
         if not names:
             raise NotFoundError(
                 f"{path} is of no package, so that nobody can say its version and licence. Remove it from the folders "
                 "that ldconfig looks in, or install the package that has it"
             )
-        found[path] = names[0]
-    return dict(zip(found, _described(found.values()), strict=True))
+        package_names[path] = names[0]
+    return dict(zip(package_names, _described(package_names.values()), strict=True))
 
 
 def require_unchanged(owned: dict[Path, Package]) -> None:
@@ -108,11 +108,11 @@ def _spellings(path: Path) -> tuple[Path, ...]:
 
 
 def _run(program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-    found = shutil.which(program)
-    if found is None:
+    executable = shutil.which(program)
+    if executable is None:
         raise UnavailableError(
             f"there is no {program}: drivers are taken from the packages of Debian, Ubuntu and their kin. Build the "
             "wheel on one of these; it installs on every Linux whose glibc is not older"
         )
     environment = {**os.environ, "LC_ALL": "C.UTF-8"}
-    return subprocess.run([found, *arguments], env=environment, capture_output=True, text=True, check=False)
+    return subprocess.run([executable, *arguments], env=environment, capture_output=True, text=True, check=False)

@@ -43,7 +43,7 @@ def closure(libraries: Iterable[Path]) -> dict[str, Path]:
     """
     program = _program("ldd", "it comes with glibc")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
-    found: dict[str, Path] = {}
+    paths: dict[str, Path] = {}
     for library in libraries:
         done = subprocess.run([program, library], env=environment, capture_output=True, text=True, check=False)
         if done.returncode != 0:
@@ -54,8 +54,8 @@ def closure(libraries: Iterable[Path]) -> dict[str, Path]:
                 continue
             if not rest.startswith("/"):
                 raise NotFoundError(f"{library} needs {name}, which is not installed: apt-get install --fix-broken")
-            found[name] = Path(rest.rpartition(" (")[0])
-    return found
+            paths[name] = Path(rest.rpartition(" (")[0])
+    return paths
 
 
 def dependents(libraries: Mapping[str, Path], names: Collection[str]) -> dict[str, Path]:
@@ -65,10 +65,10 @@ def dependents(libraries: Mapping[str, Path], names: Collection[str]) -> dict[st
         UnavailableError: pyelftools is missing.
     """
     needed = {name: set(_needed(path)) for name, path in libraries.items()}
-    found = needed.keys() & set(names)
-    while more := {name for name in needed if name not in found and needed[name] & found}:
-        found |= more
-    return {name: path for name, path in libraries.items() if name in found}
+    dependent_names = needed.keys() & set(names)
+    while more := {name for name in needed if name not in dependent_names and needed[name] & dependent_names}:
+        dependent_names |= more
+    return {name: path for name, path in libraries.items() if name in dependent_names}
 
 
 def relocate(
@@ -126,8 +126,8 @@ def _separate(library: Path) -> None:
     data = bytearray(library.read_bytes())
     for section in _sections(library, ".dynsym"):
         start, size, step = (section[key] for key in ("sh_offset", "sh_size", "sh_entsize"))
-        each = slice(start + (4 if section.elffile.elfclass == 64 else 12), start + size, step)  # st_info
-        data[each] = data[each].translate(_WEAK_FOR_UNIQUE)
+        info_bytes = slice(start + (4 if section.elffile.elfclass == 64 else 12), start + size, step)  # st_info
+        data[info_bytes] = data[info_bytes].translate(_WEAK_FOR_UNIQUE)
     library.write_bytes(data)
 
 
@@ -138,8 +138,8 @@ def _needed(library: Path) -> Sequence[str]:
 
 def _versions(library: Path) -> Sequence[str]:
     """Returns the symbol versions that a library asks others for."""
-    found = _sections(library, ".gnu.version_r")
-    return [version.name for section in found for _, versions in section.iter_versions() for version in versions]
+    sections = _sections(library, ".gnu.version_r")
+    return [version.name for section in sections for _, versions in section.iter_versions() for version in versions]
 
 
 def _sections(library: Path, name: str) -> Iterator[Any]:
@@ -157,7 +157,7 @@ def _sections(library: Path, name: str) -> Iterator[Any]:
 def _program(name: str, source: str) -> str:
     """Returns the path of a program: of this environment, which need not be active, or of the system."""
     folders = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", os.defpath)))
-    found = shutil.which(name, path=folders)
-    if found is None:
+    executable = shutil.which(name, path=folders)
+    if executable is None:
         raise UnavailableError(f"there is no {name}: {source}")
-    return found
+    return executable

@@ -86,13 +86,13 @@ def vendor_driver(output: Path) -> None:
 
     path = build_wheel(output)
     with zipfile.ZipFile(path) as wheel:
-        unpacked = sum(each.file_size for each in wheel.infolist())
+        unpacked = sum(entry.file_size for entry in wheel.infolist())
         packages = json.loads(wheel.read(f"{_NAME}/packages.json"))["packages"]
     print_facts(
         [
             ("wheel", str(path)),
             ("size", f"{path.stat().st_size / 1e6:.1f} MB, installed {unpacked / 1e6:.1f} MB"),
-            ("packages", ", ".join(f"{each['name']} {each['version']}" for each in packages)),
+            ("packages", ", ".join(f"{package['name']} {package['version']}" for package in packages)),
         ]
     )
 
@@ -120,9 +120,9 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
     except ImportError:
         raise UnavailableError("writing wheels needs the package wheel: pip install 'pumice[vendor]'") from None
 
-    given = _given_date()
+    given_date = _given_date()
     parts = _collect(manifest)
-    date = max(int(path.stat().st_mtime) for path in parts.owners) if given is None else given
+    date = max(int(path.stat().st_mtime) for path in parts.owners) if given_date is None else given_date
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         tree = Path(scratch, "tree")
@@ -237,7 +237,7 @@ def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) ->
                 {
                     "path": str(path),
                     "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
-                    "copies": [str(each[name].relative_to(root)) for each in copies if name in each],
+                    "copies": [str(copy[name].relative_to(root)) for copy in copies if name in copy],
                 }
                 for name, path in parts.libraries.items()
                 if parts.owners[path] == package
@@ -296,12 +296,12 @@ def _json(value: object) -> str:
 
 
 def _given_date() -> int | None:
-    given = os.environ.get(_DATE)
-    if given is None:
+    text = os.environ.get(_DATE)
+    if text is None:
         return None
-    if not given.isdecimal():
-        raise InvalidArgumentError(f"the environment variable {_DATE}: expected seconds since 1970, got {given!r}")
-    return int(given)
+    if not text.isdecimal():
+        raise InvalidArgumentError(f"the environment variable {_DATE}: expected seconds since 1970, got {text!r}")
+    return int(text)
 
 
 @contextlib.contextmanager

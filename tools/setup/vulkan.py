@@ -73,9 +73,9 @@ def look() -> Findings:
     if child.returncode != 0 or not lines:
         last = (child.stderr.splitlines() or ["no output"])[-1]
         raise UnavailableError(f"`{' '.join(command)}` failed ({last}); is pumice installed there (pip install -e .)?")
-    found = json.loads(lines[-1])
-    found |= {"devices": tuple(found["devices"]), "layers": tuple(found["layers"])}
-    return Findings(**found | {"drivers": drivers, "layer_manifest": layer_manifest})
+    findings = json.loads(lines[-1])
+    findings |= {"devices": tuple(findings["devices"]), "layers": tuple(findings["layers"])}
+    return Findings(**findings | {"drivers": drivers, "layer_manifest": layer_manifest})
 
 
 def missing_tools() -> tuple[Component, ...]:
@@ -291,8 +291,8 @@ def _probe() -> Findings:
             profiles = driver.profiles
     except PumiceError as error:
         return Findings(loader=loader, driver_error=error.message, layers=layers)
-    names = tuple(f"{one.name} (Vulkan {one.api_version[0]}.{one.api_version[1]})" for one in profiles)
-    usable = tuple(name for name, one in zip(names, profiles, strict=True) if one.api_version >= (1, 2))
+    names = tuple(f"{profile.name} (Vulkan {profile.api_version[0]}.{profile.api_version[1]})" for profile in profiles)
+    usable = tuple(name for name, profile in zip(names, profiles, strict=True) if profile.api_version >= (1, 2))
     driver_error = None
     if not usable:
         driver_error = f"expected a device with Vulkan 1.2 or later, got {'; '.join(names) or 'no device at all'}"

@@ -229,7 +229,7 @@ def _program(path: Path, function: str | None, device: Device) -> Picture:
 
 
 def _size(text: str) -> tuple[int, int]:
-    found = _SIZE.fullmatch(text)
-    if found is None or not int(found[1]) or not int(found[2]):
+    match = _SIZE.fullmatch(text)
+    if match is None or not int(match[1]) or not int(match[2]):
         raise usage_error(f"--size: expected WIDTHxHEIGHT, such as 640x480; got {text!r}")
-    return int(found[1]), int(found[2])
+    return int(match[1]), int(match[2])
