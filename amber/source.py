@@ -49,7 +49,7 @@ class Source:
 
     def __init__(self, text: str, file_name: str) -> None:
         self.file_name = file_name
-        self.lines = text.splitlines()
+        self.lines: list[str] = text.splitlines()
         self._next = 0
 
     def statement(self) -> Statement | None:

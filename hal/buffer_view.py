@@ -44,10 +44,10 @@ class BufferView:
         lengths = tuple(int(n) for n in shape)
         if lengths and min(lengths) < 0:
             raise InvalidArgumentError(f"a shape's lengths must not be negative, got {lengths}")
-        self.buffer = buffer
-        self.shape = lengths
-        self.element_type = element_type
-        self.encoding = encoding
+        self.buffer: Buffer = buffer
+        self.shape: tuple[int, ...] = lengths
+        self.element_type: ElementType = element_type
+        self.encoding: EncodingType = encoding
         if buffer.is_closed:
             buffer.subspan(0, 0)  # raises
         if encoding is EncodingType.DENSE_ROW_MAJOR and self.byte_length > buffer.size:

@@ -115,8 +115,8 @@ class Timepoint(Source):
     __slots__ = ("semaphore", "value")
 
     def __init__(self, semaphore: Semaphore, value: int) -> None:
-        self.semaphore = semaphore
-        self.value = value
+        self.semaphore: Semaphore = semaphore
+        self.value: int = value
 
     def query(self) -> bool:
         """Whether it is reached; raises the failure."""

@@ -49,18 +49,18 @@ class Buffer(AnyBuffer):
     ) -> None:
         self.device = device
         self.memory = memory
-        self.size = memory.nbytes
+        self.size: int = memory.nbytes
         self.offset = offset
         self.memory_type = memory_type
         self.usage = usage
         self.access = access
-        self.parent = parent
+        self.parent: Buffer | None = parent
         self._origin = origin
         self._closed = False
-        self.imported = imported or (parent is not None and parent.imported)
+        self.imported: bool = imported or (parent is not None and parent.imported)
         source = parent or origin
         self.serial: int = next(_serials) if source is None else source.serial
-        self.descriptor = _RANGE.pack(self.serial, offset, self.size, self.serial)
+        self.descriptor: bytes = _RANGE.pack(self.serial, offset, self.size, self.serial)
 
     @classmethod
     def create(

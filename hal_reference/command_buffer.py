@@ -240,7 +240,7 @@ class CommandBuffer(ProgramCommandBuffer):
 
     def close(self) -> None:
         """Drops what is recorded; idempotent."""
-        self.state = CommandBufferState.CLOSED
+        self.state: CommandBufferState = CommandBufferState.CLOSED
         for mirror in self.mirrors.values():
             mirror.close()
         self._reset()

@@ -57,7 +57,7 @@ class ProgramAllocator(AnyAllocator):
 
     def close(self) -> None:
         """Does nothing but to note it: nothing is kept."""
-        self.is_closed = True
+        self.is_closed: bool = True
 
 
 class Device(LogicalDevice, AnyDevice):

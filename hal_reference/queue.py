@@ -67,7 +67,7 @@ class Queue:
         self._thread: threading.Thread | None = None
         self._running = False
         self._count = 0
-        self.stream = Semaphore(device, 0, "stream")
+        self.stream: Semaphore = Semaphore(device, 0, "stream")
 
     def submit(
         self,

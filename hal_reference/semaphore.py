@@ -43,7 +43,7 @@ class Semaphore(AnySemaphore):
             raise InvalidArgumentError(f"a payload is between 0 and {MAX_PAYLOAD}, got {initial_value}")
         device.check_usable()
         self.device = device
-        self.name = name or "semaphore"
+        self.name: str = name or "semaphore"
         self.reached = initial_value
         self.scheduled = initial_value
         self.pending: list[int] = []
@@ -79,8 +79,8 @@ class Semaphore(AnySemaphore):
 
     def advance(self, value: int) -> Due:
         """Raises the payload; returns whom to notify. The caller holds the lock."""
-        self.reached = max(self.reached, value)
-        self.scheduled = max(self.scheduled, value)
+        self.reached: int = max(self.reached, value)
+        self.scheduled: int = max(self.scheduled, value)
         self.device.changed.notify_all()
         return self._due()
 
@@ -139,7 +139,7 @@ class Semaphore(AnySemaphore):
     def close(self) -> None:
         """Refuses further use; idempotent. Whoever waits for it gets CANCELLED."""
         self.fail(CancelledError(f"{self.name} was closed"))
-        self.is_closed = True
+        self.is_closed: bool = True
 
 
 def notify_all(due: Iterable[tuple[Notification, PumiceError | None]]) -> None:

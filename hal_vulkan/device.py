@@ -95,16 +95,18 @@ class Device(LogicalDevice, AnyDevice):
         """
         super().__init__(driver, index, options)
         try:
-            self.allocator = Allocator(self)
-            self.semaphore_context = SemaphoreContext(self, self.plan.wait)
+            self.allocator: Allocator = Allocator(self)
+            self.semaphore_context: SemaphoreContext = SemaphoreContext(self, self.plan.wait)
             self.notifier = self.semaphore_context.notifier
             self.reports = ReportTable(self.allocator)
-            self.pipeline_context = PipelineContext(self, self.reports, persistent_cache=persistent_cache)
+            self.pipeline_context: PipelineContext = PipelineContext(
+                self, self.reports, persistent_cache=persistent_cache
+            )
             self.allocator.on_block_freed = self.pipeline_context.drop_block
-            self.command_context = CommandContext(self, self.allocator, self.pipeline_context)
+            self.command_context: CommandContext = CommandContext(self, self.allocator, self.pipeline_context)
             self.queues = self._get_queues()
             self.compute_queue = self.queues[0]
-            self.transfer_queue = next(
+            self.transfer_queue: Queue = next(
                 (q for q in self.queues if q.family == self.plan.transfer_family), self.queues[0]
             )
             open_devices.add(self)

@@ -105,7 +105,7 @@ class Compiled(Stage, Closing):
         self.module = module
         self.is_leaving = False
         self._device = device
-        self.session = Session(device, options=SessionOptions(concurrent=True))
+        self.session: Session = Session(device, options=SessionOptions(concurrent=True))
         try:
             self._loaded = self.session.load(module)
             self.function: SessionFunction = self.session.lookup(f"{self._loaded.name}.main")

@@ -75,8 +75,8 @@ class Testbed:
     def __init__(self, choice: Choice, artifacts: Path) -> None:
         self.choice = choice
         self.artifacts = artifacts
-        self.watch = Watch()
-        self.recorder = Recorder()
+        self.watch: Watch = Watch()
+        self.recorder: Recorder = Recorder()
 
     @cached_property
     def _found(self) -> tuple[Driver | None, int, PumiceError | None]:

@@ -45,7 +45,7 @@ class CanvasView(Closing):
 
     def __init__(self, picture: Picture, canvas: Canvas) -> None:
         self.picture = picture
-        self.playback = Playback()
+        self.playback: Playback = Playback()
         self._canvas = canvas
         self._mouse = Mouse()
         self._renderer = Renderer(picture.device)

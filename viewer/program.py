@@ -53,7 +53,7 @@ class ProgramPicture(Picture):
         except BaseException:
             self._session.close()
             raise
-        self.size = (width, height)
+        self.size: Size = (width, height)
         self._is_direct = dtype == np.float32 and channels == 4
         self._format = ImageFormat.parse("rgba32float" if self._is_direct else "rgba8unorm")
         self.image = device.empty_image((height, width), self._format.name)

@@ -92,7 +92,7 @@ class ShaderPicture(Picture):
             code = self._compile_as_it_is(path)
         else:
             code = self._compile_viewed(path)
-        self.is_upward = self.counts_upward and self._has_previous
+        self.is_upward: bool = self.counts_upward and self._has_previous
         self._kernel = Kernel(device, code, name=path.stem)
         self._check_push(path)
         report = self._kernel.pipeline.report
@@ -208,11 +208,13 @@ class ShaderPicture(Picture):
         values = [self._value(parameter, kept) for parameter in self._kernel.parameters]
         target = values[self._target.index]
         self._colors = target if isinstance(target, DeviceArray) else None
-        self.image = target if isinstance(target, DeviceImage) else self._image("colors", self._format, kept)
+        self.image: DeviceImage = (
+            target if isinstance(target, DeviceImage) else self._image("colors", self._format, kept)
+        )
         if self._is_packed:
             values[self._target.index] = self.image.view(format=_WORDS)
         self._dispatch = self._kernel.prepare(*values, groups=self._groups(), push=self._push(Uniforms()))
-        self.recorded = None if self._told else object()  # push constants are part of the commands
+        self.recorded: object | None = None if self._told else object()  # push constants are part of the commands
 
     def _format_for(self, wanted: ImageFormat) -> ImageFormat:
         """Returns the picture's format: the declared one, or where that is open the wanted one."""

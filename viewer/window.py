@@ -81,8 +81,8 @@ class Window(Closing):
         self._closers = contextlib.ExitStack()
         self.has_overlay = has_overlay
         self.messages: dict[str, str] = {}
-        self.playback = Playback()
-        self.times = FrameTimes()
+        self.playback: Playback = Playback()
+        self.times: FrameTimes = FrameTimes()
         self.shown = 0
         self.is_closed = False
         self._mouse = Mouse()
@@ -107,7 +107,7 @@ class Window(Closing):
             driver = Driver(validation=validation, extensions=extensions)
             self._closers.callback(driver.close)
             hal = VulkanDevice(driver, driver.select(device), options=PlanOptions(presentation=True))
-            self.device = Device(hal)
+            self.device: Device = Device(hal)
             self._closers.callback(self.device.close)
             glfw.default_window_hints()
             glfw.window_hint(glfw.CLIENT_API, glfw.NO_API)

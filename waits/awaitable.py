@@ -28,7 +28,7 @@ class Driving(threading.local):
     depth: int = 0
 
 
-driving = Driving()
+driving: Driving = Driving()
 
 
 def look_for(

@@ -35,7 +35,7 @@ class _FutureLatch(Latch):
 
     def __init__(self, future: Any) -> None:
         super().__init__()
-        self.future = future
+        self.future: Any = future
         self._attached = False
 
     def _attach(self) -> None:
@@ -120,7 +120,7 @@ class WhenReadySource(Latch):
 
     def __init__(self, source: WhenReady) -> None:
         super().__init__()
-        self.source = source
+        self.source: WhenReady = source
         self._asked = False
 
     def _poll(self) -> None:

@@ -60,7 +60,7 @@ class Delay(Source):
             when = float("nan")
         if when != when:
             raise InvalidArgumentError(f"a Delay takes a number of seconds, got {seconds!r}")
-        self.when = when
+        self.when: float = when
         """``time.monotonic()`` seconds at which it is ready."""
 
     def query(self) -> bool:

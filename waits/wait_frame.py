@@ -83,8 +83,8 @@ class Wait:
                 f"a Wait's resume is called with the outcome and returns the results; got {type(resume).__name__}"
             )
         self.sources: tuple[Any, ...] = sources
-        self.any = any
-        self.deadline = deadline
+        self.any: bool = any
+        self.deadline: float | None = deadline
         self.resume = resume
         self.callee: tuple[Any, tuple[Any, ...]] | None = None
 
@@ -105,8 +105,8 @@ class WaitFrame:
 
     def __init__(self, wait: Wait) -> None:
         self.sources: tuple[Any, ...] = wait.sources
-        self.any = wait.any
-        self.deadline = wait.deadline
+        self.any: bool = wait.any
+        self.deadline: float | None = wait.deadline
         self.resume = wait.resume
         self.done = False
         self.error: PumiceError | None = None

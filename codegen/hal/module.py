@@ -20,7 +20,7 @@ class Module:
     def __init__(self, program: Program, data: DataTable) -> None:
         self.program = program
         self.data = data
-        self.attributes = Attributes(program)
+        self.attributes: Attributes = Attributes(program)
         self.flags: dict[str, tuple[int, type[enum.IntFlag]]] = {}
 
     def flag(self, value: Value, kind: type[enum.IntFlag]) -> Name | None:

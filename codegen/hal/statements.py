@@ -58,7 +58,7 @@ class StatementWriter:
         self.module = module
         self.function = function
         self.counters = counters
-        self.calls = CallWriter(module, function, self.term_of)
+        self.calls: CallWriter = CallWriter(module, function, self.term_of)
         self.lines: list[str] = []
         self.statements = 0  # lines that are no comments
         self.indent = 0

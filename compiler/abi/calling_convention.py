@@ -85,7 +85,7 @@ class CallingConvention:
     ) -> None:
         if not callable(function):
             raise InvalidArgumentError(f"expected a function from a function's type to another, got {shown(function)}")
-        self.name = _checked(name)
+        self.name: str = _checked(name)
         self._abis: Mapping[str, TypeAbi] = {} if types is None else types.abis
         self._steps: tuple[_Step, ...] = (functools.partial(_by_function, function, name),)
 

@@ -269,7 +269,7 @@ class AttributeParser(TypeParser):
             before = self._expanded
             self._aliases[name] = self.attribute()
             self._alias_sizes[name] = self._expanded - before + self.position - offset
-            self.position = back
+            self.position: int = back
         else:
             self._expanded += self._alias_sizes[name]
             if self._expanded > _MAX_EXPANDED:

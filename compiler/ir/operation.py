@@ -28,11 +28,11 @@ class DebugLocation:
     __slots__ = ("column", "file_name", "line", "name", "text")
 
     def __init__(self, text: str, name: str = "", file_name: str = "", line: int = 0, column: int = 0) -> None:
-        self.text = text
-        self.name = name
-        self.file_name = file_name
-        self.line = line
-        self.column = column
+        self.text: str = text
+        self.name: str = name
+        self.file_name: str = file_name
+        self.line: int = line
+        self.column: int = column
 
 
 class Location(NamedTuple):
@@ -63,10 +63,10 @@ class Value:
     __slots__ = ("index", "name", "owner", "type")
 
     def __init__(self, type: Type, owner: Operation | Block, index: int, name: str = "") -> None:
-        self.type = type
-        self.owner = owner
-        self.index = index
-        self.name = name
+        self.type: Type = type
+        self.owner: Operation | Block = owner
+        self.index: int = index
+        self.name: str = name
 
     @property
     def tensor(self) -> ShapedType:
@@ -106,13 +106,13 @@ class Operation:
         successors: Sequence[Block] = (),
         location: Location = NOWHERE,
     ) -> None:
-        self.name = name
-        self.operands = operands
-        self.results = [Value(type, self, index) for index, type in enumerate(result_types)]
-        self.attributes = {} if attributes is None else attributes
-        self.regions = regions
-        self.successors = successors
-        self.location = location
+        self.name: str = name
+        self.operands: Sequence[Value] = operands
+        self.results: list[Value] = [Value(type, self, index) for index, type in enumerate(result_types)]
+        self.attributes: dict[str, Attribute] = {} if attributes is None else attributes
+        self.regions: Sequence[Region] = regions
+        self.successors: Sequence[Block] = successors
+        self.location: Location = location
         self.parent: Block | None = None
         for region in regions:
             region.parent = self
@@ -181,7 +181,7 @@ class Block:
     __slots__ = ("arguments", "operations", "parent")
 
     def __init__(self, argument_types: Sequence[Type] = ()) -> None:
-        self.arguments = [Value(type, self, index) for index, type in enumerate(argument_types)]
+        self.arguments: list[Value] = [Value(type, self, index) for index, type in enumerate(argument_types)]
         self.operations: list[Operation] = []
         self.parent: Region | None = None
 
@@ -227,7 +227,7 @@ class Region:
     __slots__ = ("blocks", "parent")
 
     def __init__(self, blocks: Sequence[Block] = ()) -> None:
-        self.blocks = list(blocks)
+        self.blocks: list[Block] = list(blocks)
         self.parent: Operation | None = None
         for block in self.blocks:
             block.parent = self

@@ -214,7 +214,7 @@ class Parser(LocationParser):
             operands.append((match[1], match.start(1) - 1))
             end = match.end()
             match = _NEXT_OPERAND.match(self.text, end)
-        self.position = end
+        self.position: int = end
         return operands
 
     def enclosed_names(self, brackets: str = "()") -> list[tuple[str, int]]:

@@ -37,7 +37,7 @@ class Scanner:
 
     def __init__(self, source: SourceText) -> None:
         self.source = source
-        self.text = source.text
+        self.text: str = source.text
         self.position = 0
 
     def error(self, message: str, offset: int | None = None) -> Never:

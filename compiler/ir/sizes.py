@@ -48,7 +48,7 @@ class Size:
     __slots__ = ("_hash", "terms")
 
     def __init__(self, terms: tuple[tuple[Monomial, int], ...]) -> None:
-        self.terms = terms
+        self.terms: tuple[tuple[Monomial, int], ...] = terms
         self._hash = hash(terms)
 
     @property

@@ -208,10 +208,10 @@ class Products(ABC):
         self._frame = frame
         self.pack = pack
         self.operands = operation.operands[:2]
-        self.working = working_type(scalar_of(operation.result))
+        self.working: ScalarType = working_type(scalar_of(operation.result))
         self._numbers = _numbers(operation)
         self._shapes = shape_of(operation.operands[0]), shape_of(operation.operands[1])
-        self.depth = depth_of(operation)
+        self.depth: list[Dim] = depth_of(operation)
 
     @abstractmethod
     def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:

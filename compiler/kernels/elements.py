@@ -102,7 +102,7 @@ class Frame:
         self._number = work.frames
         self._subjects: dict[Value, _Subject] = {}
         work.frames += 1
-        self.scalars = work.scalars
+        self.scalars: Scalars = work.scalars
         self.builder = work.scalars.builder
 
     # -- values ----------------------------------------------------------------------------------------

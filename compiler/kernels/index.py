@@ -27,8 +27,8 @@ class Index:
     def __init__(
         self, builder: KernelBuilder, shape: Sequence[Dim], parts: Sequence[Id] | None = None, linear: Id | None = None
     ) -> None:
-        self.builder = builder
-        self.shape = tuple(shape)
+        self.builder: KernelBuilder = builder
+        self.shape: tuple[Dim, ...] = tuple(shape)
         self._parts = builder_parts = None if parts is None else tuple(parts)
         self._linear = linear if builder_parts != () else builder.word(0)
         self._key: Hashable = None

@@ -123,14 +123,14 @@ class Window:
     """
 
     def __init__(self, operation: Operation, value: Value) -> None:
-        self.shape = shape_of(value)
+        self.shape: tuple[Dim, ...] = shape_of(value)
         rank = len(self.shape)
         ones = [1] * rank
-        self.sizes = operation.sizes("window_dimensions", ones)
-        self.strides = operation.integers("window_strides", ones)
-        self.dilations = operation.integers("window_dilations", ones)
-        self.base = operation.integers("base_dilations", ones)
-        self.padding = operation.sizes("padding", [0] * (2 * rank))[::2]
+        self.sizes: tuple[Dim, ...] = operation.sizes("window_dimensions", ones)
+        self.strides: tuple[int, ...] = operation.integers("window_strides", ones)
+        self.dilations: tuple[int, ...] = operation.integers("window_dilations", ones)
+        self.base: tuple[int, ...] = operation.integers("base_dilations", ones)
+        self.padding: tuple[Dim, ...] = operation.sizes("padding", [0] * (2 * rank))[::2]
 
     @property
     def count(self) -> Dim:

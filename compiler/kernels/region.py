@@ -103,18 +103,18 @@ class Shader:
         self._words = region.words
         self._symbols = symbols_in(region.block)
         self.builder = builder = builder or KernelBuilder(self._symbols)
-        self.scalars = Scalars(builder, region.target)
+        self.scalars: Scalars = Scalars(builder, region.target)
         count = len(region.block.arguments)
         in_place = region.in_place
         self._inputs = [builder.buffer(number, f"input{number}", False, number in in_place) for number in range(count)]
         shared = bool(in_place)
-        self.outputs = [
+        self.outputs: list[int] = [
             builder.buffer(count + number, f"result{number}", True, shared) for number in range(len(region.results))
         ]
         self.scratch = -1
         if region.scratch is not None:
             self.scratch = builder.buffer(count + len(region.results), "scratch", True, True)
-        self.frame = Frame(Work(DEFINITIONS, self.scalars), region.block, None, self._inputs)
+        self.frame: Frame = Frame(Work(DEFINITIONS, self.scalars), region.block, None, self._inputs)
 
     def group(self, count: tuple[int, int, int] | Workload) -> Id:
         """Returns the number of this workgroup."""

@@ -35,14 +35,14 @@ class ScatterAxes:
         assert isinstance(numbers, StructAttr)
         self.shape, self.target = shape_of(operation.operands[-1]), shape_of(operation.operands[0])
         self.window, inserted = numbers.ints("update_window_dims"), numbers.ints("inserted_window_dims")
-        self.mapped = numbers.ints("scatter_dims_to_operand_dims")
-        self.vector = numbers.int("index_vector_dim")
-        self.scatter = [axis for axis in range(len(self.shape)) if axis not in self.window]
+        self.mapped: tuple[int, ...] = numbers.ints("scatter_dims_to_operand_dims")
+        self.vector: int = numbers.int("index_vector_dim")
+        self.scatter: list[int] = [axis for axis in range(len(self.shape)) if axis not in self.window]
         inputs, indices = numbers.ints("input_batching_dims"), numbers.ints("scatter_indices_batching_dims")
-        self.batches = {
+        self.batches: dict[int, int] = {
             axis: self.scatter[source - (source > self.vector)] for axis, source in zip(inputs, indices, strict=True)
         }
-        self.kept = [axis for axis in range(len(self.target)) if axis not in inserted and axis not in inputs]
+        self.kept: list[int] = [axis for axis in range(len(self.target)) if axis not in inserted and axis not in inputs]
 
 
 def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:

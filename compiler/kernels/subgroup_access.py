@@ -56,7 +56,7 @@ class Spread(Id):
         self.builder = first.builder
         self.kind = U32
         self.value = None
-        self.first = first
+        self.first: Id = first
 
     def __getattr__(self, name: str) -> Any:
         # The number's slot stays empty: the instruction may stand in a block that does not dominate the next use.

@@ -47,8 +47,8 @@ class DynamicCall:
         self._requires = attributes.get(REQUIRES, ())
         self.values = values_of(attributes, [buffer.type for buffer in plan.arguments])
         lengths = [length for buffer in plan.arguments for length in buffer.type.lengths]
-        self.symbols = tuple(sorted(symbols_of([*lengths, *self.values.values()])))
-        self.recorded = f"{name}.recorded"
+        self.symbols: tuple[str, ...] = tuple(sorted(symbols_of([*lengths, *self.values.values()])))
+        self.recorded: str = f"{name}.recorded"
         self._places = definitions((buffer.type.lengths for buffer in plan.arguments), self.values)
 
     def begin(

@@ -71,14 +71,14 @@ class FunctionBuilder:
         place: FileLineCol | None = None,
     ) -> None:
         self.name = name
-        self.signature = Signature(f"0{takes or 'v'}_{gives or 'v'}", attributes or {})
+        self.signature: Signature = Signature(f"0{takes or 'v'}_{gives or 'v'}", attributes or {})
         self.imports: set[str] = set()
         self._place = self._first_place = place
         self._constants: dict[tuple[str, int], Register] = {}
         self._body: list[_Instruction | int] = []  # an int is the label of a block that begins
         self._integers = self._references = self._labels = 0
         banks = {"r": self.reference, "i": self.integer, "f": self.integer, "I": self.wide, "F": self.wide}
-        self.arguments = [banks[letter]() for letter in takes]
+        self.arguments: list[Register] = [banks[letter]() for letter in takes]
 
     # -- registers -------------------------------------------------------------------------------------
 

@@ -35,7 +35,7 @@ class Parameters:
         self._rodata = rodata
         self._buffers: dict[Register, Register] = {}
         self._allocator: Register | None = None
-        self.numbers = [index for index, kind in enumerate(abi.arguments) if kind is Abi.VALUE]
+        self.numbers: list[int] = [index for index, kind in enumerate(abi.arguments) if kind is Abi.VALUE]
 
     @staticmethod
     def argument_letters(plan: Schedule, abi: FunctionAbi) -> str:

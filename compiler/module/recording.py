@@ -50,7 +50,7 @@ class Recorder:
         slots += ["flags"] if plan.flags else []
         slots += [f"argument{index}" for index in range(len(plan.arguments))]
         slots += [f"result{index}" for index in range(len(plan.results))]
-        self.slots = {name: index for index, name in enumerate(slots)}
+        self.slots: dict[str, int] = {name: index for index, name in enumerate(slots)}
 
     def recording_global(self, index: int) -> str:
         """The global that holds a recorded command buffer."""

@@ -49,7 +49,7 @@ class HalFence(Source):
     __slots__ = ("__weakref__", "bound", "device", "failure")
 
     def __init__(self, device: Device) -> None:
-        self.device = device
+        self.device: Device = device
         self.bound: Points | None = None
         self.failure: PumiceError | None = None
 

@@ -325,7 +325,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             self.state = _INITIAL
 
     def _drop(self) -> None:
-        self.ready_epoch = -1
+        self.ready_epoch: int = -1
         self.context.recording.pop(id(self), None)
         if self._recording is not None:
             self.context.release(self._recording)
@@ -340,7 +340,9 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     def close(self) -> None:
         """Gives everything back once no queue runs it any more; idempotent."""
         if self.state is not _CLOSED:
-            self.state = _CLOSED  # first: submissions prepared before keep the recording until they have retired
+            self.state: CommandBufferState = (
+                _CLOSED  # first: submissions prepared before keep the recording until they have retired
+            )
             self._drop()
 
     def __repr__(self) -> str:

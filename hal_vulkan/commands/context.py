@@ -41,13 +41,15 @@ class CommandContext:
     def __init__(self, device: LogicalDevice, allocator: Allocator, pipelines: PipelineContext) -> None:
         self.device = device
         self.allocator = allocator
-        self.builtins = Builtins(pipelines, allocator)
-        self.query_pools = QueryPools(device)
+        self.builtins: Builtins = Builtins(pipelines, allocator)
+        self.query_pools: QueryPools = QueryPools(device)
         self.recording: dict[int, weakref.ref[_Recorder]] = {}
         self.begin_once = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT
         self.begin_again = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
         families = (device.plan.compute_family, device.plan.transfer_family)
-        self.barriers = {family: Barriers(device, family) for family in families if family is not None}
+        self.barriers: dict[int, Barriers] = {
+            family: Barriers(device, family) for family in families if family is not None
+        }
         self.kept: RecordingCache[tuple[object, ...], Recording] = RecordingCache(_MAX_KEPT, self.release)
         self._free: dict[int, list[NativeCommands]] = {}
 

@@ -58,7 +58,7 @@ class CommandRecorder:
         self.name = name
         self.one_shot = one_shot
         self.binding_capacity = binding_capacity
-        self.family = device.plan.compute_family if family is None else family
+        self.family: int = device.plan.compute_family if family is None else family
         self.state = CommandBufferState.INITIAL
         self._timing = timing
         if timing:

@@ -95,7 +95,7 @@ class Recording:
     )
 
     def __init__(self, native: NativeCommands) -> None:
-        self.native = native
+        self.native: NativeCommands = native
         self.resources: list[Named] = []
         self.reports: tuple[ReportSlot, ...] = ()  # of the instrumented pipelines among them
         self.scratch: list[Buffer] = []
@@ -103,7 +103,7 @@ class Recording:
         self.pinned: list[tuple[DescriptorSetLayout, DescriptorSet]] = []
         self._named: set[DescriptorSet] = set()
         self.queue: DeviceQueue | None = None  # of its last submission, with the number there
-        self.number = 0
+        self.number: int = 0
         self._owned = [True]
 
     def share(self, bound: BoundSets) -> None:

@@ -68,8 +68,8 @@ class Image(Closing):
         self.format = image_format
         self.dim, self.extent = _shape(extent, dim)
         self.layers, self.samples, self.mutable_format = layers, samples, mutable_format
-        self.levels = levels or max(self.extent).bit_length()
-        self.name = name or f"{image_format.name} image"
+        self.levels: int = levels or max(self.extent).bit_length()
+        self.name: str = name or f"{image_format.name} image"
         for what, value in (("layers", layers), ("levels", self.levels), ("samples", samples)):
             if type(value) is not int or value < 1:
                 raise InvalidArgumentError(f"an image's {what} are a positive int, got {shown(value)}")
@@ -87,7 +87,7 @@ class Image(Closing):
             raise InvalidArgumentError(
                 f"multisampled images have two dimensions and one mip level, got {self.dim} and {self.levels} level(s)"
             )
-        self.usage = self._usage(usage)
+        self.usage: ImageUsage = self._usage(usage)
         self._check_limits()
         self._lock = threading.Lock()
         self._views: dict[ViewKey, ImageView] = {}

@@ -88,12 +88,12 @@ class ImageView:
 
     def __init__(self, image: Viewed, allocator: Allocator, key: ViewKey) -> None:
         device = self.device = image.device
-        self.image = image
+        self.image: Viewed = image
         self.dim, self.arrayed, self.format, self.base_level, self.levels, self.base_layer, self.layers = key[:-1]
         self.aspect: Aspect = key.aspect
         self._allocator = allocator
         supported = image.usage & format_features(device, key.format).usage
-        self.usage = supported if key.format != image.format else image.usage
+        self.usage: ImageUsage = supported if key.format != image.format else image.usage
         narrowed = new("VkImageViewUsageCreateInfo", usage=self.usage) if self.usage != image.usage else None
         info = new(
             "VkImageViewCreateInfo",
@@ -110,8 +110,8 @@ class ImageView:
             ),
         )
         self.handle: CData = device.create("image view", chain(info, narrowed), f"a view of {image.name}")
-        self.serial = allocator.new_serial()
-        self.descriptor = _DESCRIPTOR.pack(0, handle_value(self.handle), _GENERAL, self.serial)
+        self.serial: int = allocator.new_serial()
+        self.descriptor: bytes = _DESCRIPTOR.pack(0, handle_value(self.handle), _GENERAL, self.serial)
         self._combined: dict[int, CombinedImageSampler] = {}
 
     @property
@@ -198,11 +198,11 @@ class CombinedImageSampler:
     bindable: Final = False
 
     def __init__(self, view: ImageView, sampler: Sampler, serial: int) -> None:
-        self.device = view.device
-        self.view = view
-        self.sampler = sampler
-        self.serial = serial
-        self.descriptor = _DESCRIPTOR.pack(
+        self.device: LogicalDevice = view.device
+        self.view: ImageView = view
+        self.sampler: Sampler = sampler
+        self.serial: int = serial
+        self.descriptor: bytes = _DESCRIPTOR.pack(
             handle_value(sampler.handle_for(view.scalar)), handle_value(view.handle), _GENERAL, serial
         )
 

@@ -191,7 +191,7 @@ class Sampler(Closing):
                     "detail, comparison or anisotropy, and an address mode of clamp_to_edge or clamp_to_border"
                 )
         # What compares or reduces is limited by other features of formats.
-        self.is_linear = "linear" in (filter, smaller, mip_filter) and compare is None and reduction == "average"
+        self.is_linear: bool = "linear" in (filter, smaller, mip_filter) and compare is None and reduction == "average"
         self.compare = compare
         self.reduction = reduction
         self.unnormalized = unnormalized
@@ -211,7 +211,7 @@ class Sampler(Closing):
             "maxLod": highest,
             "unnormalizedCoordinates": unnormalized,
         }
-        self.settings = SamplerSettings(
+        self.settings: SamplerSettings = SamplerSettings(
             filter,
             smaller,
             modes,
@@ -233,8 +233,8 @@ class Sampler(Closing):
         self._lock = threading.Lock()
         self._twin: CData | None = None
         self.handle: CData = self._create(integer_border)
-        self.serial = allocator.new_serial()
-        self.descriptor = _DESCRIPTOR.pack(handle_value(self.handle), 0, 0, self.serial)
+        self.serial: int = allocator.new_serial()
+        self.descriptor: bytes = _DESCRIPTOR.pack(handle_value(self.handle), 0, 0, self.serial)
         self.combined: dict[int, SampledView] = {}
         self._closed = False
 

@@ -32,9 +32,9 @@ class TexelBuffer:
         device = self.device = buffer.device
         buffer.check_range(0, None, "texel buffer")
         limits, profile = device.profile.limits, device.profile
-        self.buffer = buffer
-        self.format = image_format
-        self.features = format_features(device, image_format).buffer & (UNIFORM_TEXELS | STORAGE_TEXELS)
+        self.buffer: Buffer = buffer
+        self.format: ImageFormat = image_format
+        self.features: int = format_features(device, image_format).buffer & (UNIFORM_TEXELS | STORAGE_TEXELS)
         self.texels, rest = divmod(buffer.size, image_format.texel_bytes)
         if not self.features:
             raise UnimplementedError(
@@ -57,7 +57,7 @@ class TexelBuffer:
                 f"memory on {profile.name}, this buffer at {buffer.offset}; copy it to a buffer of its own"
             )
         handle, serial = buffer.texel_view(image_format.vk)
-        self.descriptor = _DESCRIPTOR.pack(handle_value(handle), 0, 0, serial)
+        self.descriptor: bytes = _DESCRIPTOR.pack(handle_value(handle), 0, 0, serial)
 
     @property
     def is_closed(self) -> bool:

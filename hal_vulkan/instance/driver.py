@@ -44,7 +44,7 @@ class Driver(Closing):
             UnavailableError: no Vulkan loader, no such extension, or validation asked for and no layers installed; the
                 message says what to install.
         """
-        self.validation = validation_requested(validation)
+        self.validation: bool = validation_requested(validation)
         self._lock = threading.Lock()
         self._device_count = 0
         self._instance: CData | None = None
@@ -61,9 +61,9 @@ class Driver(Closing):
         functions = InstanceFunctions()
         query = functions.vkEnumerateInstanceExtensionProperties
         available = listed_names(query, "VkExtensionProperties", "extensionName", "instance extensions", ffi.NULL)
-        self.extensions = frozenset(available)
+        self.extensions: frozenset[str] = frozenset(available)
         portability = _PORTABILITY_ENUMERATION in available
-        self.debug_utils = _DEBUG_UTILS in available or self.validation
+        self.debug_utils: bool = _DEBUG_UTILS in available or self.validation
         if missing := sorted(set(extensions) - available):
             raise UnavailableError(
                 f"the Vulkan loader and drivers here lack the instance extension(s) {', '.join(missing)}. "
@@ -102,7 +102,7 @@ class Driver(Closing):
         check(result, "creating a Vulkan instance")
         created("instance")
         self._instance = instance[0]
-        self.functions = InstanceFunctions(self._instance)
+        self.functions: InstanceFunctions = InstanceFunctions(self._instance)
         if self._messenger:
             self._messenger.attach(self.functions, self._instance)
 

@@ -106,7 +106,7 @@ class LogicalDevice(AnyDevice):
     def __init__(self, driver: Driver | None, index: int | str | None, options: PlanOptions | None) -> None:
         """Makes a VkDevice; see ``Device`` for the arguments and errors."""
         super().__init__()
-        self.driver = shared_driver() if driver is None else driver
+        self.driver: Driver = shared_driver() if driver is None else driver
         if not isinstance(index, int):
             index = self.driver.select(index)
         if not 0 <= index < len(self.driver.profiles):
@@ -116,9 +116,9 @@ class LogicalDevice(AnyDevice):
         if problems:
             raise UnavailableError(f"{self.profile.name} cannot be used: {'; '.join(problems)}")
         self.index = index
-        self.name = self.profile.name
+        self.name: str = self.profile.name
         self.kind = self.profile.device_type.name.lower()
-        self.uri = f"vulkan://GPU-{self.profile.device_uuid}"
+        self.uri: str = f"vulkan://GPU-{self.profile.device_uuid}"
         warn_of_misspelt()
         options = options or PlanOptions()
         if options.staging is None:  # the path of discrete GPUs, on any device
@@ -130,10 +130,10 @@ class LogicalDevice(AnyDevice):
         if options.wait is None:
             options = replace(options, wait=wait_mode_of_environment())
         self.plan: DevicePlan = plan_device(self.profile, options)
-        self.staging = self.plan.staging
-        self.device_addresses = "bufferDeviceAddress" in self.plan.features
-        self.validation = self.driver.validation
-        self.debug_utils = self.driver.debug_utils
+        self.staging: bool = self.plan.staging
+        self.device_addresses: bool = "bufferDeviceAddress" in self.plan.features
+        self.validation: bool = self.driver.validation
+        self.debug_utils: bool = self.driver.debug_utils
         self.physical_device: CData = self.driver.physical_devices[index]
         self.queues = ()
         self.on_lost: Callable[[PumiceError], None] | None = None
@@ -145,7 +145,7 @@ class LogicalDevice(AnyDevice):
             max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
             min(limits.max_storage_buffer_range, limits.max_uniform_buffer_range),
         )
-        self.bind_alignment = self.bind_limits[0] + 1
+        self.bind_alignment: int = self.bind_limits[0] + 1
         self.groups_max = limits.max_compute_work_group_count
         self.lock = threading.RLock()
         self._owned: dict[tuple[str, int], CData] = {}
@@ -158,7 +158,7 @@ class LogicalDevice(AnyDevice):
         except BaseException:
             self.driver.release()
             raise
-        self.fn = DeviceFunctions(self.driver.functions, self.handle)
+        self.fn: DeviceFunctions = DeviceFunctions(self.driver.functions, self.handle)
 
     def _create(self) -> CData:
         plan = self.plan

@@ -40,7 +40,7 @@ class Block:
         self.kind = kind  # "shared", "dedicated" or "imported"
         self.size = size
         self.type_index = type_index
-        self.pool = ~type_index if for_images else type_index
+        self.pool: int = ~type_index if for_images else type_index
         self.serial = serial
         self.buffer: CData = ffi.NULL
         self.handle_value = 0
@@ -49,7 +49,7 @@ class Block:
         self.address = 0  # of mapped
         self.coherent = True
         self.device_address = 0
-        self.suballocator = Suballocator(size)
+        self.suballocator: Suballocator = Suballocator(size)
         self.owner: object = None  # what keeps imported host memory alive
 
 
@@ -70,7 +70,7 @@ class BlockFactory:
                 "queueFamilyIndexCount": 2,
                 "pQueueFamilyIndices": [plan.compute_family, plan.transfer_family],
             }
-        self.type_bits = self._probe_type_bits()
+        self.type_bits: int = self._probe_type_bits()
         self._import_bits = self._probe_import_bits()
 
     def import_host(self, start: int, size: int, owner: object) -> Block | None:

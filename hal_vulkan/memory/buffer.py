@@ -51,23 +51,23 @@ class Buffer(AnyBuffer):
         block = allocation.block
         self.device = device
         self._allocation = allocation
-        self.imported = block.kind == "imported"
+        self.imported: bool = block.kind == "imported"
         self._closed = False
         # With staging, memory that was not requested host-visible is not mapped even where it could be, so that the
         # path of discrete GPUs can be tested on any device.
         hidden = device.plan.staging and not memory_type & MemoryTypeFlags.HOST_VISIBLE
         self._pointer: CData | None = None if hidden or block.mapped is None else block.mapped + offset
-        self.handle = block.buffer
-        self.block_serial = block.serial
+        self.handle: CData = block.buffer
+        self.block_serial: int = block.serial
         self.offset = offset
         self.size = size
-        self.descriptor = _DESCRIPTOR.pack(block.handle_value, offset, size, block.serial)
+        self.descriptor: bytes = _DESCRIPTOR.pack(block.handle_value, offset, size, block.serial)
         limits = device.bind_limits
-        self.bindable = not offset & limits[0] and 0 < size <= limits[1]
+        self.bindable: bool = not offset & limits[0] and 0 < size <= limits[1]
         self.memory_type = memory_type
         self.usage = usage
         self.access = access
-        self.parent = parent
+        self.parent: Buffer | None = parent
 
     @classmethod
     def create(

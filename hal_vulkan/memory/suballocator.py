@@ -43,7 +43,7 @@ class Suballocator:
     __slots__ = ("_by_end", "_by_size", "_by_start", "_torn", "_used", "allocated", "size")
 
     def __init__(self, size: int) -> None:
-        self.size = size
+        self.size: int = size
         self.allocated = 0
         self._used: dict[int, int] = {}
         self._torn = False

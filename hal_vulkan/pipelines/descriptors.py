@@ -44,10 +44,10 @@ class DescriptorSet:
     __slots__ = ("array", "dropped", "handle", "pins")
 
     def __init__(self, handle: CData) -> None:
-        self.handle = handle
+        self.handle: CData = handle
         self.array = ffi.new("VkDescriptorSet[1]", [handle])
-        self.pins = 0
-        self.dropped = False
+        self.pins: int = 0
+        self.dropped: bool = False
 
 
 class DescriptorSetLayout:
@@ -62,7 +62,7 @@ class DescriptorSetLayout:
         self.device = device
         self.bindings = bindings
         self.push = push
-        self.descriptor_count = sum(count for _, _, count in bindings)
+        self.descriptor_count: int = sum(count for _, _, count in bindings)
         self._lock = threading.Lock()
         self._sets: dict[bytes, DescriptorSet] = {}
         self._free: list[DescriptorSet] = []

@@ -46,10 +46,10 @@ class BoundSets:
     def __init__(
         self, pipeline: ComputePipeline, resources: Sequence[Resource], pins: SetPins = (), infos: CData | None = None
     ) -> None:
-        self.pipeline = pipeline
-        self.resources = resources
-        self.pins = pins
-        self.infos = infos  # with push descriptors: what is pushed, in place of sets
+        self.pipeline: ComputePipeline = pipeline
+        self.resources: Sequence[Resource] = resources
+        self.pins: SetPins = pins
+        self.infos: Any | None = infos  # with push descriptors: what is pushed, in place of sets
         self._open = True
         self._epoch = pipeline.device.close_epoch
 
@@ -112,11 +112,11 @@ class ComputePipeline(Closing):
                 f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute "
                 "shaders (GLCompute)"
             )
-        self.name = name or self.entry.name
+        self.name: str = name or self.entry.name
         if not checked:
             check_capabilities(device, reflection)
         check_settled(reflection, self.name)
-        self.local_size = self.entry.local_size
+        self.local_size: tuple[int, int, int] = self.entry.local_size
         if interface is None:
             interface = PipelineInterface.from_reflection(
                 self.entry,
@@ -176,7 +176,7 @@ class ComputePipeline(Closing):
         self.is_closed = False
         self._reports = context.reports
         self.report: ReportSlot | None = None
-        self.unwatched = () if instrumented is None else instrumented.unwatched
+        self.unwatched: tuple[()] | tuple[str, ...] = () if instrumented is None else instrumented.unwatched
         self.tail = b""
         if instrumented is not None:
             self.report = context.reports.take(self.name, instrumented.places)

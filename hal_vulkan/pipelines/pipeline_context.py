@@ -28,7 +28,7 @@ class PipelineCache:
         self._device = device
         profile = device.profile
         key = (profile.device_uuid, profile.driver_uuid, profile.driver_version)
-        self.file = CachedFile("pipelines", key) if persistent else None
+        self.file: CachedFile | None = CachedFile("pipelines", key) if persistent else None
         data = (self.file.load() if self.file is not None else None) or b""
         self.handle: CData = self._create(data)
         self._initial = digest(self._data())
@@ -75,7 +75,7 @@ class PipelineContext:
     def __init__(self, device: LogicalDevice, reports: ReportTable, *, persistent_cache: bool = True) -> None:
         self.device = device
         self.reports = reports
-        self.cache = PipelineCache(device, persistent=persistent_cache)
+        self.cache: PipelineCache = PipelineCache(device, persistent=persistent_cache)
         self._lock = threading.Lock()
         self._set_layouts: dict[tuple[LayoutKey, bool, frozenset[int]], DescriptorSetLayout] = {}
         self._pipeline_layouts: dict[tuple[object, ...], CData] = {}

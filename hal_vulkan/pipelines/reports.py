@@ -48,10 +48,10 @@ class Verdict:
 
     def __init__(self) -> None:
         self.failure: PumiceError | None = None
-        self.is_raised = False
-        self.good_until = -1
+        self.is_raised: bool = False
+        self.good_until: int = -1
         self.alone = frozenset((self,))
-        self.payload = 0
+        self.payload: int = 0
 
 
 class ReportSlot:
@@ -68,11 +68,11 @@ class ReportSlot:
 
     def __init__(self, table: ReportTable, chunk: _Chunk, buffer: Buffer, name: str, places: tuple[Place, ...]) -> None:
         self._table = table
-        self.chunk = chunk
-        self.buffer = buffer
-        self.descriptor = buffer.descriptor
-        self.name = name
-        self.places = places
+        self.chunk: _Chunk = chunk
+        self.buffer: Buffer = buffer
+        self.descriptor: bytes = buffer.descriptor
+        self.name: str = name
+        self.places: tuple[Place, ...] = places
         self.verdict = Verdict()
 
     @property
@@ -96,9 +96,11 @@ class _Chunk:
 
     def __init__(self, allocator: Allocator, stride: int) -> None:
         size = _CHUNK * stride
-        self.buffer = Buffer.create(allocator, size, memory_type=_MEMORY)
+        self.buffer: Buffer = Buffer.create(allocator, size, memory_type=_MEMORY)
         self.buffer.write(bytes(size))
-        self.free = [self.buffer.subspan(index * stride, REPORT_BYTES) for index in reversed(range(_CHUNK))]
+        self.free: list[Buffer] = [
+            self.buffer.subspan(index * stride, REPORT_BYTES) for index in reversed(range(_CHUNK))
+        ]
         self.used: dict[int, ReportSlot] = {}
         assert self.buffer._pointer is not None
         self.view = ffi.buffer(self.buffer._pointer, size)

@@ -23,7 +23,7 @@ class ShaderModule:
     def __init__(self, device: LogicalDevice, prepared: PreparedShader) -> None:
         self._device = device
         self.prepared = prepared
-        self.code = prepared.code
+        self.code: bytes = prepared.code
         self.reflection: ShaderModuleReflection = prepared.reflection
         self.instrumented = prepared.instrumented
         code = prepared.native

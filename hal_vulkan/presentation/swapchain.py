@@ -119,7 +119,7 @@ class Swapchain(Closing):
         self._has_free_size = False  # where it is the window's: nobody else says that it changed
         self._index = ffi.new("uint32_t *")
         self.size = (0, 0)
-        self.format = _FORMATS[0].name
+        self.format: str = _FORMATS[0].name
         try:
             self._make()
         except BaseException:

@@ -60,9 +60,9 @@ class ProgramBuffer(Buffer):
         kind: Kind | None = None,
     ) -> None:
         super().__init__(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
-        self.allocator = allocator
-        self.kind = kind
-        self.owners = 1
+        self.allocator: ProgramAllocator = allocator
+        self.kind: Kind | None = kind
+        self.owners: int = 1
 
     def successor(self) -> ProgramBuffer:
         """A new buffer over the memory of this one, which is closed."""
@@ -133,7 +133,7 @@ class ProgramAllocator(AnyAllocator):
         self._pools: dict[Kind, tuple[list[Ready], deque[Used]]] = {}
         self.kept = 0
         local = max((heap.size for heap in device.profile.memory_heaps if heap.flags & 1), default=0)
-        self.budget = max(_MIN_BUDGET, local // _HEAP_SHARE)
+        self.budget: int = max(_MIN_BUDGET, local // _HEAP_SHARE)
         device.caches.add(self)
 
     def allocate(self, memory_type: int, usage: int, size: int) -> ProgramBuffer:
@@ -263,5 +263,5 @@ class ProgramAllocator(AnyAllocator):
     def close(self) -> None:
         """Frees what is kept; live buffers free themselves later. Idempotent."""
         if not self.is_closed:
-            self.is_closed = True
+            self.is_closed: bool = True
             self.trim()

@@ -342,7 +342,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
     def unprepare_timed(self, recording: Recording) -> bool:
         """Undoes ``prepare_timed`` when the submission failed; returns whether the recording is its own again."""
         if self.state is CommandBufferState.SUBMITTED:
-            self.state = CommandBufferState.EXECUTABLE
+            self.state: CommandBufferState = CommandBufferState.EXECUTABLE
         if self.binding_capacity or self.state is not CommandBufferState.EXECUTABLE:
             return False
         self._recording = recording
@@ -360,7 +360,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         self.drop_timed()
         self.used_slots = set()
         self._prepared = self._dispatches = None
-        self.is_kept = False
+        self.is_kept: bool = False
         for mirror in self.mirrors.values():
             mirror.close()
         self.mirrors = {}

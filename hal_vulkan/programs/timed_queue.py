@@ -215,9 +215,9 @@ class TimedQueue:
     """
 
     def __init__(self, queue: Queue, most_slowdown: float | None = None) -> None:
-        self.device = queue.device
+        self.device: LogicalDevice = queue.device
         self.queue = queue
-        self.family = queue.family
+        self.family: int = queue.family
         self.submissions: list[TimedSubmission] = []
         self.timed_commands: weakref.WeakSet[ProgramCommandBuffer] = weakref.WeakSet()
         self.on_reading: Callable[[], None] | None = None

@@ -37,7 +37,7 @@ class SubmitStructures:
         self.wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
         self.signal_handles = ffi.new("VkSemaphore[]", capacity)
         signal_values = ffi.new("uint64_t[]", capacity)
-        self.signal_values = words_of(signal_values)
+        self.signal_values: memoryview[int] = words_of(signal_values)
         self._timeline = new(
             "VkTimelineSemaphoreSubmitInfo",
             pSignalSemaphoreValues=signal_values,
@@ -105,14 +105,14 @@ class Batch:
         *,
         transient: bool = False,
     ) -> None:
-        self.command_buffers = tuple(command_buffers)
-        self.waits = tuple(waits)
-        self.signals = tuple(signals)
-        self.transient = transient
+        self.command_buffers: tuple[CommandBuffer, ...] = tuple(command_buffers)
+        self.waits: tuple[tuple[TimelineSemaphore, int], ...] = tuple(waits)
+        self.signals: tuple[tuple[TimelineSemaphore, int], ...] = tuple(signals)
+        self.transient: bool = transient
         self.used: list[tuple[CommandBuffer, Recording]] = []
         self.previous: list[int] = []
-        self.number = 0
-        self.serial = 0
+        self.number: int = 0
+        self.serial: int = 0
         self.native: SubmitStructures | None = None
         self.clock: Callable[[], int] | None = None
         self.times = (0, 0)

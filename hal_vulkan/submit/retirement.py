@@ -39,7 +39,7 @@ class RetiringQueue:
         device.fn.vkGetDeviceQueue(device.handle, family, index, handle)
         self.handle: CData = handle[0]
         device.set_name("VK_OBJECT_TYPE_QUEUE", self.handle, name)
-        self.stream = QueueTimeline(semaphores, f"{name} timeline")
+        self.stream: QueueTimeline = QueueTimeline(semaphores, f"{name} timeline")
         self.timeline: CData = self.stream.handle
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()

@@ -43,8 +43,8 @@ class SemaphoreContext:
     def __init__(self, device: LogicalDevice, mode: WaitMode) -> None:
         self.device = device
         self.mode: WaitMode = mode
-        self.look_budget = LookBudget()
-        self.notifier = Notifier(device)
+        self.look_budget: LookBudget = LookBudget()
+        self.notifier: Notifier = Notifier(device)
         self.peeked: CData = ffi.new("uint64_t *")
         self.wait_infos: list[WaitInfo] = []
         self.waiting: dict[WaitInfo, _Semaphore] = {}

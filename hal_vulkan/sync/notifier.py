@@ -51,7 +51,7 @@ class SemaphoreNotification(Notification):
         super().__init__(callback)
         self._notifier = notifier
         self._semaphore: Notified | None = semaphore
-        self.despite_failure = despite_failure
+        self.despite_failure: bool = despite_failure
 
     def _ended(self, *, is_cancelled: bool) -> None:
         semaphore, self._semaphore = self._semaphore, None  # whoever keeps the notification does not keep it
@@ -104,7 +104,7 @@ class Notifier:
 
     def __init__(self, device: LogicalDevice) -> None:
         self._device = device
-        self.thread = PollThread("pumice-device-poll", self)
+        self.thread: PollThread = PollThread("pumice-device-poll", self)
         self._lock = threading.Lock()
         self._armed: set[Notified] = set()
         self._unswept: deque[Notified] = deque()

@@ -73,7 +73,7 @@ class TimelineSemaphore(AnySemaphore):
             raise InvalidArgumentError(f"a payload is between 0 and {MAX_PAYLOAD}, got {initial_value}")
         self.context = context
         self.device = context.device
-        self.name = name or "semaphore"
+        self.name: str = name or "semaphore"
         self.handle: CData = create_timeline(self.device, name, initial_value)
         self.is_closed = False
         self.failure: PumiceError | None = None
@@ -85,7 +85,7 @@ class TimelineSemaphore(AnySemaphore):
         self._look = AdaptiveLook(context.look_budget)
         self._counter = ffi.new("uint64_t *")
         self._unjudged: deque[tuple[int, ReportVerdict]] = deque()
-        self.notifications = NotificationHeap()
+        self.notifications: NotificationHeap = NotificationHeap()
         context.register(self)
 
     def query(self) -> int:
@@ -365,7 +365,7 @@ class TimelineSemaphore(AnySemaphore):
         if self.failure is not None:
             raise self.failure.again()
         if value > self.reached:
-            self.reached = value
+            self.reached: int = value
 
     def _wait(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
         """Waits in the mode of the thread or the device; ``False`` after ``timeout`` seconds."""
@@ -455,7 +455,7 @@ class TimelineSemaphore(AnySemaphore):
         if context.is_waited_for(self):
             self._release_blocked()
             context.wait_for_waiters(self)
-        self.is_closed = True
+        self.is_closed: bool = True
         context.unregister(self)
         queues = self.awaited_by
         self.device.defer(lambda: context.destroy(handle, queues))

@@ -23,12 +23,12 @@ class WaitInfo:
     __slots__ = ("counter", "handle", "info", "semaphores", "values")
 
     def __init__(self, handle: CData = ffi.NULL) -> None:
-        self.handle = handle
+        self.handle: CData = handle
         self.semaphores = ffi.new("VkSemaphore[1]", [handle])
         values = ffi.new("uint64_t[1]")
-        self.values = words_of(values)
+        self.values: memoryview[int] = words_of(values)
         self.counter = ffi.new("uint64_t *")  # for polling
-        self.info = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=values)
+        self.info: CData = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=values)
 
 
 def create_timeline(device: LogicalDevice, name: str | None, initial_value: int = 0) -> CData:

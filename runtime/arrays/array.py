@@ -72,12 +72,12 @@ class DeviceArray(Previewed, Closing):
         base: DeviceArray | None = None,
         shared: Buffer | None = None,
     ) -> None:
-        self.device = device
-        self.buffer = buffer
-        self.shape = shape
+        self.device: ArrayDevice = device
+        self.buffer: Buffer = buffer
+        self.shape: tuple[int, ...] = shape
         self.dtype = dtype
-        self.nbytes = nbytes
-        self.token = object()  # threads need no lock for it, unlike for a counter
+        self.nbytes: int = nbytes
+        self.token: object = object()  # threads need no lock for it, unlike for a counter
         self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses
         self._base = base
         self._shared = shared  # frees the memory in place of this array

@@ -66,7 +66,7 @@ class ArrayDevice(Closing):
         self.staging: bool = hal_device.staging
         self.mark_lock = threading.Lock()
         self.kept: dict[type, Closing] = {}
-        self.verdicts = Verdicts(hal_device)
+        self.verdicts: Verdicts = Verdicts(hal_device)
         self.stream = hal_device.compute_queue.stream
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED
         array_devices.add(self)

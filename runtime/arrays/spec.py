@@ -25,9 +25,9 @@ class ArraySpec:
     __slots__ = ("dtype", "nbytes", "shape")
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
-        self.shape = shape
+        self.shape: tuple[int, ...] = shape
         self.dtype = dtype
-        self.nbytes = math.prod(shape) * dtype.itemsize
+        self.nbytes: int = math.prod(shape) * dtype.itemsize
 
     def __repr__(self) -> str:
         return f"pumice.empty({self.shape}, {self.dtype})"

@@ -41,11 +41,11 @@ class Staging:
     __slots__ = ("_inputs", "_outputs", "after", "arrays", "before", "nbytes", "payload", "places")
 
     def __init__(self, device: ArrayDevice, places: Sequence[Place]) -> None:
-        self.places = places
+        self.places: Sequence[Place] = places
         self.arrays: list[DeviceArray] = []
         self.before: list[CommandBuffer] = []
         self.after: list[CommandBuffer] = []
-        self.payload = 0
+        self.payload: int = 0
         # The host's views by place, and their staging buffers, if any.
         self._inputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
         self._outputs: dict[int, tuple[np.ndarray, Buffer | None]] = {}
@@ -54,7 +54,7 @@ class Staging:
         except BaseException:
             self.close()
             raise
-        self.nbytes = sum(array.nbytes for array in self.arrays)
+        self.nbytes: int = sum(array.nbytes for array in self.arrays)
 
     def _make(self, device: ArrayDevice) -> None:
         uploads: list[tuple[Buffer, Buffer]] = []

@@ -69,8 +69,8 @@ class Arguments:
         self.kernel = kernel
         places = _placed(kernel, inputs, outputs, given, named, out)
         arrays = [value for value in places.values() if isinstance(value, DeviceArray)]
-        self.on_host = not arrays
-        self.device = _device_of(kernel, arrays, device)
+        self.on_host: bool = not arrays
+        self.device: Device = _device_of(kernel, arrays, device)
         self.dtypes: dict[str, np.dtype[np.generic]] = {}
         declared = {parameter.name: parameter for parameter in (*inputs, *outputs)}
         # Arrays set the types that letters stand for; numbers follow.
@@ -79,11 +79,11 @@ class Arguments:
             for name, value in prepared.items():
                 if isinstance(value, (int, float, bool)) == numbers:
                     self._infer(declared[name], value)
-        self.inputs = [self._value(parameter, prepared[parameter.name]) for parameter in inputs]
-        self.outputs = [
+        self.inputs: list[Value] = [self._value(parameter, prepared[parameter.name]) for parameter in inputs]
+        self.outputs: list[Value] = [
             self._value(parameter, prepared[parameter.name]) for parameter in outputs if parameter.name in prepared
         ]
-        self.missing = [parameter for parameter in outputs if parameter.name not in prepared]
+        self.missing: list[Declared] = [parameter for parameter in outputs if parameter.name not in prepared]
         for parameter in self.missing:
             if parameter.dtype is None and parameter.generic not in self.dtypes:
                 raise InvalidArgumentError(

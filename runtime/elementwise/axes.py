@@ -25,9 +25,9 @@ class Axes:
     def __init__(self, kernel: str, shape: tuple[int, ...], axis: object) -> None:
         self.shape = shape
         self._along = _normalised(kernel, shape, axis)
-        self.order = (*(at for at in range(len(shape)) if at not in self._along), *self._along)
-        self.rows = math.prod(length for at, length in enumerate(shape) if at not in self._along)
-        self.count = math.prod(shape[at] for at in self._along)
+        self.order: tuple[int, ...] = (*(at for at in range(len(shape)) if at not in self._along), *self._along)
+        self.rows: int = math.prod(length for at, length in enumerate(shape) if at not in self._along)
+        self.count: int = math.prod(shape[at] for at in self._along)
 
     def kept_shape(self, keepdims: bool) -> tuple[int, ...]:
         """Returns the shape of a reduction's results."""

@@ -34,7 +34,7 @@ class Loads:
         budget: bytes of push constants; numbers beyond it come from memory.
         results: arrays that are written at the same indices.
         """
-        self.values = list(values)
+        self.values: list[Value] = list(values)
         self._results = tuple((value.declared.name, value.dtype) for value in results)
         self.geometry = geometry
         self.modes: dict[str, Mode] = {}

@@ -24,8 +24,8 @@ class HostImage:
     ) -> None:
         self.array = value if isinstance(value, np.ndarray) else None
         self.dtype = value.dtype
-        self.shape = value.shape
-        self.nbytes = value.nbytes
-        self.format = image_format
-        self.layout = layout
-        self.sampler = sampler
+        self.shape: tuple[int, ...] = value.shape
+        self.nbytes: int = value.nbytes
+        self.format: ImageFormat = image_format
+        self.layout: ImageLayout = layout
+        self.sampler: Sampler | None = sampler

@@ -83,18 +83,18 @@ class DeviceImage(Closing):
         base: DeviceImage | None = None,
         sampler: Sampler | None = None,
     ) -> None:
-        self.device = device
+        self.device: ArrayDevice = device
         self.hal = hal
-        self.format = image_format
-        self.layout = layout
-        self.levels = levels
-        self.first_level = first_level
-        self.first_layer = first_layer
-        self.sampler = sampler
+        self.format: ImageFormat = image_format
+        self.layout: ImageLayout = layout
+        self.levels: int = levels
+        self.first_level: int = first_level
+        self.first_layer: int = first_layer
+        self.sampler: Sampler | None = sampler
         self.resources: dict[object, ImageView | CombinedImageSampler] = {}  # by the parameter that binds them
-        self.shape = layout.shape(image_format)
+        self.shape: tuple[int, ...] = layout.shape(image_format)
         self.dtype = image_format.dtype
-        self.nbytes = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
+        self.nbytes: int = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
         self._base = base
         self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses
 

@@ -29,7 +29,7 @@ class Sampler(Closing):
     nbytes = 0
 
     def __init__(self, device: ArrayDevice, hal: HalSampler) -> None:
-        self.device = device
+        self.device: ArrayDevice = device
         self.hal = hal
 
     @property

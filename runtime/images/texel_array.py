@@ -32,8 +32,8 @@ class TexelArray(Closing):
                 f"texel_buffer: {array.nbytes} bytes are no whole texels of {image_format}, which have "
                 f"{image_format.texel_bytes} each"
             )
-        self.array = array
-        self.format = image_format
+        self.array: DeviceArray = array
+        self.format: ImageFormat = image_format
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -64,13 +64,13 @@ class BoundCall:
         out: Out,
         pointed: Sequence[DeviceArray],
     ) -> None:
-        self.arrays = arrays
-        self.groups = groups
-        self.push = push
-        self.out = out
-        self.pointed = pointed
+        self.arrays: Sequence[KernelArgument] = arrays
+        self.groups: Counts | None = groups
+        self.push: bytes = push
+        self.out: Out = out
+        self.pointed: Sequence[DeviceArray] = pointed
         self.ranges: bytes | None = None
-        self.sources = NO_SOURCES
+        self.sources: Sources = NO_SOURCES
         self.transfer: Transfer | None = None
         self.epoch: int | None = None
 
@@ -92,7 +92,7 @@ class Binder:
         push_defaults: Defaults,
     ) -> None:
         constants = member_names(entry.push_constants.members) if entry.push_constants else ()
-        self.names = Names(parameters, tuple(constants), kernel)
+        self.names: Names = Names(parameters, tuple(constants), kernel)
         self._kernel = kernel
         self._count = len(parameters)
         self._takes_push = entry.push_constants is not None

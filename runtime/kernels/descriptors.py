@@ -34,7 +34,7 @@ class KernelDescriptors:
         self._partial = interface.partial
         self._only_buffers = not self._partial and all(type(p) is BufferParameter for p in parameters)
         sizes = {(i, b): count for i, key in enumerate(interface.set_layouts) for b, _, count in key}
-        self.array_sizes = {
+        self.array_sizes: dict[int, int] = {
             p.index: sizes[p.binding.set, p.binding.binding] for p in parameters if isinstance(p, RuntimeArrayParameter)
         }
 

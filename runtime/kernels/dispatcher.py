@@ -77,8 +77,8 @@ class Dispatcher(Closing):
         self._written = tuple(parameter.index for parameter in parameters if parameter.written)
         self._results_of: Callable[[Sequence[DeviceArray]], KernelResult] = _picker(self._written)
         self._is_repeatable = bool(self._written) and not pipeline.interface.push_constant_bytes and not self._report
-        self.descriptors = KernelDescriptors(device, pipeline, parameters, kernel)
-        self.recorder = DispatchRecorder(device, pipeline, parameters, kernel)
+        self.descriptors: KernelDescriptors = KernelDescriptors(device, pipeline, parameters, kernel)
+        self.recorder: DispatchRecorder = DispatchRecorder(device, pipeline, parameters, kernel)
         self._staging = StagingPool(device)
         self._repeats: dict[tuple[object, ...], _Repeat] = {}  # by the arrays' tokens
         self._lock = threading.Lock()

@@ -97,7 +97,7 @@ class Kernel(Closing):
         executable = vulkan.create_executable(code, sanitize=sanitize)
         try:
             self.reflection: ShaderModuleReflection = executable.reflections[0]
-            self.pipeline = executable.pipeline(
+            self.pipeline: ComputePipeline = executable.pipeline(
                 entry_point,
                 specialization=specialization_by_id(self.reflection, specialization or {}, code, name, source),
                 subgroup_size=subgroup_size,
@@ -105,18 +105,18 @@ class Kernel(Closing):
             executable.close_modules()
             entry = self.pipeline.entry if layouts is None else with_names(self.pipeline.entry, layouts)
             self.entry = entry
-            self.name = name if entry.name == "main" else entry.name
+            self.name: str = name if entry.name == "main" else entry.name
             self.pipeline.name = self.name
             if self.pipeline.report is not None:
                 self.pipeline.report.name = self.name
             log_unwatched(self.pipeline)
-            self.parameters = parameters_of(entry, vulkan.profile.limits)
+            self.parameters: tuple[Parameter, ...] = parameters_of(entry, vulkan.profile.limits)
             self._binder = Binder(device, self.reflection, entry, self.parameters, self.name, push_defaults)
             self._dispatcher = Dispatcher(device, executable, self.pipeline, self.parameters, self.name)
         except BaseException:
             executable.close()
             raise
-        self.made_from = KernelSource(code, entry_point, dict(specialization or {}), subgroup_size)
+        self.made_from: KernelSource = KernelSource(code, entry_point, dict(specialization or {}), subgroup_size)
 
     # -- calls ---------------------------------------------------------------------------------------
 

@@ -52,16 +52,16 @@ class CallRecord:
     def __init__(
         self, function: Function, phase: int, on_end: Callable[[int, int, int], bool], *, is_async: bool
     ) -> None:
-        self.function = function
-        self.is_async = is_async
+        self.function: Function = function
+        self.is_async: bool = is_async
         self.on_end = on_end
-        self.thread = threading.get_ident()
+        self.thread: int = threading.get_ident()
         self.bind_end = self.settled = self.convert_begin = self.end = 0
         self.error = ""
         self.steps: list[tuple[int, int, int]] = []
         self._step = 0
         self.is_detailed = True
-        self.phase = phase
+        self.phase: int = phase
         self.begin = self.bind_begin = now()
 
     def __enter__(self) -> CallRecord:

@@ -24,7 +24,7 @@ class ProfiledDevice:
     def __init__(self, context: Context, device_context: DeviceContext, most_slowdown: float | None) -> None:
         self.context = context
         self.device_context = device_context
-        self.name = device_context.device.name
+        self.name: str = device_context.device.name
         self.readings: list[ClockCalibration] = [device_context.device.read_clock()]
         self.timed = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
         # A reading that is bracketed by a submission waits for the device.

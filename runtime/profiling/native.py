@@ -55,7 +55,7 @@ class NativeTimes:
     """
 
     def __init__(self, state: ModuleState, number: int, *, concurrent: bool) -> None:
-        self.name = state.module.definition.imports[number].name
+        self.name: str = state.module.definition.imports[number].name
         self.state = state
         self._number = number
         self._function = state.imports[number]

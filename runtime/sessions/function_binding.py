@@ -43,8 +43,8 @@ class FunctionBinding:
     def __init__(self, target: CallTarget, function: Function, name: str | None = None) -> None:
         """``name``: what messages call it."""
         self._target = target
-        self.function = function
-        self.name = name or function.full_name
+        self.function: Function = function
+        self.name: str = name or function.full_name
         self.signature = make_signature(self.name, function.convention, function.declaration, function.attributes)
         devices = target.devices
         arguments, results = self.signature.arguments, self.signature.results

@@ -92,15 +92,17 @@ class Outputs:
             target.devices.wrap_number if number in numbers else unbind for number, unbind in enumerate(unbinders)
         ]
         self.target = target
-        self.inputs = signature.inputs
+        self.inputs: tuple[Argument, ...] = signature.inputs
         self._donated: dict[int | tuple[int | str, ...], tuple[int, ...]] = {}
         storages = {one.storage: one for one in signature.arguments if one.storage is not None}
-        self.is_returned = bool(signature.results)
-        self.count = len(signature.results or storages)
+        self.is_returned: bool = bool(signature.results)
+        self.count: int = len(signature.results or storages)
         outputs = [_output(number, signature, storages.get(number)) for number in range(self.count)]
         tensors = [one for one in outputs if one is not None]
-        self.tensors = tuple([one for one in tensors if one.number not in numbers])
-        self.stored = tuple([(one, one.storage) for one in tensors if one.storage is not None])
+        self.tensors: tuple[Output, ...] = tuple([one for one in tensors if one.number not in numbers])
+        self.stored: tuple[tuple[Output, Argument], ...] = tuple(
+            [(one, one.storage) for one in tensors if one.storage is not None]
+        )
 
     def contexts(self) -> Mapping[Any, DeviceContext]:
         """Returns the device contexts of the session's programs, by device; none without the ``hal`` module."""

@@ -81,7 +81,7 @@ class Session(SessionCalls, Closing):
                 raise InvalidArgumentError(f"{name} is a pumice.{kind.__name__}, got {type(given).__name__}")
         if instance is not None and instance.is_closed:
             raise ClosedError("this instance was closed; make another one")
-        self.options = options or SessionOptions()
+        self.options: SessionOptions = options or SessionOptions()
         self._devices = SessionDevices(device, instance, sanitize, wait)
         context = Context(
             max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"

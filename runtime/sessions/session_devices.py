@@ -127,8 +127,8 @@ class CallTarget:
     __slots__ = ("context", "devices", "observer")
 
     def __init__(self, context: Context, devices: SessionDevices) -> None:
-        self.context = context
-        self.devices = devices
+        self.context: Context = context
+        self.devices: SessionDevices = devices
         self.observer: Profile | None = None
 
     def unobserve(self) -> None:

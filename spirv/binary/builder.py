@@ -45,7 +45,7 @@ class Builder:
     """
 
     def __init__(self) -> None:
-        self.declarations = Declarations()
+        self.declarations: Declarations = Declarations()
         self._body: list[int] = []
         self._constants: dict[tuple[Kind, int], Id] = {}
         self._words: dict[int, Id] = {}

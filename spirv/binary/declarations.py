@@ -70,7 +70,7 @@ class Declarations:
         self._inputs: list[int] = []
         self._buffers: dict[int, tuple[int, str, int]] = {}
         self._modes: Sequence[str] = ()
-        self.extended = self.fresh()
+        self.extended: int = self.fresh()
 
     def require(self, capability: str, extension: str = "") -> None:
         """Declares a capability and the extension that defines it."""

@@ -70,14 +70,14 @@ class Id:
     __slots__ = ("builder", "distance", "kind", "multiple", "number", "run", "start", "value")
 
     def __init__(self, builder: Arithmetic, number: int, kind: Kind, value: int | None = None) -> None:
-        self.builder = builder
-        self.number = number
-        self.kind = kind
-        self.value = value
+        self.builder: Arithmetic = builder
+        self.number: int = number
+        self.kind: Kind = kind
+        self.value: int | None = value
         self.start = self
-        self.distance = 0
-        self.run = 0
-        self.multiple = 1 if value is None else power_of_two_in(value)
+        self.distance: int = 0
+        self.run: int = 0
+        self.multiple: int = 1 if value is None else power_of_two_in(value)
 
     @property
     def key(self) -> Hashable:

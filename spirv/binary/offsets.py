@@ -32,12 +32,12 @@ class Sum(Id):
     __slots__ = ()
 
     def __init__(self, start: Id, distance: int, run: int) -> None:
-        self.builder = start.builder
+        self.builder: Arithmetic = start.builder
         self.kind = U32
         self.value = None
         self.start = start
         self.distance = distance
-        self.multiple = min(start.multiple, power_of_two_in(distance))
+        self.multiple: int = min(start.multiple, power_of_two_in(distance))
         self.run = run
 
     def __getattr__(self, name: str) -> Any:

@@ -62,8 +62,8 @@ class Checks:
         self.reporter = reporter
         self.options = options
         self.unwatched: dict[str, None] = {}
-        self.module = Module(code)
-        self.paths = Paths(editor, self.module.constants, options.descriptors)
+        self.module: Module = Module(code)
+        self.paths: Paths = Paths(editor, self.module.constants, options.descriptors)
         self._aliases: dict[int, tuple[int, int]] = {}
 
     def note(self, writer: Writer, is_well: int, place: Place, low: int, high: int, limit: int) -> None:

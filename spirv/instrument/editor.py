@@ -57,7 +57,7 @@ class Editor:
 
     def __init__(self, code: bytes) -> None:
         binary = read_binary(code)
-        self.version = binary.version
+        self.version: tuple[int, int] = binary.version
         self.functions: list[list[Words]] = []
         self.defs: dict[int, Words] = {}
         self.decorations: dict[int, list[Words]] = {}

@@ -78,7 +78,7 @@ class Module:
 
     def __init__(self, code: bytes) -> None:
         self.binary = read_binary(code)
-        self.words = self.binary.words
+        self.words: tuple[int, ...] = self.binary.words
         self.capabilities: list[int] = []
         self.extensions: list[str] = []
         self.instruction_sets: dict[int, str] = {}

@@ -230,7 +230,7 @@ class Template:
             return expressions[-1][1]
 
         self._compiled = _map_leaves(value, compiled)
-        self.expressions = tuple(expressions)
+        self.expressions: tuple[tuple[str, Expression], ...] = tuple(expressions)
         self.names: frozenset[str] = frozenset(name for _, expression in expressions for name in expression.names)
 
     def fill(self, values: Mapping[str, object]) -> object:

@@ -36,8 +36,8 @@ class TakenFiles(Closing):
         self._folder = tempfile.TemporaryDirectory(prefix="pumice-study-", ignore_cleanup_errors=True)
         folder = Path(self._folder.name)
         other = None if study.against is None else replace(study.against, folder=folder)
-        self.study = replace(study, folder=folder, against=other)
-        self.files = StudyFiles(study, sent=False)
+        self.study: Study = replace(study, folder=folder, against=other)
+        self.files: StudyFiles = StudyFiles(study, sent=False)
 
     def unpack(self) -> None:
         """Writes the copies that were taken since the last time."""

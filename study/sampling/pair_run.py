@@ -61,7 +61,7 @@ class PairRun(Turns):
         self._sides = (new, old)
         self._sampling = mine.limits(sampling)
         self._openings, self._orders = _orders(random), _orders(random)
-        self.count = len(mine.values) + len(its.values)
+        self.count: int = len(mine.values) + len(its.values)
         self._block = max(mine.next_block, its.next_block)
         # The blocks of either side, and the round of each lap.
         self._new, self._old, self._rounds = _pairs(mine, its)

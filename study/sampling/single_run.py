@@ -32,7 +32,7 @@ class SingleRun(Turns):
         self._blocks = array("q", prior.blocks)
         self._disturbed = array("b", prior.disturbed)
         self._block = prior.next_block
-        self.count = len(prior.values)
+        self.count: int = len(prior.values)
 
     def start(self) -> None:
         self.side.start(self._block, again=False)

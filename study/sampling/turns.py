@@ -54,7 +54,7 @@ class Turns(abc.ABC):
     """
 
     def __init__(self, points: Sequence[Point]) -> None:
-        self.points = tuple(points)
+        self.points: tuple[Point, ...] = tuple(points)
         self.count = self.preempted = self.throttled = self.starved = 0
 
     @abc.abstractmethod

@@ -88,7 +88,7 @@ class SourceText:
 
     def __init__(self, text: str, file_name: str) -> None:
         self.file_name = file_name
-        self.lines = text.split("\n")
+        self.lines: list[str] = text.split("\n")
 
     def error(self, at: Token, message: str) -> InvalidArgumentError:
         """An error located at a token, with the line and a caret under the token's first character."""

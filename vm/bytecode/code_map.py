@@ -17,7 +17,7 @@ class CodeMap:
     def __init__(self, definition: ModuleDef, instructions: Callable[[int], Sequence[Instruction]]) -> None:
         self._definition = definition
         self._instructions = instructions
-        self.module_name = definition.name
+        self.module_name: str = definition.name
         self.exports: dict[str, int] = {}  # ordinals by name; the first of equal names counts
         for export in definition.exports:
             self.exports.setdefault(export.name, export.ordinal)

@@ -57,16 +57,16 @@ class FunctionVerifier:
         self.imports = imports
         self.signatures = signatures
         self.descriptor: FunctionDescriptor = definition.functions[ordinal]
-        self.signature = signatures[ordinal]
+        self.signature: CallingConvention = signatures[ordinal]
         self.instructions = instructions
         # Registers that the frame needs, known after the last instruction.
         # Runtimes round the counts of a file up to a power of two and check against that. Assemblers rely on it: they
         # do not count the second half of a pair that only calls name. So the counts here grow as far as that.
         self.i32_count = self.descriptor.i32_register_count
         self.ref_count = self.descriptor.ref_register_count
-        self.i32_limit = min(_rounded(self.i32_count), MAX_I32_REGISTERS)
-        self.ref_limit = min(_rounded(self.ref_count), MAX_REF_REGISTERS)
-        self.blocks = frozenset(each.pc for each in instructions if each.operation.mnemonic == "block")
+        self.i32_limit: int = min(_rounded(self.i32_count), MAX_I32_REGISTERS)
+        self.ref_limit: int = min(_rounded(self.ref_count), MAX_REF_REGISTERS)
+        self.blocks: frozenset[int] = frozenset(each.pc for each in instructions if each.operation.mnemonic == "block")
 
     def make_room(self, arguments: Sequence[int]) -> None:
         """Extends the frame to arguments that no instruction names: assemblers do not count their registers."""

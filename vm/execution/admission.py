@@ -49,10 +49,10 @@ class Turn:
     __slots__ = ("ending", "guard", "has_turn", "policy", "stays", "thread", "ticket")
 
     def __init__(self, policy: InvocationPolicy | None, stays: bool) -> None:
-        self.policy = policy
-        self.stays = stays
-        self.has_turn = False
-        self.thread = 0
+        self.policy: InvocationPolicy | None = policy
+        self.stays: bool = stays
+        self.has_turn: bool = False
+        self.thread: int = 0
         self.ticket: Ticket | None = None
         self.ending: PumiceError | None = None
         self.guard: Guard | None = None
@@ -115,8 +115,8 @@ class ContextGate:
     )
 
     def __init__(self, kind: str, *, concurrent: bool) -> None:
-        self.kind = kind
-        self.concurrent = concurrent
+        self.kind: str = kind
+        self.concurrent: bool = concurrent
         # How it is made concurrent, for messages.
         self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
         self.is_closed = False

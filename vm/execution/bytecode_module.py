@@ -66,10 +66,10 @@ class BytecodeModule:
         elif not cache.is_verified():
             _ = self.verified
             cache.keep_verdict()
-        self.code_map = CodeMap(definition, lambda ordinal: self.verified.functions[ordinal].instructions)
-        self.name = definition.name
-        self.version = definition.version
-        self.exports = self.code_map.exports
+        self.code_map: CodeMap = CodeMap(definition, lambda ordinal: self.verified.functions[ordinal].instructions)
+        self.name: str = definition.name
+        self.version: int = definition.version
+        self.exports: dict[str, int] = self.code_map.exports
         self._translations: dict[tuple[int, frozenset[int]], Translation] = {}
         self.translation_lock = threading.RLock()
 
@@ -171,7 +171,7 @@ class Translation:
     """The variants of one function as Python code that each context binds; each is compiled when first needed."""
 
     def __init__(self, module: BytecodeModule, ordinal: int, non_suspending: frozenset[int]) -> None:
-        self.code_map = module.code_map
+        self.code_map: CodeMap = module.code_map
         self.ordinal = ordinal
         self._module = module
         self._non_suspending = non_suspending

@@ -110,10 +110,10 @@ class Context(Closing):
         if isinstance(max_stack_depth, bool) or not isinstance(max_stack_depth, int) or max_stack_depth < 1:
             raise InvalidArgumentError(f"max_stack_depth is a number of frames, at least 1; got {max_stack_depth!r}")
         self.kind = kind
-        self.hooks = Hooks()
+        self.hooks: Hooks = Hooks()
         self.max_stack_depth = max_stack_depth
         self.concurrent = concurrent
-        self.gate = ContextGate(kind, concurrent=concurrent)
+        self.gate: ContextGate = ContextGate(kind, concurrent=concurrent)
         self.invocations: set[Run] = set()
         self._modules: dict[str, LoadedModule] = {}
         self._functions: dict[tuple[LoadedModule, str], Function] = {}

@@ -26,10 +26,10 @@ class Frame:
     __slots__ = ("arguments", "callee", "entry", "function", "pc", "registers", "room")
 
     def __init__(self, function: ContextFunction, room: int = 0) -> None:
-        self.function = function
-        self.room = room
-        self.pc = 0
-        self.entry = 0
+        self.function: ContextFunction = function
+        self.room: int = room
+        self.pc: int = 0
+        self.entry: int = 0
         self.registers: tuple[Any, ...] = ()
         self.callee: ContextFunction | None = None
         self.arguments: tuple[Any, ...] | None = None

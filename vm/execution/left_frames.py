@@ -40,8 +40,8 @@ class Continuation:
     __slots__ = ("registers", "room")
 
     def __init__(self, registers: tuple[Any, ...]) -> None:
-        self.registers = registers
-        self.room = 0
+        self.registers: tuple[Any, ...] = registers
+        self.room: int = 0
 
 
 def continue_frames(frames: list[Left], is_hot: bool, replaced: bool) -> object:

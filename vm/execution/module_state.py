@@ -86,8 +86,8 @@ class ContextFunction:
     __slots__ = ("_due", "_entries", "_heat", "_limit", "_tier", "ordinal", "start", "state", "translation")
 
     def __init__(self, state: ModuleState, ordinal: int) -> None:
-        self.state = state
-        self.ordinal = ordinal
+        self.state: ModuleState = state
+        self.ordinal: int = ordinal
         self.translation = state.module.translation(ordinal, state.non_suspending)
         self._entries: dict[int, Callable[..., object]] = {}
         self._tier: MachineTier | None = None
@@ -232,9 +232,11 @@ class ModuleState:
 
     def __init__(self, module: BytecodeModule, hooks: Hooks, links: Sequence[LinkedImport]) -> None:
         self.module = module
-        self.links = tuple(links)
+        self.links: tuple[LinkedImport, ...] = tuple(links)
         self.imports = [link.function for link in links]
-        self.non_suspending = frozenset(number for number, link in enumerate(links) if not link.suspends)
+        self.non_suspending: frozenset[int] = frozenset(
+            number for number, link in enumerate(links) if not link.suspends
+        )
         self._hooks = hooks
         definition = module.definition
         size = -(-definition.global_bytes // 8) * 8

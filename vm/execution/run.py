@@ -113,7 +113,7 @@ class Run(Turn):
         self.thread = 0
         self.ticket = self.ending = self.guard = None
         self.context: RunContext = context
-        self.gate = context.gate
+        self.gate: ContextGate = context.gate
         self.function: RunFunction = function
         self._values = values
         self.timeout = timeout

@@ -56,7 +56,7 @@ class Stack:
     ) -> None:
         """``function``: the outermost one, with its ``arguments``."""
         self.frames: list[Frame | NativeFrame | WaitFrame] = []
-        self.max_depth = max_depth
+        self.max_depth: int = max_depth
         self.on_wait: OnWait = "suspend"
         self.results: Any = None
         self._handed: list[Any] = []  # the arguments or results that the top function gets next; at most one entry

@@ -116,7 +116,7 @@ class AsyncInvocation(Run):
             if self.deadline is not None and time.monotonic() >= self.deadline:
                 raise timed_out(getattr(self.function, "full_name", "the invocation"), self.timeout)
             self._values = make_values()
-            self.policy = checked_policy(self.policy, FIFO, concurrent=self.context.concurrent)
+            self.policy: InvocationPolicy = checked_policy(self.policy, FIFO, concurrent=self.context.concurrent)
 
     def _arm(self, wait: WaitFrame) -> None:
         """Leaves a wait to the loop; it may be over already, or the invocation ending."""

@@ -73,19 +73,19 @@ class Layout:
         self.homes: dict[str, int] = {}
         self._homes_at: dict[int, tuple[tuple[str, int], ...]] = {}
         self.size = 1 + len(analysis.function.signature.results)
-        self.is_raw = analysis.register_types is None
+        self.is_raw: bool = analysis.register_types is None
         for operands in analysis.operands:
             self._place(operands.reads)
             self._place(operands.writes)
         self._place(analysis.arguments)
         for block in analysis.blocks:
             self._place_edges(block)
-        self.loops = Loops(analysis.blocks)
+        self.loops: Loops = Loops(analysis.blocks)
         self._costs = [
             sum(_cost(analysis.instructions[index]) for index in range(block.start, block.end))
             for block in analysis.blocks
         ]
-        self.cost = sum(self._costs)
+        self.cost: int = sum(self._costs)
 
     def homes_at(self, entry: int) -> tuple[tuple[str, int], ...]:
         """Returns the kinds and words of the registers in a frame that continues at an entry."""

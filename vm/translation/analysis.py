@@ -34,21 +34,21 @@ class FunctionAnalysis:
         self.module = module
         self.non_suspending = non_suspending
         self.instructions: tuple[Instruction, ...] = function.instructions
-        self.ref_shift = function.i32_count + 2
-        self.operands = [self._operands_of(instruction) for instruction in self.instructions]
-        self.blocks = self._find_blocks()
+        self.ref_shift: int = function.i32_count + 2
+        self.operands: list[Operands] = [self._operands_of(instruction) for instruction in self.instructions]
+        self.blocks: list[Block] = self._find_blocks()
         self._starts = [block.start for block in self.blocks]
         # The variables that the arguments arrive in.
         letters = map(str, function.signature.arguments)
-        self.arguments = list(map(variable_of, letters, function.argument_registers))
+        self.arguments: list[Variable] = list(map(variable_of, letters, function.argument_registers))
         self.written: list[int] = []  # for each block a mask of the registers that it and its edges write
         self._compute_liveness()
         self._live_block: Block | None = None
         self._live_table: list[int] = []
         # For each block the types of the slots at its start (missing: never written, so zero).
-        self.register_types = self._compute_types()
+        self.register_types: list[dict[int, str]] | None = self._compute_types()
         self._types_at: tuple[int, dict[int, str]] = (-1, {})
-        self.constants = {} if self.register_types is None else self._single_constants()
+        self.constants: dict[Variable, Expression] = {} if self.register_types is None else self._single_constants()
 
     # -- instructions --------------------------------------------------------------------------------
 

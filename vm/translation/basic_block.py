@@ -27,8 +27,10 @@ class Edge:
     __slots__ = ("operands", "refs", "target", "values")
 
     def __init__(self, target: int, operands: BranchOperands = ()) -> None:
-        self.target = target  # index of the block
-        self.operands = operands  # pairs of source and destination register, raw, copied one after another
+        self.target: int = target  # index of the block
+        self.operands: BranchOperands = (
+            operands  # pairs of source and destination register, raw, copied one after another
+        )
         # The same as one parallel copy: source by destination, of value slots and of references (``None``: null).
         self.values: dict[int, int] = {}
         self.refs: dict[int, int | None] = {}

@@ -50,7 +50,7 @@ class CallWriter(OperationWriter):
     def call(self, block: Block, index: int) -> None:
         """Writes a call. Nothing may be written behind one that always suspends."""
         instruction = self.analysis.instructions[index]
-        self.pc = instruction.pc
+        self.pc: int = instruction.pc
         ordinal = cast(int, instruction.values[0])
         operands = self.analysis.operands[index]
         arguments = tuple(self._arguments(index, instruction, self.analysis.callee(instruction)))

@@ -57,7 +57,7 @@ class Graph:
         A graph is reducible if its back edges go to dominators; then dominators do not depend on back edges, and one
         pass finds them. Raises UnstructuredError where a loop is entered at two places.
         """
-        self.immediate_dominator = {0: 0}
+        self.immediate_dominator: dict[int, int] = {0: 0}
         depth = {0: 0}
         # For each node an ancestor, at distances that let any ancestor be found in logarithmic time (Myers: An
         # Applicative Random-Access Stack, 1983).

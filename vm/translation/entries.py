@@ -44,8 +44,10 @@ class Loops:
         for index in self.reachable:
             for edge in blocks[index].edges:
                 predecessors.setdefault(edge.target, []).append(index)
-        self.bodies = {(source, header): _body(predecessors, source, header) for source, header in sorted(back_edges)}
-        self.headers = frozenset(header for _, header in self.bodies)
+        self.bodies: dict[tuple[int, int], frozenset[int]] = {
+            (source, header): _body(predecessors, source, header) for source, header in sorted(back_edges)
+        }
+        self.headers: frozenset[int] = frozenset(header for _, header in self.bodies)
 
 
 def _search(blocks: Sequence[Block]) -> tuple[set[tuple[int, int]], frozenset[int]]:

@@ -46,7 +46,7 @@ class Flow:
             budget -= size * max(0, entries[index] - 1)
             if budget >= 0 and index:
                 ends.append(index + 1)
-        self.ends = frozenset(ends)
+        self.ends: frozenset[int] = frozenset(ends)
 
 
 def _fails(analysis: FunctionAnalysis, block: Block) -> bool:

@@ -59,7 +59,7 @@ class OperationWriter(ValueWriter):
         """Writes an instruction that is no terminator, no call and no block marker."""
         instruction = self.analysis.instructions[index]
         mnemonic = instruction.operation.mnemonic
-        self.pc = instruction.pc
+        self.pc: int = instruction.pc
         operands = self.analysis.operands[index]
         formula = OPERATIONS.get(mnemonic)
         if formula is not None:

@@ -113,5 +113,5 @@ class StructureWriter(NodeWriter):
             with self.suite("else:"):
                 self._search(nodes[middle:])
             return
-        self.bounds = {}
+        self.bounds: dict[str, Range] = {}
         self.write_inline(nodes[0], Place())

@@ -77,8 +77,10 @@ class ValueWriter(SourceWriter):
     def __init__(self, analysis: FunctionAnalysis) -> None:
         super().__init__()
         self.analysis = analysis
-        self.raw = analysis.register_types is None  # whether the function mixes register types: slots kept as bits
-        self.constants = analysis.constants
+        self.raw: bool = (
+            analysis.register_types is None
+        )  # whether the function mixes register types: slots kept as bits
+        self.constants: dict[Variable, Expression] = analysis.constants
         self.read_names: set[str] = set()  # all that the source reads
         self._variables: dict[str, tuple[Name, frozenset[str]]] = {}  # by name, its expression and what that reads
         self.pending: dict[str, PendingValue] = {}  # values that are not stored yet, by name

@@ -85,7 +85,7 @@ class VmList:
             raise InvalidArgumentError(
                 f"expected a list element kind i8, i16, i32, i64, f32, f64, ref:<type> or any, got {element_kind!r}"
             )
-        self.element_kind = element_kind
+        self.element_kind: str = element_kind
         self._values: list[object] = []  # numbers and references; None is null, or an empty variant slot
         self._kinds: list[str] = []  # in variant lists: what each slot holds
         self.reserve(initial_capacity)

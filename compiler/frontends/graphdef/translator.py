@@ -44,7 +44,7 @@ class Scope:
     ) -> None:
         self.builder = builder
         self.around = around
-        self.values = dict(values)
+        self.values: dict[Ref, Value] = dict(values)
         self.context = context
 
     def find(self, ref: Ref) -> Value | None:

@@ -37,8 +37,8 @@ class Complex:
     __slots__ = ("imaginary", "real")
 
     def __init__(self, real: Id, imaginary: Id) -> None:
-        self.real = real
-        self.imaginary = imaginary
+        self.real: Id = real
+        self.imaginary: Id = imaginary
 
 
 Scalar: TypeAlias = Id | Complex

@@ -21,8 +21,8 @@ class Pair(Id):
 
     def __init__(self, low: Id, high: Id) -> None:
         super().__init__(low.builder, 0, PAIR)
-        self.low = low
-        self.high = high
+        self.low: Id = low
+        self.high: Id = high
 
     @staticmethod
     def of(builder: Arithmetic, value: int) -> Pair:

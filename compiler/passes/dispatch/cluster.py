@@ -80,15 +80,15 @@ class Cluster:
     )
 
     def __init__(self, root: Operation) -> None:
-        self.operations = [root]
+        self.operations: list[Operation] = [root]
         self.inputs = dict.fromkeys(inputs_of(root))
         self.has_loop = name_of(root) in HEAVY
         self._reduced = {rows_of(root)} if name_of(root) == "reduce" else set()
         self._spaces: dict[RowShape, tuple[RowSpaces, int]] = {}
         self.places: dict[Operation, set[int]] = {root: {_ROOT}}
-        self.followed = {root}
-        self.depths = {root: int(is_structure(root))}
-        self.updated = root.operands[0] if is_direct(root) else None
+        self.followed: set[Operation] = {root}
+        self.depths: dict[Operation, int] = {root: int(is_structure(root))}
+        self.updated: Value | None = root.operands[0] if is_direct(root) else None
         self._lanes = max(lanes_of(value.tensor) for value in root.results)
         self.words = words_of(root) * self._lanes
         self._numbers: dict[tuple[int, Operation, int], int] = {}

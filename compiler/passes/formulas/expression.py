@@ -21,8 +21,8 @@ class Expression:
     __slots__ = ("builder", "value")
 
     def __init__(self, builder: Builder, value: Value) -> None:
-        self.builder = builder
-        self.value = value
+        self.builder: Builder = builder
+        self.value: Value = value
 
     @property
     def element(self) -> ScalarType:

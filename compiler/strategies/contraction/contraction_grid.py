@@ -100,16 +100,18 @@ class ContractionGrid:
         self._shape = shape_of(hero.result)
         self._axes = axes_of(hero, is_whole)
         along = operands_along(hero)
-        self.operands = [frozenset(along[axes[0]]) if axes else frozenset[int]() for axes in self._axes]
-        self.lengths = lengths_of(hero, is_whole)
-        self.unit = Sides(tile.rows * group.rows, tile.columns * group.columns)
+        self.operands: list[frozenset[int]] = [
+            frozenset(along[axes[0]]) if axes else frozenset[int]() for axes in self._axes
+        ]
+        self.lengths: ResultSides = lengths_of(hero, is_whole)
+        self.unit: Sides = Sides(tile.rows * group.rows, tile.columns * group.columns)
         self.across, self.invocations = group.columns, group.rows * group.columns
         # Workgroups by dimension: the last row dimension counts for all of them.
         self._groups = list(self._shape)
         for axes, length, unit in zip(self._axes, self.lengths, self.unit, strict=True):
             for axis in axes:
                 self._groups[axis] = quotient(length + (unit - 1), unit) if axis == axes[-1] else 1
-        self.count = product(self._groups)
+        self.count: Dim = product(self._groups)
 
     def cost(self, target: Target) -> float:
         """Returns the overhead of repeated, useless and idle work, as a factor."""

@@ -66,11 +66,11 @@ class SharedFactors:
         self._depth, self._side = shape[0] // self._pack, shape[1]
         self._element, self._invocation = element, invocation
         self._is_read_along_depth = self._are_neighbours()
-        self.is_along_depth = is_kept and self._is_read_along_depth
+        self.is_along_depth: bool = is_kept and self._is_read_along_depth
         rows, row = (self._side, self._depth) if self.is_along_depth else (self._depth, self._side)
-        self.pitch = pitch_of(row, element)
-        self.size = rows * self.pitch
-        self.memory = SharedMemory(shader.builder, 2 * self.size, _QUAD)
+        self.pitch: int = pitch_of(row, element)
+        self.size: int = rows * self.pitch
+        self.memory: SharedMemory = SharedMemory(shader.builder, 2 * self.size, _QUAD)
 
     def _are_neighbours(self) -> bool:
         """Returns whether factors of successive products are neighbours in the operand."""

@@ -38,13 +38,13 @@ class ScanTile:
         assert match is not None
         self.operation, self.scan = match
         self.invocations, self.run = invocations, run
-        self.shader = Shader(region)
+        self.shader: Shader = Shader(region)
         self.shader.load_runs()
         self.builder = self.shader.builder
-        self.subgroup = subgroup_of(region.target)
-        self.local = self.builder.built_in("LocalInvocationId")[0]
-        self.lane = self.local % invocations
-        self.join = join_towards_end(self.shader, self.operation, self.scan)
+        self.subgroup: int = subgroup_of(region.target)
+        self.local: Id = self.builder.built_in("LocalInvocationId")[0]
+        self.lane: Id = self.local % invocations
+        self.join: Join = join_towards_end(self.shader, self.operation, self.scan)
         self._size = invocations * rows
         self._memory: SharedMemory | None = None
         self._exchanges = 0

@@ -39,7 +39,7 @@ class ImageParameter(Parameter):
 
     __slots__ = ("_combined", "_declared_format", "_image", "dim")
 
-    device_types = (DeviceImage, DeviceArray)
+    device_types: tuple[type[DeviceImage], type[DeviceArray]] = (DeviceImage, DeviceArray)
 
     def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
         super().__init__(index, binding, limits)
@@ -50,7 +50,7 @@ class ImageParameter(Parameter):
         if self._image.storage and self._image.format != "unknown":
             self._declared_format = self._image.format
             self.dtype = ImageFormat.parse(self._declared_format).dtype
-        self.dim = declared_dim(self._image)
+        self.dim: str = declared_dim(self._image)
 
     def declared(self) -> str:
         image = self._image
@@ -202,7 +202,7 @@ class SamplerParameter(Parameter):
 
     __slots__ = ()
 
-    device_types = ()
+    device_types: tuple[()] = ()
 
     def declared(self) -> str:
         return "a sampler"
@@ -234,7 +234,7 @@ class TexelParameter(BufferParameter):
 
     __slots__ = ("_declared_format", "_image")
 
-    device_types = (DeviceArray, TexelArray)
+    device_types: tuple[type[DeviceArray], type[TexelArray]] = (DeviceArray, TexelArray)
 
     def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
         super().__init__(index, binding, limits)

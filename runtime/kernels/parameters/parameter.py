@@ -73,9 +73,9 @@ class Parameter(ABC):
     device_types: tuple[type, ...] = (DeviceArray,)
 
     def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
-        self.index = index
-        self.binding = binding
-        self.written = binding.writable
+        self.index: int = index
+        self.binding: Binding = binding
+        self.written: bool = binding.writable
         self.dtype: np.dtype[np.generic] | None = None
         self.accepted: set[tuple[np.dtype[np.generic], int]] = set()
         self.stride = self.head = 0

@@ -46,7 +46,7 @@ class Pointers:
         self._accepted: set[tuple[str, np.dtype[np.generic], int]] = set()
         plain = [name for name, m in member_names(self._push).items() if m.pointee and not m.array_shape]
         self._plain = frozenset(plain)
-        self.present = any(map(has_pointer, self._push)) or any(
+        self.present: bool = any(map(has_pointer, self._push)) or any(
             any(map(has_pointer, members)) for members in self._blocks
         )
 

@@ -23,7 +23,7 @@ class RuntimeArrayParameter(Parameter):
 
     def __init__(self, element: Parameter, limits: DeviceLimits) -> None:
         super().__init__(element.index, element.binding, limits)
-        self.element = element
+        self.element: Parameter = element
         self.dtype = element.dtype
         self.stride, self.head = element.stride, element.head
 

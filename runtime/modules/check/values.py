@@ -32,8 +32,8 @@ class HostView:
     def __init__(self, view: BufferView, data: bytes) -> None:
         self.view = view
         self.data = data
-        self.count = view.element_count
-        self.is_dense = view.encoding is EncodingType.DENSE_ROW_MAJOR
+        self.count: int = view.element_count
+        self.is_dense: bool = view.encoding is EncodingType.DENSE_ROW_MAJOR
 
     @functools.cached_property
     def array(self) -> Array | None:

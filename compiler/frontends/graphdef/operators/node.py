@@ -47,7 +47,7 @@ class Node:
     ) -> None:
         self._graph = graph
         self._node = node
-        self.op = node.op
+        self.op: str = node.op
         self.operands = operands
         self.builder = builder
         self.caller = caller
