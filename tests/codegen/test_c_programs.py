@@ -19,10 +19,7 @@ import pumice
 from pumice.base.install_hints import install_hint
 from pumice.status import PumiceError
 
-pytestmark = [
-    pytest.mark.vulkan,
-    pytest.mark.skipif(bool(CANNOT_BUILD), reason=CANNOT_BUILD),
-]
+pytestmark = [pytest.mark.vulkan, pytest.mark.skipif(bool(CANNOT_BUILD), reason=CANNOT_BUILD), pytest.mark.sample(25)]
 
 SOURCE = """
 func.func @mul(%left: tensor<4xf32>, %right: tensor<4xf32>) -> tensor<4xf32> {

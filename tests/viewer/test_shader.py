@@ -19,7 +19,7 @@ from pumice.spirv.sources.language import Language
 from pumice.status import DataLossError, InvalidArgumentError, NotFoundError, UnavailableError
 from pumice.viewer import Renderer, ShaderOptions, ShaderPicture, Uniforms, pixels_of, render
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(16)]
 
 WIDTH, HEIGHT = 20, 12
 ROWS, COLUMNS = np.mgrid[0:HEIGHT, 0:WIDTH]

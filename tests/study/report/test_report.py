@@ -36,6 +36,8 @@ from pumice.study.results.storage.store import Store
 from pumice.study.statistics.comparison import Verdict
 from pumice.study.statistics.summary import summarize
 
+pytestmark = pytest.mark.sample(14)
+
 
 @pytest.fixture(scope="module")
 def results(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Results]:

@@ -20,7 +20,7 @@ from pumice.study.results.comparison.results_comparison import compare_sides
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus
 
-pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver", "here")]
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver", "here"), pytest.mark.sample(20)]
 
 MUL = shaders.path("mul")
 DIGITS = Path(__file__).parents[3] / "examples" / "digits"

@@ -21,6 +21,8 @@ from pumice.tools.ci.known_drivers import DRIVERS
 from pumice.tools.cli import main
 from pumice.tools.setup import vulkan as setup_vulkan
 
+pytestmark = pytest.mark.sample(9)
+
 
 def init(folder: Path, *options: str, status: int = 0) -> list[str]:
     done = CliRunner().invoke(main, ["ci", "init", str(folder), *options])

@@ -33,6 +33,8 @@ from pumice.tools.study.ci_outputs import markdown, workflow_commands, write_jun
 from pumice.tools.study.gate import Gate
 from pumice.tools.study.judgement import Judgement, Outcome, judge
 
+pytestmark = pytest.mark.sample(33)
+
 UNKNOWN = Interval(float("nan"), float("nan"))
 _REAL = compare([1.0, 2.0] * 9, [1.0, 2.0] * 9)
 

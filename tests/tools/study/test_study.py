@@ -24,6 +24,8 @@ from pumice.study.results.storage.store import Store
 from pumice.study.workloads import peaks
 from pumice.study.workloads.peaks import Peaks
 
+pytestmark = pytest.mark.sample(27)
+
 STUDY = mul_study(
     "n = [4, 8]\nbatch = [1, 2]",
     'title = "Sizes"\nquestion = "Does size matter?"\nreading = "Look at the median."',

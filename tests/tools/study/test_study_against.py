@@ -17,7 +17,7 @@ from pumice.study.results.storage.store import Store
 from pumice.tools.study.against import against
 from pumice.tools.study.gate import Gate
 
-pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver")]
+pytestmark = [pytest.mark.vulkan, pytest.mark.usefixtures("driver"), pytest.mark.sample(10)]
 
 STUDY = mul_study("n = [4, 8]", time_limit="0.02", min_samples="3", max_samples="4", block="2").replace(
     '"builtin:mul"', '"mul.spv"\nrecord = "once"'

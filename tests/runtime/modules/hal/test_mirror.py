@@ -28,7 +28,7 @@ from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import AbortedError, InvalidArgumentError, OutOfRangeError, PumiceError
 
-pytestmark = pytest.mark.vulkan
+pytestmark = [pytest.mark.vulkan, pytest.mark.sample(13)]
 
 Two = tuple[HalState, Device, Device]
 

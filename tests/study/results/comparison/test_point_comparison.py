@@ -31,6 +31,8 @@ from pumice.study.results.storage.records import SampleFlag
 from pumice.study.results.storage.store import Store
 from pumice.study.statistics.comparison import Comparison, Verdict
 
+pytestmark = pytest.mark.sample(12)
+
 # -- two points of one study -----------------------------------------------------------------------------
 
 

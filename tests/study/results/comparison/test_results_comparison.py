@@ -19,6 +19,8 @@ from pumice.study.results.results import Results
 from pumice.study.results.storage.store import Store
 from pumice.study.statistics.comparison import Verdict
 
+pytestmark = pytest.mark.sample(13)
+
 
 def verdicts(comparison: ResultsComparison) -> list[Verdict | None]:
     return [compared.comparison.verdict if compared.comparison else None for compared in comparison.points]
