@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import importlib
 import sys
+import threading
 from collections.abc import Callable, Mapping, Sequence
+from typing import Final
+
+_lock: Final = threading.RLock()
 
 
 def lazy_exports(
@@ -23,7 +27,11 @@ def lazy_exports(
     def look_up(name: str) -> object:
         if name not in home_of:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        home = importlib.import_module(home_of[name], package)
+        if _is_importing():
+            home = importlib.import_module(home_of[name], package)
+        else:  # two threads that import modules which need each other see them half made, or are told of a deadlock
+            with _lock:
+                home = importlib.import_module(home_of[name], package)
         value: object = home if home_of[name] == f".{name}" else getattr(home, name)
         namespace[name] = value
         return value
@@ -33,3 +41,13 @@ def lazy_exports(
         return sorted({*namespace.get("__all__", ()), *home_of, *dunders})
 
     return look_up, names
+
+
+def _is_importing() -> bool:
+    """Whether this thread is in an import, and has locks of modules: waiting for another lock may then never end."""
+    frame = sys._getframe(2)
+    while frame.f_back is not None:
+        if frame.f_code.co_filename == "<frozen importlib._bootstrap>":
+            return True
+        frame = frame.f_back
+    return False
