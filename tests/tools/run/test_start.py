@@ -53,7 +53,6 @@ pytestmark = [
     pytest.mark.vulkan,
     pytest.mark.slow,
     pytest.mark.skipif(sys.platform == "win32", reason="owners and modes as POSIX has them"),
-    pytest.mark.sample(3),
     pytest.mark.sample(2),
 ]
 
