@@ -17,7 +17,7 @@ from .source import Source, Statement, Token
 from .types import NUMBER_NAMES, DataType, ImageFormat, Layout, Member, Number, Standard, Struct, layout_of, parse_type
 from .values import pack, pack_series, parse_value
 
-# Of one buffer: a forged size would take all memory.
+# The limit of one buffer's size: a forged size would take all memory.
 MAX_BUFFER_BYTES: Final = 1 << 30
 FRAMEBUFFER: Final = Extent(2, 250, 250)
 """An image by ``BUFFER … FORMAT`` has the size of a framebuffer, which is this unless a pipeline says otherwise."""

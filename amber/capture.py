@@ -65,16 +65,16 @@ _GROUPS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class CapturedBuffer:
-    """What was bound, one to a descriptor.
+    """The resource bound to one descriptor.
 
     Attributes:
-        set, binding: where; several in a row at one place are an array of descriptors.
+        set, binding: its address; several in a row with the same address are an array of descriptors.
         kind: of the binding, as scripts name it; ``"sampler"`` has no data.
         data: its contents before the run; of images the bytes of their texels.
-        expected: and after it, or ``None`` where nothing is expected.
+        expected: its contents after the run, or ``None`` where nothing is expected.
         tolerance: how far floats may be off; ``None``: not a bit.
         format: of texels, by Vulkan's name.
-        extent: what makes it an image.
+        extent: the image's dimensions; ``None`` for a buffer.
         sampler: of a sampler, or beside a combined image.
     """
 

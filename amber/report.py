@@ -1,4 +1,4 @@
-"""What came of a script."""
+"""The result of running a script."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ..base.lazy_dataclass import dataclass
 
 
 class Outcome(enum.Enum):
-    """What came of a script; the value is what reports print."""
+    """The outcome of a script; its value is the word that reports print."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -36,7 +36,7 @@ class RunTime:
 
 @dataclass(frozen=True, slots=True)
 class ScriptReport:
-    """What came of a script.
+    """The result of running a script.
 
     Attributes:
         path: the script.
@@ -46,7 +46,7 @@ class ScriptReport:
         failures: the expectations that did not hold, up to a hundred.
         expectations: how many were compared.
         timings: in the order of the runs.
-        seconds: of the host, all in all.
+        seconds: the whole time on the host.
     """
 
     path: str

@@ -1,4 +1,4 @@
-"""What a script requires of a device, and what of that the device lacks."""
+"""A script's requirements of a device, and those that the device lacks."""
 
 from __future__ import annotations
 

@@ -35,7 +35,7 @@ class _DeviceImage:
 
 
 class Resources(Closing):
-    """What a script's pipelines bind, made on first use; ``close`` frees it.
+    """The buffers, images and samplers that a script's pipelines bind, made on first use; ``close`` frees them.
 
     A buffer lives in device memory from its first use to the end of the script, whatever pipelines bind it. What is
     bound as an image has an image too; the one that was written last is copied to the other where that is used.

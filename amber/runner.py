@@ -49,7 +49,7 @@ from .source import Place, ScriptError
 _MAX_FAILURES: Final = 100
 _SOURCE_LINE: Final = re.compile(r"\bsource\.\w+:([0-9]+)")  # as compilers name a text
 _PADDING: Final = 16  # of a block's last member, which scripts need not give
-# What a shader declares, by what a script binds.
+# A shader's descriptor types, by the kinds that a script binds.
 _DECLARED: Final = {
     "uniform": "uniform_buffer",
     "uniform_dynamic": "uniform_buffer",

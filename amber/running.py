@@ -31,7 +31,7 @@ def run(
         timeout: seconds for each ``RUN``.
 
     Returns:
-        What came of it: scripts that are wrong, or need what there is not, have reports too.
+        The report; scripts that are wrong, or need what the device lacks, have one too.
     """
     with Devices(device) as devices:
         return devices.run(path, timeout)

@@ -25,7 +25,7 @@ Comparator = Literal["EQ", "NE", "LT", "LE", "GT", "GE"]
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
-    """What a device has to have."""
+    """A requirement that the device must meet."""
 
     kind: RequirementKind
     name: str
@@ -57,7 +57,7 @@ class Shader:
 
 @dataclass(frozen=True, slots=True)
 class Extent:
-    """What makes a buffer an image: 1 to 3 dimensions, texels along each, mip levels, samples a texel."""
+    """The extent of a buffer used as an image: 1 to 3 dimensions, texels along each, mip levels, samples a texel."""
 
     dimensions: int
     width: int
@@ -110,7 +110,7 @@ class Sampler:
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """What is bound at a set and binding.
+    """The resources bound at a set and binding.
 
     Attributes:
         kind: one of ``BUFFER_KINDS``, ``TEXEL_KINDS``, ``IMAGE_KINDS`` or ``"sampler"``.
@@ -204,7 +204,7 @@ class Copy:
 
 @dataclass(frozen=True, slots=True)
 class Tolerance:
-    """How much a value may be off, absolutely or in percent of the expected one."""
+    """The largest deviation of a value, absolute or in percent of the expected one."""
 
     value: float
     percent: bool

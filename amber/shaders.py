@@ -119,7 +119,7 @@ def _virtual_folder(script: Script) -> Iterator[Path | None]:
 def _error(
     script: Script, shader: Shader, message: str, line: int, column: int, *, pointed: bool = False
 ) -> ScriptError:
-    """Returns an error in a shader's text, whose lines count from 1; 0 means none of them.
+    """Returns an error in a shader's text, whose lines count from 1; line 0 means no line in particular.
 
     Args:
         pointed: whether the message shows the line.

@@ -30,7 +30,7 @@ class UnsupportedScriptError(UnimplementedError):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where something stands in the script; both count from 1."""
+    """A position in the script; both numbers count from 1."""
 
     line: int
     column: int

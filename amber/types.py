@@ -33,7 +33,7 @@ _MODES: Final = {
     "float": "SFLOAT",
 }
 MAX_LENGTH: Final = 1 << 16
-"""Of arrays within an element; a forged length would take all memory."""
+"""The limit for arrays within an element; a forged length would take all memory."""
 NUMBER_NAMES: Final = (*_SCALARS, *(f"vec{n}<float>" for n in (2, 3, 4)), "mat2x2<float>")
 
 
@@ -120,7 +120,7 @@ class Segment:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the values of an element lie, in the order in which scripts write them; ``size`` is in bytes."""
+    """The positions of an element's values, in the order in which scripts write them; ``size`` is in bytes."""
 
     segments: tuple[Segment, ...]
     size: int

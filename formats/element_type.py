@@ -25,7 +25,7 @@ _MAX_DIM: Final = 2**63 - 1
 
 
 class NumericalType(enum.IntEnum):
-    """How the bits of an element are interpreted: bits 24..31 of an element type."""
+    """The interpretation of an element's bits: bits 24..31 of an element type."""
 
     UNKNOWN = 0x00
     INTEGER = 0x10
@@ -116,7 +116,7 @@ class ElementType(enum.IntEnum):
 
     @property
     def byte_count(self) -> int:
-        """Bytes that one element alone takes; 1 for the 4-bit types, which pack two to a byte in a buffer."""
+        """The bytes of one element alone; 1 for the 4-bit types, which pack two to a byte in a buffer."""
         return (self.bits + 7) // 8
 
     def storage_bytes(self, count: int) -> int:
@@ -267,7 +267,7 @@ class ElementType(enum.IntEnum):
 
 
 class EncodingType(enum.IntEnum):
-    """How the elements of a buffer view are laid out in its buffer (``iree_hal_encoding_types_t``)."""
+    """The arrangement of a buffer view's elements in its buffer (``iree_hal_encoding_types_t``)."""
 
     OPAQUE = 0
     DENSE_ROW_MAJOR = 1

@@ -40,7 +40,7 @@ _U64_MAX: Final = 0xFFFFFFFFFFFFFFFF
 
 
 class DispatchAbi(enum.IntEnum):
-    """How a pipeline accesses its bindings."""
+    """A pipeline's way of accessing its bindings."""
 
     DESCRIPTOR = 0
     """Through descriptor sets."""
@@ -57,7 +57,7 @@ class DescriptorType(enum.IntEnum):
 
 
 class BdaEntryType(enum.IntEnum):
-    """What one binding is in the table of a ``BDA_V1`` pipeline."""
+    """The kind of a binding in the table of a ``BDA_V1`` pipeline."""
 
     ADDRESS64 = 0
     """A u64 device address."""
@@ -75,7 +75,7 @@ class FileLocation:
 
 @dataclass(frozen=True, slots=True)
 class StageLocation:
-    """Where a function came from, as one compilation stage saw it."""
+    """The source location of a function, as one compilation stage saw it."""
 
     stage: str
     location: FileLocation | None
@@ -134,7 +134,7 @@ class PipelineLayoutDef:
 
 @dataclass(frozen=True, slots=True)
 class BdaBindingDef:
-    """What a shader requires of the buffer range at one binding, in bytes."""
+    """A shader's requirements of the buffer range at one binding, in bytes."""
 
     minimum_alignment: int = 1
     minimum_length: int = 0

@@ -58,7 +58,7 @@ _MAX_MESSAGE: Final = 4000
 _COLLECTION_THRESHOLD: Final = 200_000
 
 
-# Where each command is, and what --help says of it without importing it.
+# The module of each command, and its line in --help, which is printed without importing it.
 _COMMANDS: Final = {
     "bench": (".bench.command", "bench", "Time a kernel or a function of a compiled program."),
     "build": (".compile.build", "build", "Compile kernels' sources to SPIR-V."),
@@ -249,7 +249,7 @@ def _start_quickly() -> None:
 def _end_quickly(status: int) -> None:
     """Ends the process without the interpreter's last collections, which take a twentieth of a short run.
 
-    What has to be closed is closed by now. Returns where something is left to do.
+    Everything that must be closed is closed by now. Returns if something is left to do.
     """
     gc.freeze()
     if any(not thread.daemon and thread is not threading.main_thread() for thread in threading.enumerate()):

@@ -1,4 +1,4 @@
-"""What programs are compiled for: the device that is asked for, or a recorded one."""
+"""The device that programs are compiled for: the requested one, or a recorded one."""
 
 from __future__ import annotations
 

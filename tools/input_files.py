@@ -14,9 +14,9 @@ from ..status import InvalidArgumentError, UnavailableError, shorten
 _SPIRV: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")  # in either byte order
 _HEAD: Final = 16
 PROGRAM_SUFFIXES: Final = (".mlir", ".pb", ".pbtxt")
-"""Of files that are compiled before they run."""
+"""Suffixes of files that are compiled before they run."""
 SCRIPT_SUFFIXES: Final = (".amber", ".vkscript")
-"""Of Amber scripts."""
+"""Suffixes of Amber scripts."""
 
 
 class FileKind(enum.Enum):

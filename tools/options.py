@@ -1,4 +1,4 @@
-"""What the options of several commands share: their types, their texts, and which of them were given."""
+"""The common part of several commands' options: types, texts, and which of them were given."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ def repeat(call: Callable[[], object]) -> list[float]:
 
 
 def say_time(name: str, text: str) -> None:
-    """A figure with what it is of."""
+    """Prints a time with its name."""
     note(f"{name + ':':<12}{text}")
 
 

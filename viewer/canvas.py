@@ -15,7 +15,7 @@ from .uniforms import Uniforms
 
 
 class Canvas(Protocol):
-    """What is used of a ``rendercanvas.BaseRenderCanvas``."""
+    """The part of ``rendercanvas.BaseRenderCanvas`` that the viewer uses."""
 
     def get_context(self, context_type: str) -> Any: ...
 
@@ -39,7 +39,7 @@ class CanvasView(Closing):
     Calling sequence: made → the canvas draws → ``close``, which leaves the canvas and the picture open.
 
     Attributes:
-        picture: what is shown.
+        picture: the picture that it shows.
         playback: its time.
     """
 

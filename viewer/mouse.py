@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class Mouse:
-    """Where the button was last down, and where it was last pressed.
+    """The positions where the button was last down and last pressed.
 
     Attributes:
         down: whether the button is down.

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 class Movie(Closing):
-    """What frames are written to."""
+    """A sink that frames are written to."""
 
     @abstractmethod
     def add(self, frame: np.ndarray) -> None:

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 
 def render(picture: Picture, size: Size, frames: int, rate: float = 60.0) -> Iterator[np.ndarray]:
-    """Frames of a picture, as arrays of shape (height, width, 4), uint8.
+    """Yields the frames of a picture, as arrays of shape (height, width, 4), uint8.
 
-    Time goes on by 1 / ``rate`` a frame, the date is that of the first moment of 2000, and the mouse rests at (0, 0).
+    Time advances by 1 / ``rate`` a frame, the date is the first moment of 2000, and the mouse rests at (0, 0).
 
     Raises:
         DataLossError: the driver cut the loops of the shader (docs/trusting-results.md).

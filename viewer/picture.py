@@ -1,4 +1,4 @@
-"""What is viewed: something that makes a picture a frame."""
+"""The interface of the things that the viewer shows: each makes one picture a frame."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Picture(Closing):
 
     Attributes:
         device: where it runs.
-        image: what the last recorded frame writes; another one after ``resize``.
+        image: the image that the last recorded frame writes; ``resize`` replaces it.
         is_upward: whether the first row of the image is the lowest one.
         counts_upward: whether the source counts rows from below, as Shadertoy does; the mouse's, too.
         size: width and height.

@@ -34,7 +34,7 @@ class Playback:
         self._moved = True
 
     def advance(self, now: float) -> bool:
-        """Goes on to the next frame; ``now`` is the host's clock in seconds.
+        """Advances to the next frame; ``now`` is the host's clock in seconds.
 
         Returns:
             Whether there is one to draw: while it stands still, only after a step or a seek.
@@ -59,12 +59,12 @@ class Playback:
         return True
 
     def step(self, count: int) -> None:
-        """Stands still, and goes on or back by so many frames of 1/60 s."""
+        """Pauses, and moves by ``count`` frames of 1/60 s, back if it is negative."""
         self.paused = True
         self._steps += count
 
     def seek(self, seconds: float) -> None:
-        """Goes on or back by a time, down to 0."""
+        """Moves by ``seconds``, back if it is negative, down to 0."""
         self.time = max(0.0, self.time + seconds)
         self._moved = True
 

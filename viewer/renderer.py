@@ -54,7 +54,7 @@ class Renderer(Closing):
     returns.
 
     Attributes:
-        failure: what shaders reported of the frame that was waited for last (docs/trusting-results.md), or ``None``.
+        failure: the shaders' report on the last frame that was waited for (docs/trusting-results.md), or ``None``.
         is_closed: whether it was closed.
     """
 
@@ -79,8 +79,8 @@ class Renderer(Closing):
         """Submits a frame; returns the timing of an earlier one, if that was timed.
 
         Args:
-            picture: what is drawn.
-            uniforms: what it is told.
+            picture: the picture to draw.
+            uniforms: the frame's values.
             timed: write timestamps, if the device has them. On a CPU they cost tenths of a millisecond.
         """
         slot = self._slots[self._count % _UNDER_WAY]

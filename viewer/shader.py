@@ -46,7 +46,7 @@ _State = dict[object, DeviceImage | DeviceArray]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ShaderOptions:
-    """How a shader is compiled, and what it reads.
+    """The options of compiling a shader, and its inputs.
 
     Attributes:
         defines: macros by name.
@@ -176,7 +176,7 @@ class ShaderPicture(Picture):
                 f"{', '.join(p.label for p in self._kernel.parameters) or 'none'}",
                 location=str(path),
             )
-        # What is only written is the picture; what is read too is more likely state.
+        # A binding that is only written is the picture; one that is read too is more likely state.
         target = min(written, key=lambda parameter: (parameter.binding.image is None, parameter.binding.readable))
         self._is_packed = self._is_ours(target)
         return target

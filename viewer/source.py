@@ -29,7 +29,7 @@ _ENTRIES: Final[tuple[tuple[Entry, re.Pattern[str]], ...]] = (
 )
 _VERSION: Final = re.compile(r"^[ \t]*#[ \t]*version[ \t]+(\d+)([ \t]+es)?[^\n]*", re.MULTILINE)
 _EXTENSION: Final = re.compile(r"^[ \t]*#[ \t]*extension\b[^\n]*", re.MULTILINE)
-# What Shadertoy's site does not write, and other tools for its shaders do.
+# Declarations of Shadertoy's uniforms: its site needs none, but sources for other tools have them.
 _DECLARED: Final = re.compile(
     r"^[ \t]*(?:layout[ \t]*\([^)\n]*\)[ \t]*)?uniform[ \t]+(?:(?:low|medium|high)p[ \t]+)?\w+[ \t]+"
     r"i(?:Resolution|TimeDelta|GlobalTime|Time|FrameRate|Frame|SampleRate|Mouse|Date|ChannelTime|ChannelResolution|Channel[0-3])"
@@ -58,7 +58,7 @@ vec4 _texture(sampler2D s, vec2 p, float bias) { return textureLod(s, p, max(bia
 #define texture2DLod textureLod
 #define texture2DLodEXT textureLod
 #define iGlobalTime iTime"""
-# A compute shader has none; the invocation goes on, and its colour is not used.
+# A compute shader has no discard; the invocation continues, and its colour is not used.
 _DISCARD: Final = "bool _is_discarded = false;\n#define discard _is_discarded = true"
 _DISCARDED: Final = re.compile(r"\bdiscard\b")
 _NO_COLOR: Final = "    if (_is_discarded) _color = vec4(0, 0, 0, 1);\n"

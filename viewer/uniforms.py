@@ -1,4 +1,4 @@
-"""What a shader is told of a frame: Shadertoy's uniforms."""
+"""The values that a shader gets for a frame: Shadertoy's uniforms."""
 
 from __future__ import annotations
 

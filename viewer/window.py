@@ -41,10 +41,10 @@ class Window(Closing):
     """Shows a picture.
 
     Attributes:
-        picture: what is shown.
+        picture: the picture that it shows.
         playback: its time.
         times: of the last frames.
-        messages: what stands over the picture, by what it is about.
+        messages: the texts over the picture, by topic.
         has_overlay: whether frame times stand over the picture.
         shown: frames that were shown.
     """

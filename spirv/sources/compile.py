@@ -39,7 +39,7 @@ _MAX_MESSAGE: Final = 1000
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 _NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-# What sources of a language have and those of others have not.
+# Marks that only sources of one language have.
 _MARKS: Final = (
     (re.compile(rb"^\s*#version\b", re.MULTILINE), (Language.GLSL,)),
     (re.compile(rb"\[\s*numthreads\b"), (Language.HLSL, Language.SLANG)),

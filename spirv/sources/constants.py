@@ -12,7 +12,7 @@ from typing import Final
 from ..binary.grammar import Op
 from ..binary.words import read_binary
 
-# Of GLSL; of HLSL and Slang; of WGSL: the id, a number or a macro, and the name.
+# The declarations of GLSL, of HLSL and Slang, and of WGSL: the id (a number or a macro) and the name.
 _DECLARATIONS: Final = (
     re.compile(r"\bconstant_id\s*=\s*(\w+)[^)]*\)\s*(?:\w+\s+)+(\w+)\s*[=;]"),
     re.compile(r"\bvk::constant_id\s*\(\s*(\w+)[^)]*\)[\s\]]*(?:\w+\s+)+(\w+)\s*[=;]"),

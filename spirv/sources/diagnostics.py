@@ -1,4 +1,4 @@
-"""What compilers say about a source, as one error with the place, the line and a caret for each mistake."""
+"""Compilers' messages about a source as one error, with the place, the line and a caret for each mistake."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def compile_error(
 
     Args:
         names: what to call files, by the compiler's names; others keep theirs.
-        texts: what is in files, by the compiler's names.
+        texts: the files' contents, by the compiler's names.
         notes: lines for the end of the message.
     """
     entries = []

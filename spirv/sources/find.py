@@ -1,4 +1,4 @@
-"""Which compiler compiles a language here.
+"""The choice of the compiler for a language.
 
 The first that is installed is taken, in the order of `_KNOWN`, unless a variable of the environment names one:
 ``PUMICE_GLSLC``, ``PUMICE_HLSLC``, ``PUMICE_SLANGC`` or ``PUMICE_WGSLC``, a path or a command's name. SPIR-V's
@@ -27,7 +27,7 @@ _Opened = Callable[[Path], Compiler | str]
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """How a language's compilers are found.
+    """The compilers of a language, and the ways to find them.
 
     Attributes:
         commands: the compilers on PATH, in the order of preference.

@@ -1,4 +1,4 @@
-"""How a shader's source is compiled."""
+"""The options of compiling a shader's source."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TARGET_ENVIRONMENTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """How a shader's source is compiled; a SPIR-V module takes none of it.
+    """The options of compiling a shader's source; a SPIR-V module takes none of them.
 
     Attributes:
         language: ``None`` goes by the file's name; texts are GLSL.

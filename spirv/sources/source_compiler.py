@@ -1,4 +1,4 @@
-"""What a compiler of sources is: a program with a command line and messages of its own."""
+"""The interface of a source compiler: a program with its own command line and messages."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _VULKAN_OF_SPIRV: Final = {"1.3": "vulkan1.1", "1.4": "vulkan1.1", "1.5": "vulka
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """What to compile a source with.
+    """The options of one compilation.
 
     Attributes:
         entry_point: ``None`` is all of them, where the compiler finds them by itself.
         macros: ``NAME=VALUE``.
         target_env: ``vulkan1.2`` or ``spirv1.5``.
-        register_shifts: what is added to the numbers of HLSL's registers, by kind.
+        register_shifts: numbers added to those of HLSL's registers, by kind.
     """
 
     language: Language

@@ -30,7 +30,7 @@ try {
   process.exit(1);
 }
 """
-# What naga calls a source that has no file.
+# The name that naga gives a source that has no file.
 _UNNAMED: Final = "wgsl"
 
 

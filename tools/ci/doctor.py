@@ -32,14 +32,14 @@ _HIDING: Final = (
     *("VK_LOADER_DRIVERS_SELECT", "VK_LOADER_DRIVERS_DISABLE", "VK_LOADER_LAYERS_DISABLE"),
     *("VK_LAYER_PATH", "VK_INSTANCE_LAYERS", "PUMICE_VULKAN_LIBRARY"),
 )
-# What the loader and the drivers of absent GPUs answer.
+# The answers of the loader and of drivers whose GPU is absent.
 _NO_DEVICE: Final = ("VK_ERROR_INITIALIZATION_FAILED", "it finds no Vulkan driver", "it lists no device")
 _REINSTALL: Final = "reinstall its package, or delete the manifest"
 _KERNEL: Final = Path(__file__).parents[2] / "shaders" / "mul.spv"
 
 
 class State(enum.Enum):
-    """How a part is."""
+    """The state of a part."""
 
     GOOD = "ok"
     NOTED = "note"
@@ -48,7 +48,7 @@ class State(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What was found of one part, and what to do."""
+    """The result of checking one part, and the remedy."""
 
     part: str
     state: State
@@ -112,7 +112,7 @@ def _environment(environ: Mapping[str, str]) -> Iterator[Finding]:
 
 
 def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
-    """Returns one driver alone: its devices, or why it gives none."""
+    """Checks one driver alone; returns its devices, or the reason why it has none."""
     part = f"driver {manifest.name}"
     try:
         library = json.loads(manifest.read_text(encoding="utf-8"))["ICD"]["library_path"]

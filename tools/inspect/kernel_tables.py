@@ -1,4 +1,4 @@
-"""What kernels and executables declare, as tables and as JSON."""
+"""The declarations of kernels and executables, as tables and as JSON."""
 
 from __future__ import annotations
 

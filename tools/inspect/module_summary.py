@@ -29,10 +29,10 @@ Summary: TypeAlias = dict[str, Any]
 """JSON values; docs/cli.md lists the keys."""
 
 ABI_KEYS: Final = ("convention", "type", "converted")
-"""What pumice's compiler says of an export's calling convention: its name, and the type before and after."""
+"""The keys of an export's calling convention in pumice's compiler: its name, and the type before and after."""
 
 ABI: Final = frozenset(f"pumice.abi.{key}" for key in ABI_KEYS)
-"""Attributes of exports that say it."""
+"""The attributes of exports that hold them."""
 
 _MAX_TEXT: Final = 256
 _MAX_NESTED: Final = 4
@@ -134,7 +134,7 @@ def _operations(body: Body) -> int:
 
 
 def _rodata(ordinal: int, data: memoryview, depth: int) -> Summary:
-    """Returns one constant: what it is, and what is in it."""
+    """Returns the summary of one constant: its kind and its contents."""
     entry: Summary = {"ordinal": ordinal, "bytes": len(data)}
     head = bytes(data[:12])
     if head[:4] == b"VKE1":

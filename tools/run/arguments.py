@@ -39,7 +39,7 @@ _MAX_GROUPS: Final = (1 << 32) - 1
 
 @dataclass(frozen=True, slots=True)
 class OutputArgument:
-    """Where a binding's result goes; ``path`` is ``None`` for stdout."""
+    """The destination of a binding's result; ``path`` is ``None`` for stdout."""
 
     key: BindingKey
     path: Path | None

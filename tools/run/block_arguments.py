@@ -75,7 +75,7 @@ class BlockArgument(BufferArgument):
     """A binding's block; shape and data are known once ``resolved``.
 
     Attributes:
-        value: what the JSON has; ``None`` for zeros.
+        value: the parsed JSON; ``None`` for zeros.
         count: elements of zeros, ``None`` for one block.
         block: the layout.
     """

@@ -54,8 +54,8 @@ def write_script(
 
     Args:
         slots: the kernel's arguments, with what was ``bound`` to each.
-        results: what came out.
-        wanted: what ``--expect`` says, which goes before what came out.
+        results: the values after the run.
+        wanted: the values of ``--expect``, which take precedence over ``results``.
         glsl: the source with its target environment, or ``None`` for SPIR-V.
         tolerances: of floats that are expected.
     """

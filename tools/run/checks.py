@@ -91,7 +91,7 @@ def run_checks(
 
 
 class _Progress:
-    """What is printed while functions run: a line a file with a character a function, or a line a function."""
+    """The output while functions run: a line a file with a character a function, or a line a function."""
 
     def __init__(self, verbose: bool) -> None:
         self._verbose = verbose

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-# What programs import where they use a device; compilers write names near the start of a module.
+# The name that programs import if they use a device; compilers write names near the start of a module.
 _USES_DEVICE: Final = b"hal."
 _LOOKED_AT: Final = 1 << 20
 _REFERENCE: Final = "reference"

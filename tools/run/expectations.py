@@ -35,7 +35,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """How much floats may differ."""
+    """The tolerances of floats."""
 
     atol: float | None = None
     rtol: float | None = None

@@ -61,7 +61,7 @@ class Slot:
 
 
 class Slots:
-    """The arguments of an entry point, in the order of a call. Run-time sized arrays have as many as ``keys`` name."""
+    """The arguments of an entry point, in call order. ``keys`` name the elements of a run-time sized array."""
 
     def __init__(self, entry: EntryPoint, keys: Iterable[BindingKey] = ()) -> None:
         sizes: dict[tuple[int, int], int] = {}
@@ -114,7 +114,7 @@ def bind(
 ) -> list[tuple[BufferArgument | None, KernelArgument]]:
     """Returns the argument given for each slot, in order, and the value that a call takes for it.
 
-    Without data that is a place for an output where the binding is only written, zeros elsewhere. A sampler that is not
+    Without data that is an output if the binding is only written, otherwise zeros. A sampler that is not
     given is the default one, and other elements of arrays that are not given are ``None``.
     """
     by_slot: dict[int, BufferArgument] = {}
@@ -284,7 +284,7 @@ def _type_of(key: str) -> ElementType | None:
 def _as_member(array: Array, element_type: ElementType, scalar: ScalarType, where: str) -> np.ndarray:
     """Returns the array in the member's own type, if that represents the given value."""
     dtype = scalar.dtype
-    # What GLSL calls a bool is a uint in a block.
+    # A bool of GLSL is a uint in a block.
     if element_type.is_boolean and (scalar.kind == "bool" or dtype == np.uint32):
         return array.astype(np.uint32)
     if dtype is not None and scalar.kind == "float" and element_type.dtype == dtype:

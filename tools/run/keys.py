@@ -1,4 +1,4 @@
-"""How options of ``pumice run`` name a kernel's bindings, and what they give a binding."""
+"""The syntax by which options of ``pumice run`` name a kernel's bindings and give them values."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KEY: Final = re.compile(r"(?:(?:([0-9]{1,9})\.)?([0-9]{1,9})|([A-Za-z_]\w*))(?:
 
 @dataclass(frozen=True, slots=True)
 class BindingKey:
-    """How an option names a binding: by ``set`` and ``binding``, or by ``name`` where that is not empty.
+    """An option's name for a binding: ``set`` and ``binding``, or ``name`` if that is not empty.
 
     ``element`` is the index within an array of descriptors; ``text`` is the key as written.
     """

@@ -1,6 +1,6 @@
 """Runs a function of a compiled program with the arguments of a command line, as iree-run-module does.
 
-What can be checked without a device is checked first: the modules, the function, the text of the arguments.
+The modules, the function and the text of the arguments are checked first, because that needs no device.
 """
 
 from __future__ import annotations

@@ -56,7 +56,7 @@ class Given:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where a result goes: to a file, to stdout, or nowhere."""
+    """The destination of a result: a file, stdout, or nothing."""
 
     path: Path | None = None
     append: bool = False

@@ -1,4 +1,4 @@
-"""What dpkg knows of the packages that are installed: their versions, their files, and whether these were changed."""
+"""The packages that dpkg lists as installed: their versions, their files, and whether these were changed."""
 
 from __future__ import annotations
 

@@ -42,11 +42,11 @@ _WINDOW_SYSTEMS: Final = ("libxcb.so.1", "libwayland-client.so.0")
 _SOFTWARE_DRIVERS: Final = {
     "win32": " Without a GPU, get a build of Mesa for Windows, and set VK_ADD_DRIVER_FILES to its lvp_icd.x86_64.json."
 }
-# What pumice adds the driver by; loaders know it since 1.3.207.
+# The variable by which pumice adds the driver; loaders know it since 1.3.207.
 _ADD_DRIVERS: Final = "VK_ADD_DRIVER_FILES"
 _DATE: Final = "SOURCE_DATE_EPOCH"
 _COMMON_LICENCE: Final = re.compile(r"/usr/share/common-licenses/([A-Za-z]+(?:-\d+(?:\.\d+)*)?)")
-# Where distributions keep the source of each version, by ID of os-release(5).
+# The addresses of distributions' source archives, by ID of os-release(5).
 _ARCHIVES: Final = {
     "debian": "https://snapshot.debian.org/package/{}/{}/",
     "ubuntu": "https://launchpad.net/ubuntu/+source/{}/{}",
@@ -134,7 +134,7 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
 
 @dataclass(frozen=True, slots=True)
 class _Parts:
-    """What a wheel is made of: a driver's manifest, libraries by soname with the packages of each, and licences."""
+    """The parts of a wheel: a driver's manifest, libraries by soname with the packages of each, and licences."""
 
     manifest: dict[str, Any]
     driver: str
