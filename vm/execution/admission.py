@@ -196,8 +196,7 @@ class ContextGate:
     def end_step(self, turn: Turn, is_over: bool) -> None:
         """Leaves after ``begin_step``, if that began a step; gives the turn back if it is over."""
         guard = ticket = None
-        self.lock.acquire()
-        try:
+        with self.lock:  # unlike after acquire(), an interrupt cannot leave it locked
             if turn.thread and (is_over or not turn.stays):
                 turn.thread = 0
                 self._inside -= 1
@@ -213,8 +212,6 @@ class ContextGate:
                         self.holder = None
                 if self._watchers:
                     self._ended.notify_all()
-        finally:
-            self.lock.release()
         if guard is not None:
             guard.leave()
         if ticket is not None:
