@@ -40,7 +40,7 @@ _COMPARE_OPS: Final = {
 
 
 class BufferParser:
-    """Reads the declarations of what holds data.
+    """Reads the declarations of structures, buffers, images and samplers.
 
     Attributes:
         structs, buffers, samplers: by name.
@@ -54,7 +54,7 @@ class BufferParser:
         self.samplers: dict[str, Sampler] = {}
 
     def new_name(self, statement: Statement, kind: str, known: Container[str]) -> Token:
-        """Takes the name of a new thing."""
+        """Takes a new name; ScriptError if it is taken."""
         token = statement.take(f"the name of the {kind}")
         if token.text in known:
             self._source.fail(f"there is a {kind} {shown(token.text)} already; give this one another name", token.place)
@@ -71,7 +71,7 @@ class BufferParser:
     # -- structures ----------------------------------------------------------------------------------
 
     def struct(self, statement: Statement) -> None:
-        """``STRUCT name [STRIDE n]``, members a line each, ``END``."""
+        """Reads ``STRUCT name [STRIDE n]``, members a line each, ``END``."""
         name = self.new_name(statement, "STRUCT", self.structs)
         stride = statement.integer("the stride", 1) if statement.accept("STRIDE") else None
         statement.finish()
@@ -108,7 +108,7 @@ class BufferParser:
     # -- buffers and images --------------------------------------------------------------------------
 
     def buffer(self, statement: Statement) -> None:
-        """``BUFFER name DATA_TYPE …`` or ``BUFFER name FORMAT …``."""
+        """Reads ``BUFFER name DATA_TYPE …`` or ``BUFFER name FORMAT …``."""
         name = self.new_name(statement, "BUFFER", self.buffers)
         if statement.accept("FORMAT"):
             self._framebuffer(name, statement)
@@ -155,7 +155,7 @@ class BufferParser:
         self.buffers[name.text] = Buffer(name.text, type, "STD430", data, name.place, extent)
 
     def image(self, statement: Statement) -> None:
-        """``IMAGE name {FORMAT f | DATA_TYPE t} DIM_nD WIDTH w [HEIGHT h [DEPTH d]] …``."""
+        """Reads ``IMAGE name {FORMAT f | DATA_TYPE t} DIM_nD WIDTH w [HEIGHT h [DEPTH d]] …``."""
         name = self.new_name(statement, "IMAGE", self.buffers)
         type: DataType | None = None
         sizes: dict[str, int] = {}
@@ -254,7 +254,7 @@ class BufferParser:
             return read(path.read_bytes())
 
     def _picture(self, statement: Statement, type: ImageFormat) -> tuple[int, int, bytes]:
-        """Width, height and texels of a PNG file."""
+        """Returns width, height and texels of a PNG file."""
         token = statement.take("the file's path")
         if not TexelFormat.is_name(type.name):
             self._source.fail(f"pictures do not become texels of {type}; take R8G8B8A8_UNORM", token.place)
@@ -298,7 +298,7 @@ class BufferParser:
     # -- samplers ------------------------------------------------------------------------------------
 
     def sampler(self, statement: Statement) -> None:
-        """``SAMPLER name`` and its options."""
+        """Reads ``SAMPLER name`` and its options."""
         name = self.new_name(statement, "SAMPLER", self.samplers)
         sampler = Sampler(name.text, name.place)
         words: dict[str, dict[str, str]] = {

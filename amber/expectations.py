@@ -1,7 +1,7 @@
 """Comparing buffers with what a script expects.
 
-What counts as equal is Amber's: integers by their value; floats within 1e-6 percent unless a tolerance is given, NaN
-only to NaN; texels as colours from 0 to 1 within 0.002, sRGB channels in linear light.
+Equality is Amber's: integers by their value; floats within 1e-6 percent unless a tolerance is given, NaN only to NaN;
+texels as colours from 0 to 1 within 0.002, sRGB channels in linear light.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ _BINS: Final = 256
 
 
 def compare_values(expectation: ExpectValues, data: Bytes) -> str:
-    """Says how a buffer's values differ from the expected ones; ``""`` if they do not."""
+    """Returns a text about the differences between a buffer's values and the expected ones; ``""`` if
+    there are none.
+    """
     layout = expectation.layout
     width = len(layout.segments)
     wrong: list[str] = []
@@ -84,7 +86,9 @@ def _close(got: float, expected: float, tolerance: Tolerance) -> bool:
 
 
 def compare_texels(expectation: ExpectTexels, buffer: Buffer, data: Bytes) -> str:
-    """Says how a rectangle of texels differs from the expected one; ``""`` if it does not."""
+    """Returns a text about the differences between a rectangle of texels and the expected one; ``""`` if there are
+    none.
+    """
     assert buffer.extent is not None
     channels = _channels(buffer, data)
     rows = slice(expectation.y, expectation.y + expectation.height)
@@ -152,7 +156,7 @@ def _decoded(raw: npt.NDArray[np.generic], channel: Channel) -> npt.NDArray[np.f
 
 
 def compare_buffers(expectation: ExpectBuffer, buffer: Buffer, data: Bytes, other: Bytes) -> str:
-    """Says how two buffers differ beyond the tolerance; ``""`` if they do not."""
+    """Returns a text about the differences of two buffers beyond the tolerance; ``""`` if there are none."""
     if expectation.comparator == "EQ_BUFFER":
         return _byte_difference(buffer.layout, data, other, expectation.other)
     if expectation.comparator == "RMSE_BUFFER":

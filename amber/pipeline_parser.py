@@ -46,7 +46,7 @@ class PipelineParser:
         self._pipeline = pipeline
 
     def body(self, opened: Token) -> None:
-        """Everything up to ``END``."""
+        """Reads everything up to ``END``."""
         while True:
             line = self._source.statement()
             if line is None:

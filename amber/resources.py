@@ -37,8 +37,8 @@ class _DeviceImage:
 class Resources(Closing):
     """The buffers, images and samplers that a script's pipelines bind, made on first use; ``close`` frees them.
 
-    A buffer lives in device memory from its first use to the end of the script, whatever pipelines bind it. What is
-    bound as an image has an image too; the one that was written last is copied to the other where that is used.
+    A buffer lives in device memory from its first use to the end of the script, whatever pipelines bind it. A buffer
+    bound as an image has an image too; the one written last is copied to the other before that is used.
     """
 
     def __init__(self, device: Device, script: Script) -> None:
@@ -85,7 +85,7 @@ class Resources(Closing):
         return array
 
     def _forget_image(self, name: str) -> None:
-        """The buffer's bytes are newer than its image."""
+        """Drops a buffer's image from use, because its bytes are newer."""
         image = self._images.get(name)
         if image is not None:
             image.is_newer = image.is_filled = False
@@ -157,7 +157,7 @@ class Resources(Closing):
         return device_image.image
 
     def _fill(self, image: _DeviceImage, array: DeviceArray) -> None:
-        if image.image.samples > 1:  # which no buffer is copied to; nothing sets their texels but a shader
+        if image.image.samples > 1:  # no buffer is copied to these; only a shader sets their texels
             self._submit(lambda commands: commands.clear_image(image.image))
             return
         payload = self._submit(lambda commands: commands.copy_buffer_to_image(array.buffer, image.image))

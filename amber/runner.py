@@ -48,7 +48,7 @@ from .source import Place, ScriptError
 
 _MAX_FAILURES: Final = 100
 _SOURCE_LINE: Final = re.compile(r"\bsource\.\w+:([0-9]+)")  # as compilers name a text
-_PADDING: Final = 16  # of a block's last member, which scripts need not give
+_PADDING: Final = 16  # push data is padded to it: scripts may leave out the padding at a block's end
 # A shader's descriptor types, by the kinds that a script binds.
 _DECLARED: Final = {
     "uniform": "uniform_buffer",
@@ -59,7 +59,7 @@ _DECLARED: Final = {
 
 
 class ScriptRunner:
-    """Runs one script once: ``run`` returns what came of it, whatever that is."""
+    """Runs one script once; ``run`` returns its report, whatever the outcome."""
 
     def __init__(self, device: Device, script: Script, timeout: float) -> None:
         self._device = device
@@ -115,7 +115,9 @@ class ScriptRunner:
             self._resources.close()
 
     def _prepare(self) -> None:
-        """Makes every pipeline before the first run: what the device lacks for one comes before what is wrong."""
+        """Makes every pipeline before the first run, so that a lack of the device is reported before an error of the
+        script.
+        """
         wrong: PumiceError | None = None
         for run in dict.fromkeys((r.pipeline, r.entry_point) for r in _runs(self._script.commands)):
             declared = self._script.pipelines[run[0]]
@@ -185,11 +187,14 @@ class ScriptRunner:
         with commands:
             try:
                 commands.begin().dispatch(pipeline, resources, run.groups, push)
-            except (InvalidArgumentError, OutOfRangeError) as error:  # what is bound does not fit what is declared
+            except (
+                InvalidArgumentError,
+                OutOfRangeError,
+            ) as error:  # the bound resources do not fit the shader's declarations
                 raise self._error(error.message, run.place) from error
             verdict = None if pipeline.report is None else pipeline.report.next_verdict()
             payload = device.submit((commands.end(),))
-            if verdict is not None:  # what an instrumented shader reports of this run
+            if verdict is not None:  # an instrumented shader's report on this run
                 verdict.payload = payload
                 device.verdicts.hold(payload, verdict.alone)
             for binding, used in zip(bindings, pipeline.entry.bindings, strict=True):

@@ -1,4 +1,4 @@
-"""A script as data: what it declares, and the commands that it runs in order."""
+"""A script as data: its declarations, and its commands in order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUFFER_KINDS: Final = ("uniform", "storage", "uniform_dynamic", "storage_dynamic
 TEXEL_KINDS: Final = ("uniform_texel_buffer", "storage_texel_buffer")
 IMAGE_KINDS: Final = ("storage_image", "sampled_image", "combined_image_sampler")
 WHOLE: Final = (1 << 64) - 1
-"""``DESCRIPTOR_RANGE`` of what goes to the buffer's end."""
+"""The ``DESCRIPTOR_RANGE`` that reaches the buffer's end."""
 
 RequirementKind = Literal["feature", "property", "device extension", "instance extension"]
 SizeChoice: TypeAlias = int | Literal["MIN", "MAX"] | None

@@ -102,7 +102,7 @@ def _compile(script: Script, shader: Shader, text: str, target: str, entry_point
 
 @contextlib.contextmanager
 def _virtual_folder(script: Script) -> Iterator[Path | None]:
-    """A folder with the script's virtual files, for shaders to include; ``None`` if it has none."""
+    """Yields a folder with the script's virtual files, for shaders to include; ``None`` if it has none."""
     if not script.virtual_files:
         yield None
         return

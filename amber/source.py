@@ -108,7 +108,7 @@ class Source:
         return UnsupportedScriptError(self._pointed(message, place), location=self.at(place))
 
     def at(self, place: Place) -> str:
-        """``file:line:column``."""
+        """Returns ``file:line:column``."""
         return f"{self.file_name}:{place.line}:{place.column}"
 
     def _pointed(self, message: str, place: Place) -> str:

@@ -284,7 +284,7 @@ def _names() -> dict[str, ElementType]:
 
 
 def dtype_of(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
-    """Returns the dtype that NumPy takes something for; the names of ml_dtypes' are known too.
+    """Returns the dtype of a type, a name or a dtype that NumPy accepts; the names of ml_dtypes' are known too.
 
     Raises:
         TypeError, ValueError: as ``numpy.dtype``.
@@ -299,7 +299,7 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
 
 @functools.cache
 def _plain_dtypes() -> dict[ElementType, np.dtype[np.generic]]:
-    """NumPy's own."""
+    """Returns NumPy's own dtypes, by element type."""
     kinds: dict[ElementType, npt.DTypeLike] = {
         ElementType.OPAQUE_8: "V1",
         ElementType.OPAQUE_16: "V2",
@@ -321,8 +321,8 @@ def _plain_dtypes() -> dict[ElementType, np.dtype[np.generic]]:
 
 @functools.cache
 def _dtypes() -> dict[ElementType, np.dtype[np.generic]]:
-    """Returns all."""
-    import ml_dtypes  # here: programs start sooner without
+    """Returns all dtypes, those of ml_dtypes too, by element type."""
+    import ml_dtypes  # imported here, so that programs that need no ml_dtypes start sooner
 
     kinds: dict[ElementType, npt.DTypeLike] = {
         ElementType.INT_4: ml_dtypes.int4,
@@ -334,7 +334,7 @@ def _dtypes() -> dict[ElementType, np.dtype[np.generic]]:
         ElementType.FLOAT_8_E5M2_FNUZ: ml_dtypes.float8_e5m2fnuz,
         ElementType.FLOAT_8_E4M3_FNUZ: ml_dtypes.float8_e4m3fnuz,
     }
-    # ml_dtypes has this one only from 0.5 on.
+    # ml_dtypes has this type only since 0.5.
     if hasattr(ml_dtypes, "float8_e8m0fnu"):
         kinds[ElementType.FLOAT_8_E8M0_FNU] = ml_dtypes.float8_e8m0fnu
     return _plain_dtypes() | {member: np.dtype(kind) for member, kind in kinds.items()}
@@ -350,12 +350,12 @@ def _by_dtype(dtypes: Callable[[], dict[ElementType, np.dtype[np.generic]]]) -> 
 
 
 def format_shape(shape: Sequence[int]) -> str:
-    """``(2, 3)`` as ``"2x3"``; a scalar's shape ``()`` is the empty text."""
+    """Returns ``(2, 3)`` as ``"2x3"``; a scalar's shape ``()`` is the empty text."""
     return "x".join(map(str, shape))
 
 
 def format_shape_and_type(shape: Sequence[int], element_type: ElementType) -> str:
-    """``(2, 3)`` and ``FLOAT_32`` as ``"2x3xf32"``; a scalar is the bare type, ``"f32"``."""
+    """Returns ``(2, 3)`` and ``FLOAT_32`` as ``"2x3xf32"``; a scalar is the bare type, ``"f32"``."""
     return "x".join([*map(str, shape), element_type.short_name])
 
 

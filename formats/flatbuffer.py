@@ -166,40 +166,40 @@ class Table:
         return slot < self._slots and bool(_U16.unpack_from(self._buffer.data, self._entry(slot))[0])
 
     def u8(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type uint8 (also bool and union types)."""
+        """Returns a field of type uint8 (also bool and union types)."""
         return self._integer(_U8, slot, name, default)
 
     def u32(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type uint32."""
+        """Returns a field of type uint32."""
         return self._integer(_U32, slot, name, default)
 
     def u64(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type uint64."""
+        """Returns a field of type uint64."""
         return self._integer(_U64, slot, name, default)
 
     def i32(self, slot: int, name: str, default: int = 0) -> int:
-        """Field of type int32."""
+        """Returns a field of type int32."""
         return self._integer(_I32, slot, name, default)
 
     def string(self, slot: int, name: str) -> str | None:
-        """Field of type string."""
+        """Returns a field of type string."""
         target = self._target(slot, name)
         return None if target is None else self._buffer.string_at(target, self._path(name))
 
     def require_string(self, slot: int, name: str) -> str:
-        """Field of type string that must be present."""
+        """Returns a field of type string that must be present."""
         text = self.string(slot, name)
         if text is None:
             raise self._buffer.error(self._path(name), self.position, "expected a value, the field is absent")
         return text
 
     def table(self, slot: int, name: str) -> Table | None:
-        """Field that is another table (also the value slot of a union)."""
+        """Returns a field that is another table (also the value slot of a union)."""
         target = self._target(slot, name)
         return None if target is None else Table(self._buffer, target, self._path(name))
 
     def tables(self, slot: int, name: str) -> tuple[Table, ...]:
-        """Vector of tables; an absent one is empty."""
+        """Returns a vector of tables; an absent one is empty."""
         target = self._target(slot, name)
         if target is None:
             return ()
@@ -221,7 +221,7 @@ class Table:
         return self._buffer.data[start : start + count * element_size]
 
     def structs(self, slot: int, name: str, layout: struct.Struct) -> tuple[tuple[int, ...], ...]:
-        """Vector of structs of integers, each unpacked with ``layout``; an absent one is empty."""
+        """Returns a vector of structs of integers, each unpacked with ``layout``; an absent one is empty."""
         data = self.vector_bytes(slot, name, layout.size)
         if data is None:
             return ()
@@ -229,11 +229,11 @@ class Table:
         return tuple(layout.iter_unpack(data))
 
     def u32s(self, slot: int, name: str) -> tuple[int, ...]:
-        """Vector of uint32; an absent one is empty."""
+        """Returns a vector of uint32; an absent one is empty."""
         return tuple(value for (value,) in self.structs(slot, name, _U32))
 
     def u8s(self, slot: int, name: str) -> memoryview:
-        """Vector of uint8 (bytes, or the types of a vector of unions), no copy; an absent one is empty."""
+        """Returns a vector of uint8 (bytes, or the types of a vector of unions), no copy; an absent one is empty."""
         return self.vector_bytes(slot, name) or memoryview(b"")
 
     def _path(self, name: str) -> str:

@@ -198,7 +198,7 @@ class ImageFormat:
 
 
 def _array_formats() -> list[ImageFormat]:
-    """Formats whose channels are 8, 16, 32 or 64 bits each; Vulkan numbers them in this order."""
+    """Returns the formats whose channels are 8, 16, 32 or 64 bits each; Vulkan numbers them in this order."""
     kinds: dict[int, tuple[Kind, ...]] = {
         8: ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb"),
         16: ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "float"),
@@ -289,7 +289,7 @@ _ASTC_BLOCKS: Final = (
 
 
 def _compressed_formats() -> list[ImageFormat]:
-    """Formats of compressed blocks, in the order of their numbers."""
+    """Returns the formats of compressed blocks, in the order of their numbers."""
     families: list[tuple[str, str, str, int, tuple[Kind, ...]]] = [
         ("bc1rgb", "bc1_rgb", "rgb", 8, ("unorm", "srgb")),
         ("bc1rgba", "bc1_rgba", "rgba", 8, ("unorm", "srgb")),

@@ -122,7 +122,7 @@ def values_of(texels: Array, image_format: ImageFormat) -> Floats:
 
 
 def linear_to_srgb(values: Floats) -> Floats:
-    """Linear light, 0 … 1, as sRGB encodes it."""
+    """Returns the sRGB encoding of linear light, 0 … 1."""
     with np.errstate(invalid="ignore"):
         return np.where(values <= 0.0031308, 12.92 * values, 1.055 * np.power(np.abs(values), 1 / 2.4) - 0.055)
 
@@ -150,7 +150,7 @@ def _has_channels(array: Array, image_format: ImageFormat) -> bool:
 
 
 def _reordered(array: Array, image_format: ImageFormat) -> Array:
-    """Between the order of an array and that of memory, which differ by a swap of red and blue at most."""
+    """Converts between the channel orders of an array and of memory, which differ by a swap of red and blue at most."""
     order = _order(image_format)
     return array if order == sorted(order) else array[..., order]
 
@@ -183,7 +183,7 @@ def _unpacked(texels: Array, image_format: ImageFormat) -> list[Array]:
 
 
 def _checked(array: Array, name: str, bits: int, image_format: ImageFormat, where: str) -> Array:
-    """Integers that must fit a channel."""
+    """Returns integers, after a check that they fit a channel."""
     channel = _channel(array, name, bits, image_format)
     signed = image_format.kind == "sint"
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
@@ -249,7 +249,7 @@ def _from_small_float(bits: npt.NDArray[np.int64], mantissa: int) -> Floats:
 
 
 def _shared_exponent(values: Floats) -> Words:
-    """rgb9e5: three mantissas of 9 bits and one exponent of 5."""
+    """Returns words of rgb9e5: three mantissas of 9 bits and one exponent of 5."""
     clamped = np.clip(np.nan_to_num(values, nan=0.0, posinf=65408.0, neginf=0.0), 0, 65408.0)
     largest = clamped.max(axis=-1)
     exponent = np.where(largest > 0, np.maximum(np.frexp(largest)[1] - 1, -16) + 16, 0)

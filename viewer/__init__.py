@@ -1,7 +1,6 @@
 """Pictures of compute shaders and compiled programs, live: in a window, in a notebook, or as files.
 
-Imports: `runtime`, `hal_vulkan`, `spirv`, `formats`, `hal`, `vm` and the ground files at the root. Windows need GLFW,
-files and text Pillow: each is imported when it is used.
+Windows need GLFW, files and text need Pillow: each is imported when it is used.
 
 Read: `source`, `uniforms`, `picture`, `shader`, `program`, `renderer`; `offscreen`, `movies`; `playback`, `mouse`,
 `frame_times`, `overlay`, `reloading`, `window`; `canvas`.

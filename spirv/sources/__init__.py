@@ -1,7 +1,5 @@
 """Shader languages to SPIR-V, by installed compilers.
 
-Imports: `formats`, `spirv` and the ground files at the root.
-
 Read: `language`, `options`; `includes`, `registers`, `diagnostics`; `source_compiler`, then one file a compiler:
 `glslang`, `slang` (with `slang_driver`, a program of its own), `dxc`, `wgsl`, `assembly`; `find`, `compile`, `glsl`;
 `constants`.

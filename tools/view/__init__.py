@@ -1,4 +1,4 @@
 """``pumice view``.
 
-Imports: `errors`, `options`, `programs`, `run` and `streams` of the tools, and `viewer`.
+Read: `command`.
 """
