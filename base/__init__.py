@@ -1,5 +1,5 @@
 """The ground: small helpers that every folder may import, and that import nothing but ``status``.
 
-Read: lazy, lazy_dataclass, closeable, switches, files, cache, install_hints, terminal, notebook, message_pipe,
-child_process.
+Read: closeable, deprecation, files, install_hints, lazy, lazy_dataclass, message_pipe, child_process, notebook,
+switches, cache, terminal.
 """

@@ -2,7 +2,7 @@
 
 Calling sequence: ``pumice.vm.read_module`` → ``write_hal`` or ``write_c``.
 
-Read: the room `program`; then `hal`, or `c`.
+Read: program, c, hal.
 """
 
 from typing import TYPE_CHECKING

@@ -4,9 +4,8 @@ Public: `assert_close`, `NotCloseError`, `tolerance`; `nothing_left`, `LiveLimit
 
 pytest loads `plugin` wherever pumice is installed, so that it imports nothing else of pumice before a test uses it.
 
-Read: `plugin` (hooks and fixtures), `markers` → `testbed` (device and options) → `requirements` → `watch`, `live`
-(what fails a test) → `recording`, `kept_image`, `reproduction` (what a failure carries) → `closeness`, `pictures`;
-`timing`.
+Read: kept_image, live, markers, pictures, closeness, recording, reproduction, requirements, timing, watch, testbed,
+plugin.
 """
 
 from typing import TYPE_CHECKING

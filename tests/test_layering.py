@@ -19,6 +19,7 @@ from typing import TypeAlias
 import pytest
 from support.arrows import ALLOWED, FORMATS, ROOMS
 from support.import_graph import ROOT, Module, cycles, file_graph, imports_of, modules_of, nested_graphs, room_graph
+from support.maps import stale
 
 # Folders without an import cycle between files, imports for type checking included.
 ACYCLIC = (
@@ -323,6 +324,10 @@ def test_only_the_viewer_presents(package: Modules) -> None:
 
 def test_every_arrow_is_used(package: Modules) -> None:
     assert unused_arrows(package) == []
+
+
+def test_the_maps_are_those_of_the_code(package: Modules) -> None:
+    assert stale(package) == []
 
 
 def test_every_folder_of_the_package_is_read(package: Modules) -> None:

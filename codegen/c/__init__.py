@@ -2,8 +2,8 @@
 
 Calling sequence: ``write_c(module, stem, source)`` → files by name.
 
-Read: `writer`; `exports`, `interface`; `function`, `host_values`, `calls`, `command_calls`, `arguments`, `expressions`,
-`types`; `executables`, `support` and the C in `support/`.
+Read: executables, arguments, command_calls, calls, expressions, support, exports, types, host_values, function,
+interface, writer.
 """
 
 from .writer import write_c

@@ -1,5 +1,5 @@
 """Programs as data: types, attributes, operations, and their text form.
 
-Read: types, element_types, sizes, attributes, operation, copying, source, scanner, type_parser, attribute_parser,
-dense, convolution, location_parser, parser, printer, syntax.
+Read: sizes, source, scanner, types, attributes, convolution, dense, element_types, operation, copying, printer,
+type_parser, attribute_parser, location_parser, parser, syntax.
 """

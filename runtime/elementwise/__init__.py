@@ -1,6 +1,6 @@
 """Kernels from expressions: elementwise, reductions and scans, generated as GLSL and kept.
 
-Read: types, parameters, arguments, geometry, program, loads, kernels, elementwise, axes, accumulator, reduction, scan.
+Read: geometry, types, parameters, arguments, axes, kernels, program, accumulator, loads, elementwise, reduction, scan.
 """
 
 from .elementwise import ElementwiseKernel

@@ -1,6 +1,6 @@
 """Images on a device, samplers, and arrays as texel buffers.
 
-Read: layout, conversion, sampler, image, making, texel_array, host_image, bound, pool.
+Read: bound, layout, conversion, sampler, host_image, image, pool, texel_array, making.
 """
 
 from typing import TYPE_CHECKING

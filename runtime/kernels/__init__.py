@@ -1,6 +1,6 @@
 """Compute shaders that are called like functions of arrays.
 
-Read: kernel, bound_call, parameters, dispatcher, descriptors, recorder, results, shader_source, specialization.
+Read: parameters, bound_call, descriptors, recorder, results, dispatcher, shader_source, specialization, kernel.
 """
 
 from typing import TYPE_CHECKING

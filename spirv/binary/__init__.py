@@ -1,5 +1,5 @@
 """SPIR-V as words: reading instructions, the grammar's tables, and building modules.
 
-Read: words, grammar_tables, grammar, subgroups, declarations, expression, folding, offsets, builder, integer_dots,
-shared_memory, matrices.
+Read: grammar_tables, grammar, folding, words, declarations, expression, offsets, builder, integer_dots, shared_memory,
+matrices, subgroups.
 """

@@ -2,8 +2,8 @@
 
 Imports: the files of `spirv`, and the ground files at the root.
 
-Read: `editor`, `reports`, `reporter`, `messages`, `lines`; `blocks`, `trip_counts`, `conditions`, `loop_guard`;
-`rewrite`, `paths`, `checks`, `addresses`, `images`, `workgroup`, `accesses`, `sanitize`; `passes`.
+Read: editor, blocks, lines, paths, reports, messages, reporter, conditions, rewrite, checks, addresses, images,
+trip_counts, loop_guard, workgroup, accesses, sanitize, passes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
 """Runs a study on the workers of a Dask cluster.
 
-Read: run, scheduler, chunks, worker, workers, client, devices.
+Read: client, worker, chunks, devices, workers, scheduler, run.
 """

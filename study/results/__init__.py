@@ -1,4 +1,4 @@
 """Results of studies: an append-only SQLite file, its analysis, comparison and export.
 
-Read: storage, results, analysis, roofline, best, comparison, history, tables, export.
+Read: roofline, storage, analysis, comparison, best, tables, results, export, history.
 """

@@ -1,4 +1,4 @@
 """Statistics of samples: summaries with intervals, fitted lines, and comparisons of two runs.
 
-Read: samples, summary, bootstrap, comparison, paired, runs, fit, change_points.
+Read: samples, bootstrap, change_points, comparison, fit, paired, runs, summary.
 """

@@ -1,5 +1,5 @@
 """Workloads: the code that runs for one sample of a point, by kind of target; the devices and clocks of a run.
 
-Read: workload, clock, openers, kernel, kernel_settings, kernel_bindings, kernel_values, host_wait, module, copy,
-pipeline, semaphore, submit, timed_commands, thread_delays, peaks, reference_kernel, study_files.
+Read: clock, host_wait, kernel_values, thread_delays, timed_commands, peaks, workload, copy, kernel_settings,
+kernel_bindings, kernel, module, pipeline, reference_kernel, semaphore, study_files, submit, openers.
 """

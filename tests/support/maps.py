@@ -11,9 +11,13 @@ from __future__ import annotations
 import argparse
 import ast
 import re
+import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
+
+if __name__ == "__main__":
+    sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from support.arrows import ALLOWED, GROUND
 from support.import_graph import ROOT, Module, file_graph, modules_of

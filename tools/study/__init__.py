@@ -1,5 +1,5 @@
 """``pumice study``: runs, shows, compares and exports timing studies.
 
-Read: command, showing, measuring, against, baselines, gate, judgement, ci_outputs, tables, progress, history, clocks,
-observing, processes, resuming.
+Read: clocks, history, judgement, baselines, ci_outputs, observing, progress, resuming, tables, gate, against,
+measuring, processes, showing, command.
 """

@@ -1,5 +1,4 @@
 """The assembly text of modules: parser, assembler, disassembler, and the reference page of the instruction set.
 
-Read: `syntax`, `literals`, `lexer`, `cursor`, `instruction_parser`, `parser`, `assembler`; `disassembler`,
-`isa_reference`.
+Read: lexer, literals, cursor, syntax, disassembler, instruction_parser, isa_reference, parser, assembler.
 """

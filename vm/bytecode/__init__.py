@@ -1,7 +1,7 @@
 """Modules as files and as data: reads, checks, verifies and writes them. The instruction set as one table.
 
-Read: `module_def`, `calling_convention`, `declaration`, `debug_database`; `archive`, `reader`, `writer`; `isa_tables`,
-`isa`, `decoder`, `function_verifier`, `verifier`, `code_map`.
+Read: archive, calling_convention, debug_database, isa_tables, module_def, declaration, isa, decoder, code_map, encoder,
+function_verifier, reader, verifier, writer.
 """
 
 from __future__ import annotations

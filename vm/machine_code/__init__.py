@@ -2,5 +2,5 @@
 
 Only `llvm` imports llvmlite, when the first function is compiled.
 
-Read: `settings`, `operations`, `layout`, `homes`, `function_writer`, `unit`, `llvm`.
+Read: operations, layout, homes, function_writer, llvm, settings, unit.
 """

@@ -1,6 +1,5 @@
 """Translation of verified functions to Python source.
 
-Read: `translator`; `basic_block`, `register_types`, `module_analysis`, `analysis`, `ranges`; `expressions`,
-`operations`; `entries`, `source`, `values`, `operation_writer`, `call_writer`, `parallel_copy`, `flow`, `control_flow`,
-`tree`, `blocks`, `structure`.
+Read: basic_block, control_flow, expressions, module_analysis, operations, ranges, register_types, analysis, entries,
+flow, source, tree, values, operation_writer, call_writer, parallel_copy, blocks, structure, translator.
 """

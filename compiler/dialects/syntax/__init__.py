@@ -1,5 +1,5 @@
 """The text form of operations of each dialect.
 
-Read: builtin, arith, tensor, scf, check, hlo_contractions, hlo_bodies, chlo, hlo, executables, sequencer, spirv_module,
+Read: arith, builtin, check, chlo, executables, hlo_bodies, hlo_contractions, hlo, scf, sequencer, spirv_module, tensor,
 text.
 """

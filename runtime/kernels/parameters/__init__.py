@@ -1,4 +1,4 @@
 """Parameters of kernels: the arguments that a binding takes, checks and names.
 
-Read: block, block_dtypes, parameter, image_parameter, runtime_array, parameters, arguments, names, push, pointers.
+Read: block, parameter, arguments, image_parameter, push, names, block_dtypes, pointers, runtime_array, parameters.
 """

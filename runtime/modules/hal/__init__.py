@@ -3,5 +3,5 @@
 Imports: ``hal`` (what it submits with is in ``hal/programs``), ``formats``, the VM's native modules, types and waits,
 ``runtime/values``.
 
-Read: reference; then the ``*_exports`` and module.
+Read: fence_exports, reference, buffer_exports, command_exports, device_exports, queue_exports, module.
 """
