@@ -1,7 +1,5 @@
 """Passes that make compute shaders report what goes wrong in them, through one more storage buffer.
 
-Imports: the files of `spirv`, and the ground files at the root.
-
 Read: editor, blocks, lines, paths, reports, messages, reporter, conditions, rewrite, checks, addresses, images,
 trip_counts, loop_guard, workgroup, accesses, sanitize, passes.
 """

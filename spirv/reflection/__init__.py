@@ -1,6 +1,5 @@
 """What a module declares: entry points, bindings, blocks, specialization constants and workgroup sizes.
 
-Imports: spirv.binary, formats, base, status.
 Read: reflection_types, constants, type_table, module, layout, access, reflect; block_text, block_names, block_dtype,
 grid.
 """
