@@ -50,9 +50,9 @@ soak: ## run the whole suite in full: every sampled test, and the long forms of 
 
 PAGES = $$(git ls-files '*.md')
 
-lint: $(VENV)/.dev ## ruff, mypy, mdformat and codespell, as CI runs them; counts the pages' code blocks
+lint: $(VENV)/.dev ## ruff, mypy, mdformat, codespell and the rules of prose, as CI runs them; counts the pages' code blocks
 	@status=0; for check in 'ruff check .' 'ruff format --check .' mypy codespell "mdformat --check $(PAGES)" \
-	  'python tests/support/pages.py'; do \
+	  'python tests/support/pages.py' 'python tests/support/prose.py'; do \
 	  echo "$(BIN)/$$check" | cut -c1-80; $(BIN)/$$check || status=1; \
 	done; exit $$status
 

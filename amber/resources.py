@@ -7,7 +7,7 @@ from typing import Final, Literal, cast
 
 import numpy as np
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..base.lazy_dataclass import dataclass
 from ..formats.image_format import ImageFormat as TexelFormat
 from ..hal_vulkan.commands.command_buffer import CommandBuffer
@@ -34,7 +34,7 @@ class _DeviceImage:
     is_filled: bool = False
 
 
-class Resources(Closing):
+class Resources(Closeable):
     """The buffers, images and samplers that a script's pipelines bind, made on first use; ``close`` frees them.
 
     A buffer lives in device memory from its first use to the end of the script, whatever pipelines bind it. A buffer
@@ -195,7 +195,7 @@ class Resources(Closing):
 
     def close(self) -> None:
         """Frees everything; idempotent."""
-        closing: Sequence[Closing] = (
+        closing: Sequence[Closeable] = (
             *(image.image for image in self._images.values()),
             *self._samplers.values(),
             *self._arrays.values(),

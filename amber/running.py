@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Final
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..runtime.device import Device, open_device
 from ..status import PumiceError
 from .reading import parse
@@ -37,7 +37,7 @@ def run(
         return devices.run(path, timeout)
 
 
-class Devices(Closing):
+class Devices(Closeable):
     """The devices that scripts run on, opened when a script first needs one: with bounded accesses, and without."""
 
     def __init__(

@@ -23,7 +23,7 @@ from ..status import (
     NotFoundError,
     PumiceError,
 )
-from .closeable import Closing
+from .closeable import Closeable
 from .message_pipe import PROTOCOL, Message, MessagePipe, error_from_message
 
 _START_S: Final = 60.0
@@ -46,7 +46,7 @@ else:
 """
 
 
-class ChildProcess(Closing):
+class ChildProcess(Closeable):
     """A child that has started; ``environment`` is the child's ``environment_facts``. ``running`` has the ids of all
     children that are not closed.
 

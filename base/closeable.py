@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Self
 
 
-class Closing:
+class Closeable:
     """A context manager that closes itself."""
 
     __slots__ = ()

@@ -12,7 +12,7 @@ from typing import Any, BinaryIO, Final, Self
 
 from .. import status
 from ..status import InternalError, PumiceError
-from .closeable import Closing
+from .closeable import Closeable
 
 Message = dict[str, Any]
 """JSON values by name."""
@@ -23,7 +23,7 @@ PROTOCOL: Final = 1
 _CHUNK: Final = 1 << 16
 
 
-class MessagePipe(Closing):
+class MessagePipe(Closeable):
     """One end of the connection. One thread at a time; waiting blocks."""
 
     def __init__(self, reader: BinaryIO, writer: BinaryIO) -> None:

@@ -15,14 +15,14 @@ import click
 import numpy as np
 import numpy.typing as npt
 
-from pumice.base.closeable import Closing
+from pumice.base.closeable import Closeable
 
 Times = npt.NDArray[np.float64]
 
 _RESAMPLES: Final = 2000
 
 
-class TimedProcess(Closing):
+class TimedProcess(Closeable):
     """A process that says ``ready`` and then answers each line with a line of numbers. Use it as a context manager.
 
     Args:

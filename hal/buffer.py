@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Final
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..status import ClosedError, OutOfRangeError, PermissionDeniedError
 from .logical_device import LogicalDevice
 from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
@@ -15,7 +15,7 @@ _MAX_PAIRS: Final = 64
 """The most pairs of buffers for which comparing all is the fastest way to find an overlap."""
 
 
-class Buffer(Closing):
+class Buffer(Closeable):
     """``size`` bytes of device memory.
 
     Attributes:

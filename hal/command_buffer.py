@@ -7,7 +7,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Self
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..base.lazy_dataclass import dataclass
 from ..status import ClosedError, FailedPreconditionError, InvalidArgumentError
 from .buffer import Buffer
@@ -60,7 +60,7 @@ class CommandBufferState(enum.Enum):
     CLOSED = "closed"
 
 
-class CommandBuffer(Closing):
+class CommandBuffer(Closeable):
     """Recorded commands.
 
     Calling sequence: ``begin`` → ``fill``/``copy``/``update``/``execution_barrier``… → ``end`` → ``Queue.submit`` (a

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections import deque
 from typing import Protocol
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..status import ClosedError, PumiceError
 
 
@@ -24,7 +24,7 @@ class Trimmable(Protocol):
     def trim(self) -> object: ...
 
 
-class LogicalDevice(Closing):
+class LogicalDevice(Closeable):
     """The base of ``Device``, as its buffers and semaphores know it.
 
     Attributes:

@@ -12,7 +12,7 @@ import time
 from abc import abstractmethod
 from typing import Final
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..status import PumiceError
 from ..waits.notification import Callback, Notification
 from ..waits.source import Source
@@ -22,7 +22,7 @@ from .logical_device import LogicalDevice
 MAX_PAYLOAD: Final = (1 << 64) - 2
 
 
-class Semaphore(Closing):
+class Semaphore(Closeable):
     """A timeline semaphore.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..base.notebook import without_process
 from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
@@ -86,7 +86,7 @@ class Lowered(Stage):
         return Compiled(self.jax, module, device)
 
 
-class Compiled(Stage, Closing):
+class Compiled(Stage, Closeable):
     """An executable on a device, in a session of its own.
 
     Thread rule: any thread.

@@ -14,7 +14,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..base.lazy_dataclass import dataclass
 from ..compiler.ir.types import ShapedType
 from ..compiler.kernels.kernel import Kernel
@@ -58,7 +58,7 @@ _TOLERANCES: Final = {"f16": 2e-2, "f32": 1e-3, "f64": 1e-6}
 Words = npt.NDArray[np.int32]
 
 
-class Contestant(Closing):
+class Contestant(Closeable):
     """A kernel on a device, with arguments of its own; its times are in nanoseconds.
 
     Calling sequence: ``Contestant`` → ``results``, ``take_block`` → ``close``.

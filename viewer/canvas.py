@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from .mouse import Mouse
 from .picture import Picture, pixels_of
 from .playback import Playback
@@ -28,7 +28,7 @@ class Canvas(Protocol):
     def add_event_handler(self, *args: Any) -> Any: ...
 
 
-class CanvasView(Closing):
+class CanvasView(Closeable):
     """Draws a picture whenever a canvas wants one, and tells it of the mouse.
 
     >>> from rendercanvas.auto import RenderCanvas

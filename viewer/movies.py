@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..formats.picture import encode_picture
 from ..status import InvalidArgumentError, UnavailableError
 
@@ -20,8 +20,13 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
+<<<<<<< HEAD
 class Movie(Closing):
     """A sink that frames are written to."""
+=======
+class Movie(Closeable):
+    """What frames are written to."""
+>>>>>>> f2dd50cf (Closeable is the name of what is closeable; make lint counts odd prose)
 
     @abstractmethod
     def add(self, frame: np.ndarray) -> None:

@@ -6,7 +6,7 @@ from abc import abstractmethod
 
 import numpy as np
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..formats.picture import texels_to_picture
 from ..hal_vulkan import Buffer, CommandBuffer
 from ..hal_vulkan.pipelines.reports import ReportSlot
@@ -17,7 +17,7 @@ from .uniforms import Uniforms
 Size = tuple[int, int]
 
 
-class Picture(Closing):
+class Picture(Closeable):
     """A source of frames.
 
     Calling sequence: ``resize`` → ``record`` for each frame, in order → ``close``.

@@ -7,7 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Final
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..spirv.sources.includes import included_files
 from ..spirv.sources.language import Language, language_of
 from ..status import PumiceError
@@ -16,7 +16,7 @@ from .picture import Picture
 _EVERY: Final = 0.2
 
 
-class Reloader(Closing):
+class Reloader(Closeable):
     """Watches the files of a shader, and makes the picture anew in a thread of its own.
 
     Files are looked at, not subscribed to: editors replace files, network folders tell of nothing, and a look at a few

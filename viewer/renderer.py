@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..base.lazy_dataclass import dataclass
 from ..hal_vulkan import Buffer, CommandBuffer, MemoryTypeFlags
 from ..runtime.device import Device
@@ -47,7 +47,7 @@ class _Slot:
     ran: _Commands | None = None
 
 
-class Renderer(Closing):
+class Renderer(Closeable):
     """Submits frames; their commands are recorded when they are not those of two frames before.
 
     Calling sequence: ``draw`` for each frame → ``close``. A frame waits for the one before the last, whose timing it

@@ -14,7 +14,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
-from ..base.closeable import Closing
+from ..base.closeable import Closeable
 from ..formats.picture import encode_picture
 from ..hal_vulkan import Device as VulkanDevice
 from ..hal_vulkan import Driver, PlanOptions
@@ -37,7 +37,7 @@ _TIME_EVERY: Final = 16  # frames, without the overlay
 _SURFACE_LOST: Final = "VK_ERROR_SURFACE_LOST_KHR"
 
 
-class Window(Closing):
+class Window(Closeable):
     """Shows a picture.
 
     Attributes:

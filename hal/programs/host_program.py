@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Self, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.element_type import ElementType
 from ...status import (
     ClosedError,
@@ -33,7 +33,7 @@ Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | Non
 """Timeline semaphores at payloads to wait for, or to signal; or a fence; none for ``None`` and ``()``."""
 
 
-class HostProgram(Closing):
+class HostProgram(Closeable):
     """A program on a device.
 
     Calling sequence: ``create`` → ``to_device`` → methods → ``to_host`` → ``close``, or the end of a ``with`` block.

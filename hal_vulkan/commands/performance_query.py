@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.lazy_dataclass import dataclass
 from ...status import NotFoundError, UnavailableError, UnimplementedError
 from ..instance.driver import Driver
@@ -93,7 +93,7 @@ def profiling_lock(device: LogicalDevice) -> Iterator[None]:
         device.fn.vkReleaseProfilingLockKHR(device.handle)
 
 
-class PerformanceQuery(Closing):
+class PerformanceQuery(Closeable):
     """One query of counters of a device, while the profiling lock is held; ``passes`` are the submissions it takes."""
 
     def __init__(self, device: LogicalDevice, counters: Sequence[Counter]) -> None:

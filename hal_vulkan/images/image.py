@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.image_format import Aspect, ImageFormat
 from ...status import ClosedError, InvalidArgumentError, OutOfRangeError, PumiceError, UnimplementedError, shown
 from ..memory.allocator import Allocator
@@ -33,7 +33,7 @@ _FORMAT_NOT_SUPPORTED: Final = -11
 _FACES: Final = 6
 
 
-class Image(Closing):
+class Image(Closeable):
     """A VkImage with its memory and its views.
 
     Attributes:

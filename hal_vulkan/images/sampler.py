@@ -11,7 +11,7 @@ import struct
 import threading
 from typing import Final, Literal, NamedTuple, Protocol, TypedDict
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError, shown
 from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, chain, handle_value, new
@@ -102,7 +102,7 @@ class SamplerSettings(NamedTuple):
     lod_bias: float
 
 
-class Sampler(Closing):
+class Sampler(Closeable):
     """A VkSampler.
 
     Attributes:

@@ -12,7 +12,7 @@ import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.install_hints import driver_hint, install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
 from ..vulkan.functions import CData, InstanceFunctions, chain, ffi, new
@@ -30,7 +30,7 @@ _ENUMERATE_PORTABILITY_BIT = 0x1
 _API_VERSION = (1 << 22) | (4 << 12)
 
 
-class Driver(Closing):
+class Driver(Closeable):
     """A VkInstance with the profiles of all its physical devices; ``extensions`` are those that instances may have."""
 
     def __init__(self, *, validation: bool | None = None, extensions: Sequence[str] = ()) -> None:

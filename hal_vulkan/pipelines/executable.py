@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
 from ...formats.vke1_reader import parse_executable
 from ...spirv.reflection.reflection_types import EntryPoint, ShaderModuleReflection
@@ -33,7 +33,7 @@ _TABLE_SET: Final = 3
 _log = logging.getLogger("pumice.executable")
 
 
-class Executable(Closing):
+class Executable(Closeable):
     """Shader modules and the pipelines made from them; ``source`` is the VKE1 definition, or ``None`` for SPIR-V.
 
     A sanitised one makes a shader module for each pipeline: lengths and sizes follow from specialization constants.

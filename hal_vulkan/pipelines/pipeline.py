@@ -10,7 +10,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...spirv.instrument.reports import Instrumented
 from ...spirv.reflection.reflection_types import Binding, ShaderModuleReflection
 from ...status import ClosedError, InvalidArgumentError, NotFoundError, OutOfRangeError, ResourceExhaustedError
@@ -72,7 +72,7 @@ class BoundSets:
                 layout.unpin(descriptor_set)
 
 
-class ComputePipeline(Closing):
+class ComputePipeline(Closeable):
     """A VkPipeline with its layout.
 
     Attributes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...status import UnavailableError
 from ..instance.driver import Driver
 from ..instance.logical_device import LogicalDevice
@@ -22,7 +22,7 @@ def loader_address() -> int:
     return int(ffi.cast("uintptr_t", load_library().vkGetInstanceProcAddr))
 
 
-class Surface(Closing):
+class Surface(Closeable):
     """A VkSurfaceKHR. Close the swapchains of a surface before it, and it before its window and its driver."""
 
     def __init__(self, driver: Driver, create: Callable[[CData, CData], int]) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.lazy_dataclass import dataclass
 from ...formats.image_format import ImageFormat
 from ...status import UnavailableError, UnimplementedError
@@ -86,7 +86,7 @@ class _Target:
     number: int = 0
 
 
-class Swapchain(Closing):
+class Swapchain(Closeable):
     """A VkSwapchainKHR, made again when the window changes.
 
     Attributes:

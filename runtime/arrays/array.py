@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
@@ -36,7 +36,7 @@ ArrayLike: TypeAlias = "npt.ArrayLike | DeviceArray"
 """Values that arrays are made of: arrays of the device or of NumPy, and anything that NumPy makes an array of."""
 
 
-class DeviceArray(Previewed, Closing):
+class DeviceArray(Previewed, Closeable):
     """A C-contiguous array in device memory. Made by ``Device.asarray``, ``Device.empty`` and kernels.
 
     Attributes:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from ...hal.device import Device as HalDevice
@@ -47,7 +47,7 @@ array_devices: Final[weakref.WeakSet[ArrayDevice]] = weakref.WeakSet()
 """The devices of this process, closed ones included."""
 
 
-class ArrayDevice(Closing):
+class ArrayDevice(Closeable):
     """The base of ``pumice.Device``, which adds the methods that create arrays and kernels.
 
     Attributes:
@@ -65,7 +65,7 @@ class ArrayDevice(Closing):
         self.uri: str = hal_device.uri
         self.staging: bool = hal_device.staging
         self.mark_lock = threading.Lock()
-        self.kept: dict[type, Closing] = {}
+        self.kept: dict[type, Closeable] = {}
         self.verdicts: Verdicts = Verdicts(hal_device)
         self.stream = hal_device.compute_queue.stream
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED

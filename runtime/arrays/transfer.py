@@ -15,7 +15,7 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from .array import DeviceArray, new_array
@@ -34,7 +34,7 @@ class Placed(Protocol):
         """Notes a use by submitted work."""
 
 
-class Transfer(Closing):
+class Transfer(Closeable):
     """The copies of one kernel call.
 
     Attributes:
@@ -61,7 +61,7 @@ class Transfer(Closing):
         self._before: list[tuple[Buffer, Buffer]] = []
         self._after: list[tuple[Buffer, Buffer]] = []
         self._marks: list[tuple[Placed, bool]] = []  # arguments that note the work, and whether they are written
-        self._temporaries: list[Closing] = []
+        self._temporaries: list[Closeable] = []
         self._finishing: list[Callable[[], None]] = []
         self._payload = -1
         self._imported = False
@@ -94,7 +94,7 @@ class Transfer(Closing):
         self.results.append(result)
 
     def carry(
-        self, value: Placed, result: object, *, owner: Closing | None = None, finish: Callable[[], None] | None = None
+        self, value: Placed, result: object, *, owner: Closeable | None = None, finish: Callable[[], None] | None = None
     ) -> None:
         """Adds the next argument, which is on the device.
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, NoReturn, cast
 import numpy as np
 import numpy.typing as npt
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.image_format import ImageFormat
 from ...formats.image_texels import check_plain, to_texels
 from ...hal.buffer import Buffer
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ...hal_vulkan.images.image_view import Dim
 
 
-class DeviceImage(Closing):
+class DeviceImage(Closeable):
     """An image, or a view of one. Made by ``Device.asimage``, ``Device.empty_image`` and kernels.
 
     Attributes:

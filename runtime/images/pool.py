@@ -11,7 +11,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING, Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.image_format import ImageFormat
 from ..arrays.array_device import ArrayDevice
 from .image import DeviceImage, new_image
@@ -25,7 +25,7 @@ _MAX_KEPT: Final = 16
 _MAX_KEPT_BYTES: Final = 16 << 20
 
 
-class ImagePool(Closing):
+class ImagePool(Closeable):
     """At most 16 images, of 16 MiB together, and the samplers of images that are given without one."""
 
     def __init__(self, device: ArrayDevice) -> None:
@@ -87,7 +87,7 @@ class ImagePool(Closing):
         self.trim()
 
 
-class Lease(Closing):
+class Lease(Closeable):
     """A pooled image while a call uses it; closing gives it back."""
 
     def __init__(self, pool: ImagePool, image: DeviceImage) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...status import ClosedError
 from ..arrays.array_device import ArrayDevice
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from ...hal_vulkan import Sampler as HalSampler
 
 
-class Sampler(Closing):
+class Sampler(Closeable):
     """A sampler; made by ``Device.sampler``, and by kernels for images that are given without one.
 
     Attributes:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.image_format import ImageFormat
 from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray
 
 
-class TexelArray(Closing):
+class TexelArray(Closeable):
     """An array of the device with a format, in the array's own memory. Made by ``Device.texel_buffer``.
 
     Attributes:

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, cast
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal_vulkan import CommandBuffer, ComputePipeline, DispatchTiming, Executable
 from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray
@@ -46,7 +46,7 @@ class _Repeat(NamedTuple):
     epoch: int
 
 
-class Dispatcher(Closing):
+class Dispatcher(Closeable):
     """The calls of one kernel, once their arguments are bound.
 
     Calling sequence: ``repeat``, and ``run`` if that does not know the arrays, or ``time``; ``close``.

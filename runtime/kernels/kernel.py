@@ -12,7 +12,7 @@ from typing import NamedTuple, cast
 
 import numpy as np
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.notebook import html_table
 from ...hal_vulkan import ComputePipeline, DispatchTiming, ShaderModuleReflection, SpecializationValue
 from ...hal_vulkan.pipelines.pipeline import log_unwatched
@@ -56,7 +56,7 @@ class KernelSource(NamedTuple):
     subgroup_size: int | None
 
 
-class Kernel(Closing):
+class Kernel(Closeable):
     """A compute shader, callable with arrays in binding order.
 
     Attributes:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import threading
 from typing import TYPE_CHECKING
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...status import ClosedError
 from ...waits.wait_mode import WaitMode, checked_wait_mode
 from ..device import REFERENCE, Device, is_reference, list_devices, open_device
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from ...hal_vulkan import DeviceProfile
 
 
-class Instance(Closing):
+class Instance(Closeable):
     """Opens each device once, for all sessions made with it.
 
     Args:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal.buffer_view import BufferView
 from ...hal.fence import Fence
 from ...hal.programs.fence import HalFence
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from ..profiling.profile import Profile
 
 
-class Session(SessionCalls, Closing):
+class Session(SessionCalls, Closeable):
     """Modules loaded together on one or several devices, and calls of their functions.
 
     Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``call``, or ``lookup``

@@ -21,7 +21,7 @@ from uuid import UUID
 
 import psutil
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal_vulkan import DeviceProfile
 from ...status import FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, UnavailableError
 from .nvml import nvml_device
@@ -30,7 +30,7 @@ _PREFIX: Final = "pumice-clocks-"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")  # which end a process without unwinding it
 
 
-class ClockLock(Closing):
+class ClockLock(Closeable):
     """A device's clock, locked until ``close``, which is idempotent, or the end of the process.
 
     Args:

@@ -27,7 +27,7 @@ import numpy as np
 import psutil
 
 from ...base.child_process import ChildProcess
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ..workloads.thread_delays import ThreadDelays, ThreadTimes, since
 
 _WAKES: Final = 20
@@ -40,7 +40,7 @@ _ASLEEP_S: Final = 0.0001
 _PRESSURE: Final = Path("/proc/pressure/cpu")
 
 
-class _Waker(Closing):
+class _Waker(Closeable):
     """A thread that sleeps until it is woken, and records when it ran."""
 
     def __init__(self) -> None:
@@ -84,7 +84,7 @@ class _Counters(NamedTuple):
     delays: ThreadTimes
 
 
-class MachineState(Closing):
+class MachineState(Closeable):
     """Reads states, each of the span since the previous reading. One thread at a time."""
 
     def __init__(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...runtime.device import Device
 from ..results.storage.sink import Sink
 from ..workloads.reference_kernel import ReferenceKernel
@@ -18,7 +18,7 @@ _SHARE: Final = 0.05  # the largest share of the time that the reference takes
 _WANTED_NS: Final = 100_000
 
 
-class Watch(Closing):
+class Watch(Closeable):
     """Watches the machine and one device; with ``reference`` also one workgroup of arithmetic, the same for all points.
 
     Calling sequence: ``Watch`` → ``read`` between blocks → ``end``, which stores the last state → ``close``. One thread

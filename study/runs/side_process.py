@@ -15,7 +15,7 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from ...base.child_process import ChildProcess
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.message_pipe import error_from_message
 from ..definition.point import Point
 from ..definition.process import Process
@@ -29,7 +29,7 @@ _LIMITS_S: Final[Mapping[str, float]] = {"start": 600.0, "take_block": 120.0}
 _LIMIT_S: Final = 120.0
 
 
-class SideProcess(Closing):
+class SideProcess(Closeable):
     """A process of a side; ``name`` is for messages, such as ``"the old side"``.
 
     Raises:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...status import PumiceError
 from ..definition.point import Point, paired
 from ..definition.study import Study
@@ -24,7 +24,7 @@ from ..sampling.turns import failure_of
 from ..workloads.study_files import StudyFiles, unpack_files
 
 
-class TakenFiles(Closing):
+class TakenFiles(Closeable):
     """The files of a study's points, in a temporary folder.
 
     Attributes:

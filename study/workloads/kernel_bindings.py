@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal_vulkan import Buffer
 from ...runtime import Device, DeviceArray
 from ...runtime.kernels.parameters.parameter import Parameter
@@ -18,7 +18,7 @@ from .kernel_values import KernelValue, bring, host_memory, overwrite, read_back
 from .workload import WorkloadContext
 
 
-class KernelBindings(Closing):
+class KernelBindings(Closeable):
     """The values of all bindings, with their inputs; ``settings`` are those of kind ``kernel`` in ``target_settings``.
 
     Attributes:

@@ -21,7 +21,7 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from ... import shaders
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal_vulkan import CommandBuffer
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.arrays.array import DeviceArray
@@ -59,7 +59,7 @@ class Reading(NamedTuple):
     load: str
 
 
-class ReferenceKernel(Closing):
+class ReferenceKernel(Closeable):
     """A load that takes about ``wanted_ns``. One thread at a time.
 
     Args:

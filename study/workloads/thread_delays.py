@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 
 _PROC: Final = Path("/proc")
 
@@ -20,7 +20,7 @@ ThreadTimes = Mapping[str, tuple[int, int]]
 """Nanoseconds of waiting for a core and of running, by thread."""
 
 
-class ThreadDelays(Closing):
+class ThreadDelays(Closeable):
     """The time that threads of processes have waited for a core and run; ``processes`` returns process ids, by default
     this process's.
 

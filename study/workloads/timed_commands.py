@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from ... import shaders
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...hal_vulkan import CommandBuffer, DeviceType
 from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.device import Device
@@ -18,7 +18,7 @@ from ...runtime.kernels.kernel import Kernel, PreparedDispatch
 _MIN_BYTES: Final = 64 << 20
 
 
-class TimedCommands(Closing):
+class TimedCommands(Closeable):
     """Commands that ``record`` records once. One thread at a time."""
 
     def __init__(self, device: Device, name: str, record: Callable[[CommandBuffer], object]) -> None:

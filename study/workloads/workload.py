@@ -15,7 +15,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan import Device as HalDevice
 from ...hal_vulkan import PlanOptions, shared_driver
@@ -24,7 +24,7 @@ from .clock import RawSample
 from .thread_delays import ThreadDelays
 
 
-class DevicePool(Closing):
+class DevicePool(Closeable):
     """The devices of a run, each opened once for each combination of options, all with the options in ``asked``.
     Pipelines are not cached on disk, so that the first call of a kernel shows its whole cost. ``delays`` are those
     of this process's threads. One thread at a time.

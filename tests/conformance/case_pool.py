@@ -98,7 +98,7 @@ def _work(opener: str, paths: str, folder: str, memory: int, seed: int, first: i
         outcome = cases.run(seed, index)
         print(json.dumps([index, outcome.stage, outcome.result, outcome.detail, outcome.busy]), file=output, flush=True)
         if outcome.busy or outcome.stage == "device":
-            # Closing the device would wait for the shader.
+            # Closeable the device would wait for the shader.
             os._exit(0)
     cases.close()
 

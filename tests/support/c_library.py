@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 from support.c_programs import build
 
-from pumice.base.closeable import Closing
+from pumice.base.closeable import Closeable
 
 Array: TypeAlias = npt.NDArray[Any]
 
 
-class CLibrary(Closing):
+class CLibrary(Closeable):
     """A program on a device of its own. Use it as a context manager.
 
     Args:

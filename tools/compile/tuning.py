@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.terminal import console_environment, printable
 from ..device_targets import device_profile
 from ..errors import needs_study_extra, usage_error
@@ -73,7 +73,7 @@ def tuned(
     return target
 
 
-class _Shown(Closing):
+class _Shown(Closeable):
     """Progress on stderr: a bar on a terminal, else a line for each class of regions."""
 
     def __init__(self) -> None:

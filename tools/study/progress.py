@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.terminal import console_environment, printable
 from ...study.definition.point import Point
 from ...study.results.storage.records import PointStatus
@@ -16,7 +16,7 @@ from ...study.sampling.passes import Pass
 from ..streams import note
 
 
-class StudyProgress(Closing):
+class StudyProgress(Closeable):
     """Shows the progress of ``run_study``; if quiet, only points that fail, are skipped or too noisy. A pair's two
     points end together, and count as one. ``where`` begins messages about the folder; ``reasons``: whether to say
     why points ended.

@@ -24,7 +24,7 @@ import struct
 from pathlib import Path
 from typing import Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...formats.flatbuffer import contiguous_bytes
 from ...status import (
     ClosedError,
@@ -45,7 +45,7 @@ _ZIP_NAME_LENGTHS: Final = struct.Struct("<26xHH")
 _U32: Final = struct.Struct("<I")
 
 
-class ModuleArchive(Closing):
+class ModuleArchive(Closeable):
     """One module file, mapped or in memory.
 
     Attributes:

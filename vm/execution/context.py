@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, Final
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...base.lazy_dataclass import dataclass
 from ...status import (
     AbortedError,
@@ -81,7 +81,7 @@ class Function:
         return f"<Function {self.full_name} {self.convention.text}>"
 
 
-class Context(Closing):
+class Context(Closeable):
     """Modules linked together, with state of their own, and the functions that can be called in them.
 
     Args:

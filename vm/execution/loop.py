@@ -19,7 +19,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final, Protocol, TypeAlias
 
-from ...base.closeable import Closing
+from ...base.closeable import Closeable
 from ...status import AbortedError, PumiceError
 from ...waits.armed_wait import ArmedWait, arm_frame
 from ...waits.awaitable import gather_wakes, wake_told
@@ -45,7 +45,7 @@ class Abortable(Protocol):
         """Ends it with this error, if it has not ended."""
 
 
-class Loop(Closing, ABC):
+class Loop(Closeable, ABC):
     """Where asynchronous invocations run. Thread rule: every method from any thread.
 
     Attributes:

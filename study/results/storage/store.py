@@ -29,7 +29,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from ....base.closeable import Closing
+from ....base.closeable import Closeable
 from ....status import ClosedError, FailedPreconditionError, InvalidArgumentError, NotFoundError
 from ...definition.kept_file import KeptFile
 from ...definition.point import Point
@@ -44,7 +44,7 @@ _STAMPS: Final = {"run_ends": "ended", "statuses": "changed", "notes": "created"
 """The column of a table with the time when a row was added."""
 
 
-class Store(Sink, Closing):
+class Store(Sink, Closeable):
     """Writes the results of one study to one folder; see the module. Created by ``create`` or ``open``."""
 
     def __init__(self, path: Path, connection: sqlite3.Connection, lock: WriterLock) -> None:

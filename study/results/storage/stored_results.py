@@ -12,7 +12,7 @@ from typing import Any, Final, Self, TypeVar
 
 import numpy as np
 
-from ....base.closeable import Closing
+from ....base.closeable import Closeable
 from ....status import ClosedError, NotFoundError
 from ...definition.expansion import derive
 from ...definition.figures import MEASURED
@@ -51,7 +51,7 @@ _Record = TypeVar(
 )
 
 
-class StoredResults(Closing):
+class StoredResults(Closeable):
     """The results in one folder as they were stored; ``Results`` adds computed figures.
 
     Points and their statuses are those at the time of ``open``. Samples of a point are read on first use, everything

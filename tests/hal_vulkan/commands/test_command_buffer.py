@@ -709,7 +709,7 @@ def test_closing_things_in_flight(device: Device) -> None:
 
 
 def test_sets_that_a_recording_names_outlive_their_close(device: Device) -> None:
-    """Closing given sets must not let the cache write other buffers into a set that recorded commands name."""
+    """Closeable given sets must not let the cache write other buffers into a set that recorded commands name."""
     object.__setattr__(device.plan, "descriptor_pool_size", 8)
     pipeline = mul(device)
     a, b, out = floats(device, 3), floats(device, 5), floats(device, 0)

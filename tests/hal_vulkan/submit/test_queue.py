@@ -256,7 +256,7 @@ def test_a_semaphore_that_fails_while_a_submission_that_signals_it_is_held(devic
 
 
 def test_what_is_closed_while_held_is_kept(device: Device) -> None:
-    """Closing a buffer that a held-back submission uses is as good as closing it while it is in flight."""
+    """Closeable a buffer that a held-back submission uses is as good as closing it while it is in flight."""
     source, target = host_buffer(device, b"abcdefgh"), device.create_buffer(8, memory_type=HOST)
     gate, done = device.create_semaphore(), device.create_semaphore()
     queue = device.compute_queue
