@@ -125,7 +125,7 @@ class ImageFormat:
         return np.dtype({"uint": np.uint32, "sint": np.int32}.get(self.kind, np.float32))
 
     def texel_shape(self) -> tuple[int, ...]:
-        """The trailing shape of one texel in an array: ``(channels,)``, or ``()`` for one channel."""
+        """Returns the trailing shape of one texel in an array: ``(channels,)``, or ``()`` for one channel."""
         return (self.channels,) if self.channels > 1 else ()
 
     @classmethod

@@ -89,7 +89,7 @@ class Buffer(Closeable):
 
     @abstractmethod
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
-        """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
+        """Returns a buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
 
         It shares this buffer's memory and keeps it alive; closing it leaves this buffer open.
 
@@ -99,7 +99,7 @@ class Buffer(Closeable):
 
     @abstractmethod
     def shared(self) -> Buffer:
-        """This buffer for programs, which may keep it longer than its user does.
+        """Returns this buffer for programs, which may keep it longer than its user does.
 
         The memory is freed with the last reference to the result, not with this buffer; closing it closes both.
         """
@@ -117,7 +117,7 @@ class Buffer(Closeable):
 
     @abstractmethod
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
-        """A writable view of the bytes, in place, for host-visible memory; it keeps the memory alive.
+        """Returns a writable view of the bytes, in place, for host-visible memory; it keeps the memory alive.
 
         Raises:
             OutOfRangeError: the range goes past the end.

@@ -86,7 +86,7 @@ class BufferView:
         return self.element_type.storage_bytes(self.element_count)
 
     def byte_offset(self, indices: Sequence[int]) -> int:
-        """Bytes from the buffer's start to the element at ``indices``.
+        """Returns bytes from the buffer's start to the element at ``indices``.
 
         Raises:
             OutOfRangeError: a wrong number of indices, or one outside its axis.
@@ -103,7 +103,7 @@ class BufferView:
         return linear * self.element_type.byte_count
 
     def subview(self, starts: Sequence[int], lengths: Sequence[int]) -> BufferView:
-        """The contiguous part with these starts and lengths for each axis.
+        """Returns the contiguous part with these starts and lengths for each axis.
 
         Raises:
             OutOfRangeError: it is not within the view.
@@ -128,11 +128,11 @@ class BufferView:
         return BufferView(self.buffer.subspan(offset, size), lengths, self.element_type, self.encoding)
 
     def reshape(self, shape: Sequence[int], element_type: ElementType | None = None) -> BufferView:
-        """The same bytes with another shape, and another element type if given."""
+        """Returns the same bytes with another shape, and another element type if given."""
         return BufferView(self.buffer, shape, element_type or self.element_type, self.encoding)
 
     def read(self) -> npt.NDArray[np.generic]:
-        """The elements as a NumPy array, from host-visible memory.
+        """Returns the elements as a NumPy array, from host-visible memory.
 
         Raises:
             FailedPreconditionError: the memory is not host-visible.

@@ -45,7 +45,7 @@ class Device(LogicalDevice):
         | BufferUsage.DISPATCH_INDIRECT_PARAMETERS,
         access: MemoryAccess = MemoryAccess.ALL,
     ) -> Buffer:
-        """A buffer of ``size`` bytes; its contents are undefined.
+        """Returns a buffer of ``size`` bytes; its contents are undefined.
 
         Raises:
             InvalidArgumentError: a negative size, or a memory type that the device does not have.
@@ -54,7 +54,7 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer | None:
-        """A buffer over host memory in place, if the device and the alignment allow it.
+        """Returns a buffer over host memory in place, if the device and the alignment allow it.
 
         Args:
             data: C-contiguous memory; kept alive by the buffer. Read-only memory is imported with read access only.
@@ -63,13 +63,13 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> Semaphore:
-        """A timeline semaphore at a payload."""
+        """Returns a timeline semaphore at a payload."""
 
     @abstractmethod
     def create_command_buffer(
         self, *, one_shot: bool = False, binding_capacity: int = 0, name: str = "commands"
     ) -> CommandBuffer:
-        """A command buffer for the compute queue."""
+        """Returns a command buffer for the compute queue."""
 
     # -- for programs --------------------------------------------------------------------------------
 
@@ -79,7 +79,7 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def program_executable(self, format: str, data: memoryview, constants: bytes) -> Executable:
-        """The executable of a blob.
+        """Returns the executable of a blob.
 
         Args:
             format: of the blob.
@@ -93,11 +93,11 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def program_allocator(self, timeline: Semaphore) -> ProgramAllocator:
-        """The memory of a VM context whose submissions signal a timeline."""
+        """Returns the memory of a VM context whose submissions signal a timeline."""
 
     @abstractmethod
     def program_semaphore(self, name: str) -> Semaphore:
-        """A semaphore at 0 that is closed with its last reference."""
+        """Returns a semaphore at 0 that is closed with its last reference."""
 
     @abstractmethod
     def program_commands(
@@ -109,8 +109,8 @@ class Device(LogicalDevice):
         peers: Container[LogicalDevice] = (),
         timed: TimedQueue | None = None,
     ) -> ProgramCommandBuffer:
-        """A command buffer for programs; ``peers`` are the other devices whose buffers it takes, ``timed`` the queue
-        that times it.
+        """Returns a command buffer for programs; ``peers`` are the other devices whose buffers it takes, ``timed`` the
+        queue that times it.
         """
 
     @abstractmethod
@@ -119,7 +119,8 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def timed_queue(self, most_slowdown: float | None) -> TimedQueue:
-        """A queue that times submissions; ``most_slowdown``: the share of the time that it may cost, ``None``: any.
+        """Returns a queue that times submissions; ``most_slowdown``: the share of the time that it may cost, ``None``:
+        any.
 
         Raises:
             UnimplementedError: the device has no timestamps.

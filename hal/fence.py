@@ -32,7 +32,7 @@ class Fence(Source):
 
     @classmethod
     def join(cls, fences: Iterable[Fence | None]) -> Fence:
-        """A fence that is ready when all of ``fences`` are; ``None`` entries are ready."""
+        """Returns a fence that is ready when all of ``fences`` are; ``None`` entries are ready."""
         joined = cls()
         for fence in fences:
             if fence is not None:

@@ -78,7 +78,9 @@ def check_size(size: object) -> None:
 
 
 def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
-    """The bytes of an object with the buffer protocol, in place; InvalidArgumentError if they are not contiguous."""
+    """Returns the bytes of an object with the buffer protocol, in place; InvalidArgumentError if they are not
+    contiguous.
+    """
     view = memoryview(data)
     if not view.c_contiguous:
         raise InvalidArgumentError("expected C-contiguous memory; make a contiguous copy of it first")
@@ -87,5 +89,5 @@ def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
 
 
 def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
-    """The bytes as an immutable object: a copy, or the object itself if it is ``bytes``."""
+    """Returns the bytes as an immutable object: a copy, or the object itself if it is ``bytes``."""
     return data if isinstance(data, bytes) else bytes(contiguous(data))

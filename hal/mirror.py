@@ -23,7 +23,7 @@ class Mirror:
         self.uses: set[Use] = set()
 
     def part(self, offset: int, size: int, written: bool) -> Buffer:
-        """The stand-in for a range of ``foreign``; notes its use."""
+        """Returns the stand-in for a range of ``foreign``; notes its use."""
         self.uses.add((offset, size, written))
         return self.local.subspan(offset - self.start, size)
 

@@ -31,7 +31,7 @@ class Executable:
 
     @abstractmethod
     def lookup(self, name: str) -> int:
-        """The function id of a name; NotFoundError lists those that exist."""
+        """Returns the function id of a name; NotFoundError lists those that exist."""
 
 
 class ProgramAllocator:
@@ -51,7 +51,7 @@ class ProgramAllocator:
 
     @abstractmethod
     def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:
-        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
+        """Returns a buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
 
     @abstractmethod
     def adopt(self, buffer: Buffer) -> Buffer:
@@ -83,12 +83,12 @@ class ProgramCommandBuffer(CommandBuffer):
 
     @abstractmethod
     def new_mirror(self, foreign: Buffer) -> Mirror:
-        """A stand-in for a buffer of a peer."""
+        """Returns a stand-in for a buffer of a peer."""
 
     def reference(
         self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
     ) -> Buffer | BindingSlot:
-        """A range of a buffer, or of the slot's for ``None``; ``written``: the command may write it."""
+        """Returns a range of a buffer, or of the slot's for ``None``; ``written``: the command may write it."""
         if buffer is None:
             if self.binding_capacity == 0:
                 raise InvalidArgumentError(
@@ -153,7 +153,9 @@ def root_of(buffer: Buffer) -> Buffer:
 
 
 def subspan(buffer: Buffer, offset: int, size: int) -> Buffer:
-    """Bytes ``[offset, offset + size)``, to the end for a size of -1. The buffer itself if that is all of it."""
+    """Returns bytes ``[offset, offset + size)``, to the end for a size of -1. The buffer itself if
+    that is all of it.
+    """
     if not offset and (size == buffer.size or size == -1):
         return buffer
     return buffer.subspan(offset, None if size == -1 else size)

@@ -114,7 +114,7 @@ class TimedQueue(Submits, Protocol):
     errors: list[PumiceError]
 
     def take_submissions(self) -> list[TimedSubmission]:
-        """All submissions, in order."""
+        """Returns all submissions, in order."""
 
     def has_credit(self) -> bool:
         """Whether a submission may be timed now."""

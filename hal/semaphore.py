@@ -43,7 +43,7 @@ class Semaphore(Closeable):
 
     @abstractmethod
     def query(self) -> int:
-        """The payload now; raises the failure of a failed semaphore."""
+        """Returns the payload now; raises the failure of a failed semaphore."""
 
     @abstractmethod
     def has_reached(self, value: int) -> bool:
@@ -96,7 +96,7 @@ class Semaphore(Closeable):
         return None
 
     def at(self, value: int) -> Timepoint:
-        """This semaphore at a payload, as a wait source."""
+        """Returns this semaphore at a payload, as a wait source."""
         return Timepoint(self, value)
 
     def __repr__(self) -> str:

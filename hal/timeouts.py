@@ -14,7 +14,7 @@ def deadline_after(timeout: float | None) -> float | None:
 
 
 def timeout_nanoseconds(timeout: float) -> int:
-    """A timeout, or -1 for one without end; InvalidArgumentError for NaN."""
+    """Returns a timeout, or -1 for one without end; InvalidArgumentError for NaN."""
     if math.isnan(timeout):
         raise InvalidArgumentError("timeout must be a number of seconds or None, got nan")
     if timeout <= 0:

@@ -71,7 +71,7 @@ class Buffer(AnyBuffer):
         usage: BufferUsage = USAGE,
         access: MemoryAccess = MemoryAccess.ALL,
     ) -> Buffer:
-        """A buffer in new memory; ResourceExhaustedError if there is none."""
+        """Returns a buffer in new memory; ResourceExhaustedError if there is none."""
         device.check_usable()
         check_size(size)
         device.allocation_count += 1

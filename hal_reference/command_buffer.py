@@ -223,7 +223,7 @@ class CommandBuffer(ProgramCommandBuffer):
         return actions
 
     def _buffers(self, table: Sequence[Any]) -> list[AnyBuffer | None]:
-        """The buffers of a table, of buffers or of ``(buffer, offset, length)``; unused slots may be null."""
+        """Returns the buffers of a table, of buffers or of ``(buffer, offset, length)``; unused slots may be null."""
         if table and not self.binding_capacity:
             raise InvalidArgumentError(f"{self.name} has no binding slots, but a binding table was given")
         found: list[AnyBuffer | None] = []

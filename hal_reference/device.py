@@ -43,7 +43,7 @@ class ProgramAllocator(AnyAllocator):
         self.is_closed = False
 
     def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:
-        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
+        """Returns a buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
         types = MemoryTypeFlags(memory_type) | HOST
         return self.adopt(self.device.create_buffer(size, memory_type=types, usage=BufferUsage(usage)))
 
@@ -100,7 +100,7 @@ class Device(LogicalDevice, AnyDevice):
         return Buffer.create(self, size, memory_type, usage, access)
 
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer:
-        """A buffer over host memory in place."""
+        """Returns a buffer over host memory in place."""
         self.check_usable()
         view = contiguous(data)
         access = MemoryAccess.READ if view.readonly else MemoryAccess.ALL

@@ -47,7 +47,7 @@ class _Submission:
         return None
 
     def failure(self) -> PumiceError | None:
-        """The first failed wait's error."""
+        """Returns the first failed wait's error."""
         return next((semaphore.failure for semaphore, _ in self.waits if semaphore.failure is not None), None)
 
 

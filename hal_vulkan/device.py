@@ -135,7 +135,7 @@ class Device(LogicalDevice, AnyDevice):
         | BufferUsage.DISPATCH_INDIRECT_PARAMETERS,
         access: MemoryAccess = MemoryAccess.ALL,
     ) -> Buffer:
-        """A buffer of ``size`` bytes; its contents are undefined.
+        """Returns a buffer of ``size`` bytes; its contents are undefined.
 
         Raises:
             InvalidArgumentError: a negative size, or a memory type that the device does not have.
@@ -156,7 +156,7 @@ class Device(LogicalDevice, AnyDevice):
         mutable_format: bool = False,
         name: str = "",
     ) -> Image:
-        """An image, whose texels are undefined.
+        """Returns an image, whose texels are undefined.
 
         Args:
             format: of its texels, such as ``"rgba8unorm"``.
@@ -200,7 +200,7 @@ class Device(LogicalDevice, AnyDevice):
         return image
 
     def create_sampler(self, **options: Unpack[SamplerOptions]) -> Sampler:
-        """A sampler; ``SamplerOptions`` says what may be chosen.
+        """Returns a sampler; ``SamplerOptions`` says what may be chosen.
 
         Raises:
             InvalidArgumentError: an unknown choice, or choices that exclude each other.
@@ -210,7 +210,7 @@ class Device(LogicalDevice, AnyDevice):
         return Sampler(self.allocator, **options)
 
     def texel_buffer(self, buffer: Buffer, format: ImageFormat | str) -> TexelBuffer:
-        """A buffer as texels of a format, for bindings of texel buffers. It is closed with the buffer.
+        """Returns a buffer as texels of a format, for bindings of texel buffers. It is closed with the buffer.
 
         Raises:
             InvalidArgumentError: the bytes are no whole number of texels, or do not start where the device wants.
@@ -220,7 +220,7 @@ class Device(LogicalDevice, AnyDevice):
         return TexelBuffer(buffer, format if isinstance(format, ImageFormat) else ImageFormat.parse(format))
 
     def import_buffer(self, data: memoryview | bytearray | bytes, *, copy: bool = True) -> Buffer | None:
-        """A buffer over host memory in place, if the device and the alignment allow it.
+        """Returns a buffer over host memory in place, if the device and the alignment allow it.
 
         Args:
             data: C-contiguous memory; kept alive by the buffer. Read-only memory is imported with read access only.
@@ -243,14 +243,15 @@ class Device(LogicalDevice, AnyDevice):
         return buffer
 
     def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> TimelineSemaphore:
-        """A timeline semaphore at a payload."""
+        """Returns a timeline semaphore at a payload."""
         self.check_usable()
         return TimelineSemaphore(self.semaphore_context, initial_value, name)
 
     def create_executable(
         self, code: bytes | bytearray | memoryview, *, validate: bool = True, sanitize: bool | None = None
     ) -> Executable:
-        """An executable from SPIR-V or a VKE1 blob, distinguished by their magic numbers; else InvalidArgumentError.
+        """Returns an executable from SPIR-V or a VKE1 blob, distinguished by their magic numbers; else
+        InvalidArgumentError.
 
         Args:
             code: the module or blob.
@@ -272,7 +273,7 @@ class Device(LogicalDevice, AnyDevice):
         specialization: Mapping[int, SpecializationValue] | None = None,
         subgroup_size: int | None = None,
     ) -> ComputePipeline:
-        """A pipeline straight from SPIR-V; see ``Executable.pipeline``."""
+        """Returns a pipeline straight from SPIR-V; see ``Executable.pipeline``."""
         self.check_usable()
         executable = Executable.from_spirv(self.pipeline_context, spirv, sanitize=self.plan.sanitize)
         try:
@@ -288,7 +289,7 @@ class Device(LogicalDevice, AnyDevice):
         timing: bool | Literal["span"] = False,
         name: str = "commands",
     ) -> CommandBuffer:
-        """A command buffer for the compute queue; see ``CommandBuffer``."""
+        """Returns a command buffer for the compute queue; see ``CommandBuffer``."""
         self.check_usable()
         return CommandBuffer(
             self.command_context, one_shot=one_shot, binding_capacity=binding_capacity, timing=timing, name=name
@@ -301,15 +302,15 @@ class Device(LogicalDevice, AnyDevice):
         return query_device(self, category, key)
 
     def program_executable(self, format: str, data: memoryview, constants: bytes) -> ProgramExecutable:
-        """The executable of a blob, shared by the contexts that have the same one."""
+        """Returns the executable of a blob, shared by the contexts that have the same one."""
         return create_executable(self.pipeline_context, self.allocator, format, data, constants)
 
     def program_allocator(self, timeline: Semaphore) -> ProgramAllocator:
-        """The memory of a VM context."""
+        """Returns the memory of a VM context."""
         return ProgramAllocator(self.allocator, self.compute_queue, timeline)
 
     def program_semaphore(self, name: str) -> ProgramSemaphore:
-        """A semaphore at 0 that is closed with its last reference."""
+        """Returns a semaphore at 0 that is closed with its last reference."""
         return ProgramSemaphore(self.semaphore_context, name)
 
     def program_commands(
@@ -321,7 +322,7 @@ class Device(LogicalDevice, AnyDevice):
         peers: Container[AnyLogicalDevice] = (),
         timed: AnyTimedQueue | None = None,
     ) -> ProgramCommandBuffer:
-        """A command buffer for programs."""
+        """Returns a command buffer for programs."""
         return ProgramCommandBuffer(
             self.command_context,
             one_shot=one_shot,
@@ -337,7 +338,7 @@ class Device(LogicalDevice, AnyDevice):
         return calibrate_monotonic(self.compute_queue)
 
     def timed_queue(self, most_slowdown: float | None) -> TimedQueue:
-        """A queue that times submissions; UnimplementedError where there are no timestamps."""
+        """Returns a queue that times submissions; UnimplementedError where there are no timestamps."""
         self.command_context.check_timestamps(self.compute_queue.family)
         return TimedQueue(self.compute_queue, most_slowdown)
 

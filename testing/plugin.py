@@ -368,7 +368,7 @@ def _reproduction(item: pytest.Item, bed: Testbed, error: BaseException) -> str:
 
 
 def pytest_report_collectionfinish(config: pytest.Config, items: Sequence[pytest.Item]) -> str | None:
-    """The header: it is known here whether any test needs a device."""
+    """Returns the header: it is known here whether any test needs a device."""
     if config.getoption("--no-pumice") or config.option.collectonly or not any(map(_uses_pumice, items)):
         return None
     config.stash[_run].is_shown = True

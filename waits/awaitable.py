@@ -173,7 +173,7 @@ def tell(loop: asyncio.AbstractEventLoop, callback: Callback, error: PumiceError
 
 
 def await_source(source: Any) -> Generator[Any, Any, None]:
-    """The ``__await__`` of every wait source.
+    """Yields the ``__await__`` of every wait source.
 
     Raises:
         FailedPreconditionError: there is neither a running loop nor an invocation.

@@ -116,7 +116,7 @@ class PollThread:
 
     @classmethod
     def shared(cls) -> PollThread:
-        """The poll thread of this process; a forked child has its own."""
+        """Returns the poll thread of this process; a forked child has its own."""
         shared = cls._shared
         if shared is None or shared._pid != os.getpid():
             with cls._starting:

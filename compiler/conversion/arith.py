@@ -24,7 +24,7 @@ def unsigned(site: Site, value: Value) -> Value:
 
 
 def _unsigned(name: str) -> Handler:
-    """A handler for an operation on unsigned integers."""
+    """Returns a handler for an operation on unsigned integers."""
 
     def handler(site: Site) -> Values:
         element = same_types(site).scalar

@@ -157,7 +157,7 @@ def _give(builder: Builder, target: Block, passed: Values, kept: dict[Value, Val
 
 
 def _shared(blocks: Sequence[Block]) -> list[Value]:
-    """Values that one of these blocks defines and another uses."""
+    """Returns values that one of these blocks defines and another uses."""
     home = {value: block for block in blocks for operation in block.operations for value in operation.results}
     shared: dict[Value, None] = {}
     for block in blocks:

@@ -45,7 +45,7 @@ class Conversion(Protocol):
         """Appends a block's operations, converted; returns the terminator's operands."""
 
     def body(self, blocks: Sequence[Block], arguments: Sequence[Value], builder: Builder) -> list[Value]:
-        """The same for blocks that branch to each other."""
+        """Returns the same for blocks that branch to each other."""
 
 
 class Site(NamedTuple):
@@ -66,7 +66,7 @@ class Site(NamedTuple):
     types: list[Type]
 
     def result_type(self, index: int = 0) -> TensorType:
-        """The type of a result, which must be a tensor."""
+        """Returns the type of a result, which must be a tensor."""
         type = self.types[index] if index < len(self.types) else None
         if not isinstance(type, TensorType):
             raise OperationError(f"a number or a tensor as result {index}, got {type}")
@@ -115,7 +115,7 @@ def constant_integer(value: Value) -> int | None:
 
 
 def length_of(site: Site, value: Value, axis: int) -> Value:
-    """The length of a dimension as i64; it may depend on the call."""
+    """Returns the length of a dimension as i64; it may depend on the call."""
     type = tensor_of(value)
     if not 0 <= axis < type.rank:
         raise OperationError(f"a dimension below {type.rank}, got {axis}")
@@ -134,7 +134,7 @@ def static_shape(value: Value) -> tuple[int, ...]:
 
 
 def same_types(site: Site) -> TensorType:
-    """The type that all operands have.
+    """Returns the type that all operands have.
 
     Raises:
         OperationError: they differ, or are neither numbers nor tensors.
@@ -147,7 +147,7 @@ def same_types(site: Site) -> TensorType:
 
 
 def simple(name: str) -> Handler:
-    """A handler for an element-wise StableHLO operation on operands of one type."""
+    """Returns a handler for an element-wise StableHLO operation on operands of one type."""
 
     def handler(site: Site) -> Sequence[Value]:
         same_types(site)
@@ -157,7 +157,7 @@ def simple(name: str) -> Handler:
 
 
 def formula(function: Callable[..., Expression]) -> Handler:
-    """A handler for a formula over operands of one type."""
+    """Returns a handler for a formula over operands of one type."""
 
     def handler(site: Site) -> Sequence[Value]:
         same_types(site)

@@ -30,6 +30,6 @@ class ModuleContext:
     source: SourceText
 
     def place(self, location: Location) -> FileLineCol | None:
-        """A location as the debug database has it."""
+        """Returns a location as the debug database has it."""
         line = source_line(self.source, location)
         return None if line is None else FileLineCol(printable(line[0]), line[1], line[2])

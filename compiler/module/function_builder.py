@@ -83,11 +83,11 @@ class FunctionBuilder:
     # -- registers -------------------------------------------------------------------------------------
 
     def integer(self) -> Register:
-        """A new 32-bit register."""
+        """Returns a new 32-bit register."""
         return self._primitive(1)
 
     def wide(self) -> Register:
-        """A new pair of 32-bit registers."""
+        """Returns a new pair of 32-bit registers."""
         self._integers += self._integers % 2
         return self._primitive(2)
 
@@ -98,18 +98,18 @@ class FunctionBuilder:
         return Register(self._integers - count)
 
     def reference(self) -> Register:
-        """A new reference register."""
+        """Returns a new reference register."""
         self._references += 1
         if self._references > MAX_REF_REGISTERS:
             raise InvalidArgumentError(f"@{self.name}: expected at most {MAX_REF_REGISTERS} references, got more")
         return Register(REF_BIT | self._references - 1)
 
     def i32(self, value: int) -> Register:
-        """The register of a 32-bit constant."""
+        """Returns the register of a 32-bit constant."""
         return self._constant("i32", value)
 
     def i64(self, value: int) -> Register:
-        """The register pair of a 64-bit constant."""
+        """Returns the register pair of a 64-bit constant."""
         return self._constant("i64", value)
 
     def _constant(self, bank: str, value: int) -> Register:
@@ -119,7 +119,7 @@ class FunctionBuilder:
         return self._constants[key]
 
     def f32(self, value: float) -> Register:
-        """The register of a 32-bit floating-point constant."""
+        """Returns the register of a 32-bit floating-point constant."""
         if not value:
             return self.compute("const.f32.zero")
         (bits,) = struct.unpack("<I", struct.pack("<f", value))
@@ -162,15 +162,15 @@ class FunctionBuilder:
         self._body += rest
 
     def null(self) -> Register:
-        """A null reference."""
+        """Returns a null reference."""
         return self.compute("const.ref.zero")
 
     def rodata(self, ordinal: int) -> Register:
-        """A reference to a constant of the module."""
+        """Returns a reference to a constant of the module."""
         return self.compute("const.ref.rodata", ordinal)
 
     def load_global(self, name: str, type: str) -> Register:
-        """The reference that a global holds."""
+        """Returns the reference that a global holds."""
         return self.compute("global.load.ref", name, type)
 
     def store_global(self, value: Register, name: str, type: str) -> None:
@@ -180,7 +180,7 @@ class FunctionBuilder:
     # -- blocks ----------------------------------------------------------------------------------------
 
     def new_label(self) -> int:
-        """A new label; ``label`` begins its block."""
+        """Returns a new label; ``label`` begins its block."""
         self._labels += 1
         return self._labels
 
@@ -271,7 +271,7 @@ class FunctionBuilder:
         return self._integers, self._references
 
     def encode(self, ordinals: Mapping[FieldKind, Mapping[str, int]]) -> FunctionEncoder:
-        """The function's code, with ordinals in place of the names of functions, globals and types."""
+        """Returns the function's code, with ordinals in place of the names of functions, globals and types."""
         encoder = FunctionEncoder(_ISA)
         encoder.block(0)
         for (bank, value), register in self._constants.items():

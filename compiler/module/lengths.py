@@ -33,7 +33,7 @@ class Lengths:
         self._groups: dict[Workload, list[Register]] = {}
 
     def of(self, size: Dim) -> Register:
-        """A length, 64 bits."""
+        """Returns a length, 64 bits."""
         if isinstance(size, int):
             return self._code.i64(size)
         if size not in self._known:
@@ -60,7 +60,7 @@ class Lengths:
         return self._code.compute("and.i64", more, self._code.i64(-multiple))
 
     def words(self, buffer: Buffer) -> Register:
-        """Bytes of a buffer in whole words, one at least."""
+        """Returns bytes of a buffer in whole words, one at least."""
         size = buffer.size
         if isinstance(size, int):
             return self._code.i64(max(size, 4))
@@ -83,7 +83,7 @@ class Lengths:
         return self._slot(len(self._plan.slots)) if self._plan.slots else self._code.i64(self._plan.size)
 
     def _slot(self, number: int) -> Register:
-        """The start of a slot of the arena, behind the buffers of known sizes and the slots before."""
+        """Returns the start of a slot of the arena, behind the buffers of known sizes and the slots before."""
         key = ("slot", number)
         if key not in self._known:
             if not number:
@@ -95,16 +95,16 @@ class Lengths:
         return self._known[key]
 
     def offset(self, buffer: Buffer) -> int | Register:
-        """The start of a transient buffer in the arena."""
+        """Returns the start of a transient buffer in the arena."""
         offset = self._plan.offsets[buffer.number]
         return offset if isinstance(buffer.size, int) else self._slot(offset)
 
     def at(self, offset: int | Register) -> Register:
-        """The register of an offset."""
+        """Returns the register of an offset."""
         return self._code.i64(offset) if isinstance(offset, int) else offset
 
     def register(self, symbol: str) -> Register:
-        """A symbol's value, 64 bits."""
+        """Returns a symbol's value, 64 bits."""
         try:
             parts = parts_of_quotient(symbol)
         except ValueError as error:
@@ -119,7 +119,7 @@ class Lengths:
         return self._known[key]
 
     def word(self, symbol: str) -> Register:
-        """A symbol's value, 32 bits."""
+        """Returns a symbol's value, 32 bits."""
         key = ("word", symbol)
         if key not in self._known:
             self._known[key] = self._code.compute("trunc.i64.i32", self.register(symbol))

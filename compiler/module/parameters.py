@@ -58,11 +58,11 @@ class Parameters:
         return self._buffer(lengths, self.storage(index), self._plan.results[index], kind, f"result {index}")
 
     def storage(self, index: int) -> Register:
-        """The register of a result's storage."""
+        """Returns the register of a result's storage."""
         return self._code.arguments[len(self._plan.arguments) + index]
 
     def length(self, index: int) -> Register:
-        """A number that is a length, in 64 bits."""
+        """Returns a number that is a length, in 64 bits."""
         return widened(self._code, self._code.arguments[index], self._plan.arguments[index].type.scalar)
 
     def store_numbers(self, memory: Register) -> dict[int, int]:

@@ -53,11 +53,11 @@ class Recorder:
         self.slots: dict[str, int] = {name: index for index, name in enumerate(slots)}
 
     def recording_global(self, index: int) -> str:
-        """The global that holds a recorded command buffer."""
+        """Returns the global that holds a recorded command buffer."""
         return f"{self._name}.commands.{index}"
 
     def place(self, lengths: Lengths, buffer: Buffer) -> tuple[str, int | Register]:
-        """The slot of a buffer, and its offset in it."""
+        """Returns the slot of a buffer, and its offset in it."""
         root = buffer.root
         if root.kind == "transient":
             return "arena", lengths.offset(root)

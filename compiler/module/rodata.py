@@ -35,5 +35,5 @@ class Rodata:
         self._offsets[buffer] = self._contents[data]
 
     def constant_offset(self, buffer: Buffer) -> int:
-        """The offset of a tensor in the pool, in bytes."""
+        """Returns the offset of a tensor in the pool, in bytes."""
         return self._offsets[buffer]

@@ -11,7 +11,7 @@ from .function_builder import FunctionBuilder, Register
 
 
 def letter_of(scalar: ScalarType) -> str:
-    """The letter of calling conventions for a number: ``i``, ``I``, ``f`` or ``F``."""
+    """Returns the letter of calling conventions for a number: ``i``, ``I``, ``f`` or ``F``."""
     if scalar.kind == "float" and scalar.bits >= 32:
         return "F" if scalar.bits == 64 else "f"
     return "I" if scalar.bits > 32 else "i"

@@ -100,7 +100,7 @@ class SequenceWriter:
         return self._call.recorded if self._call.symbols else None
 
     def recording_global(self, index: int) -> str:
-        """The global that holds a recorded command buffer."""
+        """Returns the global that holds a recorded command buffer."""
         return self._recorder.recording_global(index)
 
     def asynchronous(self) -> FunctionBuilder:
@@ -329,7 +329,7 @@ class SequenceWriter:
             code.emit("assign.ref", fence, self._last)
 
     def _binding(self, slot: str) -> tuple[Register, Register, Register]:
-        """The buffer, the offset and the length of a slot."""
+        """Returns the buffer, the offset and the length of a slot."""
         code = self._code
         if slot in self._offsets:
             return self._bound[slot], code.i64(self._offsets[slot]), code.i64(STRIDE)

@@ -25,7 +25,7 @@ def view_of(
 
 
 def element_code(type: MemRefType) -> int:
-    """The HAL's code of a buffer's elements."""
+    """Returns the HAL's code of a buffer's elements."""
     element = element_type(type.scalar)
     if element is None:
         raise ValueError(f"buffer views have no elements of {type.scalar}")

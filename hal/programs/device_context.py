@@ -253,7 +253,7 @@ class DeviceTable:
                 context.peers = self.contexts
 
     def device_context(self, device: Ref) -> DeviceContext:
-        """The device context of a device; InvalidArgumentError unless it is one of this VM context."""
+        """Returns the device context of a device; InvalidArgumentError unless it is one of this VM context."""
         try:
             return self.contexts[device]
         except (KeyError, TypeError):

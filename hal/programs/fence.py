@@ -64,7 +64,7 @@ class HalFence(Source):
         return False
 
     def points(self) -> Points:
-        """Its timepoints; an unbound fence is materialised, a failed one keeps those it had."""
+        """Returns its timepoints; an unbound fence is materialised, a failed one keeps those it had."""
         points = self.bound
         if points is None:
             # Not under the lock: of two threads the second drops its semaphore.
@@ -202,17 +202,17 @@ class _JoinedFence(HalFence):
 
 
 def check_fence(fence: Ref) -> AnyFence:
-    """The fence itself; InvalidArgumentError for anything else."""
+    """Returns the fence itself; InvalidArgumentError for anything else."""
     return fence if isinstance(fence, (HalFence, Fence)) else require(fence, HalFence, "fence")
 
 
 def optional_fence(fence: Ref) -> OptionalFence:
-    """The fence, or ``None`` for null; InvalidArgumentError for anything else."""
+    """Returns the fence, or ``None`` for null; InvalidArgumentError for anything else."""
     return None if fence is None else check_fence(fence)
 
 
 def points_of(fence: AnyFence) -> Points:
-    """All timepoints of a fence of either kind, materialised."""
+    """Returns all timepoints of a fence of either kind, materialised."""
     return fence.points() if isinstance(fence, HalFence) else fence.points
 
 
@@ -244,7 +244,9 @@ def fail(fence: OptionalFence, error: PumiceError) -> None:
 
 
 def join(fences: Sequence[OptionalFence]) -> HalFence:
-    """A fence that is ready when all of ``fences`` are; ``None`` entries are ready. They may be of several devices."""
+    """Returns a fence that is ready when all of ``fences`` are; ``None`` entries are ready. They may be of several
+    devices.
+    """
     for fence in fences:
         if type(fence) is not HalFence or fence.bound != () or fence.failure is not None:
             break
@@ -340,7 +342,7 @@ def run_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], N
 
 
 def status_of(fence: AnyFence) -> int:
-    """A status code: 0 when reached, DEFERRED when not, else its failure's."""
+    """Returns a status code: 0 when reached, DEFERRED when not, else its failure's."""
     try:
         return 0 if fence.query() else _DEFERRED
     except PumiceError as error:

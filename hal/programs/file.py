@@ -33,7 +33,7 @@ class HalFile:
         self.view = view
 
     def range(self, offset: int, size: int, what: str) -> memoryview:
-        """The bytes ``[offset, offset + size)``; OutOfRangeError if they do not lie within the file."""
+        """Returns the bytes ``[offset, offset + size)``; OutOfRangeError if they do not lie within the file."""
         check_range(offset, size, self.view.nbytes, what, "file")
         return self.view[offset : offset + size]
 
@@ -129,7 +129,7 @@ def import_memory(
     *,
     attempt: bool,
 ) -> Buffer | None:
-    """A buffer over host memory in place; ``None`` if that is not possible and ``attempt`` is set, else a copy.
+    """Returns a buffer over host memory in place; ``None`` if that is not possible and ``attempt`` is set, else a copy.
 
     ``memory_types`` and ``usage`` are bits as in modules; a ``size`` of -1 is all of ``data``.
     """

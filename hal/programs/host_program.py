@@ -53,7 +53,7 @@ class HostProgram(Closeable):
 
     @classmethod
     def create(cls, device: Device) -> Self:
-        """The program, ready to run: executables made, commands recorded, constants in device memory.
+        """Returns the program, ready to run: executables made, commands recorded, constants in device memory.
 
         Args:
             device: of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; it stays the caller's to close.
@@ -80,7 +80,7 @@ class HostProgram(Closeable):
         """Makes executables and records commands for the methods."""
 
     def to_device(self, array: npt.NDArray[np.generic]) -> BufferView:
-        """A copy of a NumPy array in the memory of the device.
+        """Returns a copy of a NumPy array in the memory of the device.
 
         Raises:
             InvalidArgumentError: no element type holds the array's dtype.
@@ -96,7 +96,7 @@ class HostProgram(Closeable):
         return BufferView(buffer, array.shape, kind)
 
     def to_host(self, view: BufferView) -> npt.NDArray[np.generic]:
-        """The elements of a view as a NumPy array, a copy. Their writer must be done.
+        """Returns the elements of a view as a NumPy array, a copy. Their writer must be done.
 
         Raises:
             InvalidArgumentError: no view.
@@ -120,7 +120,7 @@ class HostProgram(Closeable):
             raise ClosedError(f"this program ({type(self).__name__}) was closed")
 
     def _record(self, *, binding_capacity: int = 0, one_shot: bool = False) -> ProgramCommandBuffer:
-        """A command buffer that is being recorded."""
+        """Returns a command buffer that is being recorded."""
         commands = self.device.program_commands(one_shot=one_shot, binding_capacity=binding_capacity)
         commands.begin()
         return commands
@@ -145,7 +145,7 @@ def fence_of(points: Semaphores) -> OptionalFence:
 
 
 def slot(index: int, offset: int = 0, size: int = -1) -> BindingReference:
-    """Bytes of the buffer in a slot of the binding table, -1 to its end."""
+    """Returns bytes of the buffer in a slot of the binding table, -1 to its end."""
     return (0, index, None, offset, size)
 
 

@@ -27,7 +27,7 @@ def new_bytes(length: int) -> memoryview:
 
 
 def bytes_range(data: memoryview | None, offset: int, length: int) -> memoryview:
-    """Bytes ``[offset, offset + length)``."""
+    """Returns bytes ``[offset, offset + length)``."""
     view = _bytes_of(data)
     if length < 0:
         raise InvalidArgumentError(f"expected a length of 0 bytes or more, got {length}")
@@ -37,7 +37,7 @@ def bytes_range(data: memoryview | None, offset: int, length: int) -> memoryview
 
 
 def clone_bytes(data: memoryview | None, offset: int, length: int) -> memoryview:
-    """A writable copy of a range."""
+    """Returns a writable copy of a range."""
     return memoryview(bytearray(bytes_range(data, offset, length)))
 
 
@@ -59,7 +59,7 @@ def compare_bytes(
 
 
 def load(letter: str, data: memoryview | None, index: int) -> Any:
-    """An element."""
+    """Returns an element."""
     view = _bytes_of(data)
     return struct.unpack_from(f"<{letter}", view, _place(letter, view, index, 1))[0]
 
@@ -83,14 +83,14 @@ def fill(letter: str, data: memoryview | None, index: int, count: int, value: fl
 
 
 def cast(value: Any, kind: type) -> Any:
-    """A reference that has to be of a type, or null."""
+    """Returns a reference that has to be of a type, or null."""
     if value is not None and not isinstance(value, kind):
         raise InvalidArgumentError(f"expected a {kind.__name__}, got {type(value).__name__}")
     return value
 
 
 def get(items: list[Any] | None, index: int) -> Any:
-    """An element of a list."""
+    """Returns an element of a list."""
     return _list_of(items, index)[index]
 
 

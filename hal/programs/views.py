@@ -74,22 +74,22 @@ def is_terminal(buffer: Ref) -> int:
 
 
 def element_type_of(view: Ref) -> int:
-    """The code of a view's element type."""
+    """Returns the code of a view's element type."""
     return int(require(view, BufferView, "buffer_view").element_type)
 
 
 def encoding_of(view: Ref) -> int:
-    """The code of a view's encoding."""
+    """Returns the code of a view's encoding."""
     return int(require(view, BufferView, "buffer_view").encoding)
 
 
 def rank_of(view: Ref) -> int:
-    """A view's number of axes."""
+    """Returns a view's number of axes."""
     return len(require(view, BufferView, "buffer_view").shape)
 
 
 def dim_of(view: Ref, index: int) -> int:
-    """The length of a view's axis; 0 if there is no such axis, as in other runtimes."""
+    """Returns the length of a view's axis; 0 if there is no such axis, as in other runtimes."""
     shape = require(view, BufferView, "buffer_view").shape
     return shape[index] if 0 <= index < len(shape) else 0
 
@@ -97,7 +97,9 @@ def dim_of(view: Ref, index: int) -> int:
 def create_view(
     buffer: Ref, element_type: int, shape: tuple[int, ...], *, offset: int = 0, length: int = -1, encoding: int = 1
 ) -> BufferView:
-    """A view of a range of a buffer, -1 to its end; ``element_type`` and ``encoding`` are codes as in modules."""
+    """Returns a view of a range of a buffer, -1 to its end; ``element_type`` and ``encoding`` are
+    codes as in modules.
+    """
     kind, layout, size = _layout(element_type, encoding, shape)
     if offset or not isinstance(buffer, Buffer) or length != buffer.size or buffer._closed or buffer.parent:
         buffer = subspan(check_buffer(buffer, "buffer_view.create"), offset, length)

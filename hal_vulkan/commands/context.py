@@ -60,7 +60,7 @@ class CommandContext:
             raise UnimplementedError(f"{profile.name} writes no timestamps on queue family {family}")
 
     def take(self, family: int) -> NativeCommands:
-        """A command pool with its command buffer, reset."""
+        """Returns a command pool with its command buffer, reset."""
         try:
             return self._free[family].pop()
         except (KeyError, IndexError):

@@ -40,7 +40,7 @@ class Counter:
 
 
 def device_counters(driver: Driver, index: int, family: int) -> list[Counter]:
-    """The counters of a queue family of a device, which need not be open."""
+    """Returns the counters of a queue family of a device, which need not be open."""
     query = driver.functions.vkEnumeratePhysicalDeviceQueueFamilyPerformanceQueryCountersKHR
     physical = driver.physical_devices[index]
     count = ffi.new("uint32_t *")
@@ -126,7 +126,7 @@ class PerformanceQuery(Closeable):
         self._device.fn.vkCmdEndQuery(_native(commands), self._pool, 0)
 
     def read(self) -> list[tuple[Counter, float]]:
-        """The counters' values, once all passes are done."""
+        """Returns the counters' values, once all passes are done."""
         device, count = self._device, len(self._counters)
         values = ffi.new("VkPerformanceCounterResultKHR[]", count)
         size = ffi.sizeof("VkPerformanceCounterResultKHR") * count
@@ -145,7 +145,7 @@ class PerformanceQuery(Closeable):
 
 
 def _native(commands: CommandBuffer) -> CData:
-    """The VkCommandBuffer that is being recorded."""
+    """Returns the VkCommandBuffer that is being recorded."""
     recording = commands._recording
     assert recording is not None, "not a command buffer that records at once"
     return recording.native.handle

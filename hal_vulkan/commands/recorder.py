@@ -163,7 +163,7 @@ class CommandRecorder:
         )
 
     def _scratch(self, size: int, memory_type: MemoryTypeFlags = MemoryTypeFlags.DEVICE_LOCAL) -> Buffer:
-        """A buffer that lives as long as the recording."""
+        """Returns a buffer that lives as long as the recording."""
         buffer = Buffer.create(self.context.allocator, size, memory_type=memory_type)
         assert self._recording is not None
         self._recording.scratch.append(buffer)

@@ -87,7 +87,7 @@ class Replay:
         return [step for step in self._steps if isinstance(step, _Dispatch)]
 
     def descriptors(self, key: bytes) -> list[bytes] | None:
-        """The descriptors of each dispatch, for a table with these joined descriptors.
+        """Returns the descriptors of each dispatch, for a table with these joined descriptors.
 
         Returns:
             ``None`` if some binding might not take a range: recording the commands one by one has the message.
@@ -121,7 +121,7 @@ class Replay:
     def recorded(
         self, recorder: ActionRecorder, key: bytes, table: Callable[[], Sequence[object]] = tuple
     ) -> Recording | None:
-        """A whole recording by a new recorder, for a table with these joined descriptors.
+        """Returns a whole recording by a new recorder, for a table with these joined descriptors.
 
         Returns:
             ``None`` as ``descriptors``.
@@ -180,7 +180,7 @@ class Replay:
 
 
 def _bindings_of(arguments: tuple[Any, ...]) -> tuple[bytes | _Part, ...] | None:
-    """The bindings of a noted dispatch; ``None`` if they are not all buffers, bound to descriptors."""
+    """Returns the bindings of a noted dispatch; ``None`` if they are not all buffers, bound to descriptors."""
     pipeline, bindings, _, _ = arguments
     if isinstance(bindings, BoundSets) or not pipeline.takes_plain_buffers:
         return None

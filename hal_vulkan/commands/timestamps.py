@@ -63,7 +63,7 @@ class QueryPools:
         self._free: list[CData] = []
 
     def take(self) -> CData:
-        """A VkQueryPool."""
+        """Returns a VkQueryPool."""
         device = self.device
         try:
             pool = self._free.pop()
@@ -154,7 +154,7 @@ class TimestampRecorder:
             yield result, data
 
     def read(self) -> tuple[DispatchTiming, ...]:
-        """The timings, once the commands have run; before that, FailedPreconditionError."""
+        """Returns the timings, once the commands have run; before that, FailedPreconditionError."""
         profile = self._device.profile
         period = profile.limits.timestamp_period
         clock = f"device timestamps, {period:g} ns a tick, {self._valid_bits} valid bits"

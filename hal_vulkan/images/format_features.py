@@ -102,5 +102,5 @@ def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, bu
 
 
 def usage_bits(usage: ImageUsage) -> int:
-    """The feature bits that images of a usage need."""
+    """Returns the feature bits that images of a usage need."""
     return functools.reduce(lambda a, b: a | b, (bit for usage_flag, bit in _USAGES.items() if usage & usage_flag), 0)

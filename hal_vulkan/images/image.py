@@ -132,7 +132,8 @@ class Image(Closeable):
         layers: int | None = None,
         aspect: Aspect | None = None,
     ) -> ImageView:
-        """A view of its texels that shaders can bind. Views are kept, and the same arguments give the same view.
+        """Returns a view of its texels that shaders can bind. Views are kept, and the same arguments give the same
+        view.
 
         Args:
             dim: what shaders see: ``"2d"`` of a cube's faces; ``None`` is the image's own.

@@ -125,7 +125,7 @@ class ImageView:
         return self.image.is_closed
 
     def with_sampler(self, sampler: Sampler) -> CombinedImageSampler:
-        """This view and a sampler as one descriptor. It is kept, and the same sampler gives the same one.
+        """Returns this view and a sampler as one descriptor. It is kept, and the same sampler gives the same one.
 
         Raises:
             ClosedError: the image or the sampler was closed.

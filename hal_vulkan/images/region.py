@@ -32,7 +32,7 @@ def region_of(
     extent: tuple[int, ...] | None,
     aspect: Aspect | None = None,
 ) -> Region:
-    """A region, checked; what is ``None`` is all there is. ``what`` begins the messages.
+    """Returns a region, checked; what is ``None`` is all there is. ``what`` begins the messages.
 
     Raises:
         InvalidArgumentError: no image, sizes that are no ints, an aspect that it lacks, or part of a compressed block.
@@ -82,7 +82,7 @@ def _three(sizes: tuple[int, ...], default: int, what: str) -> Extent:
 
 
 def region_bytes(image: Image, region: Region) -> int:
-    """Bytes of a region's texels, or blocks, in a buffer."""
+    """Returns bytes of a region's texels, or blocks, in a buffer."""
     x, y, z = region.extent
     width, height = image.format.block
     blocks = -(-x // width) * -(-y // height) * z * region.layers
@@ -97,14 +97,14 @@ def overlap(one: Region, other: Region) -> bool:
 
 
 def aspect_bits(image: Image) -> int:
-    """The VkImageAspectFlags of all that an image has."""
+    """Returns the VkImageAspectFlags of all that an image has."""
     return sum(ASPECTS[aspect] for aspect in image.format.aspects)
 
 
 def subresource_range(
     image: Image, base_level: int, levels: int, base_layer: int = 0, layers: int | None = None
 ) -> CData:
-    """A VkImageSubresourceRange of all aspects."""
+    """Returns a VkImageSubresourceRange of all aspects."""
     return new(
         "VkImageSubresourceRange",
         aspectMask=aspect_bits(image),
@@ -116,7 +116,7 @@ def subresource_range(
 
 
 def native_layers(region: Region, aspects: int) -> CData:
-    """A VkImageSubresourceLayers."""
+    """Returns a VkImageSubresourceLayers."""
     return new(
         "VkImageSubresourceLayers",
         aspectMask=aspects,
@@ -127,10 +127,10 @@ def native_layers(region: Region, aspects: int) -> CData:
 
 
 def native_offset(at: Extent) -> CData:
-    """A VkOffset3D."""
+    """Returns a VkOffset3D."""
     return new("VkOffset3D", x=at[0], y=at[1], z=at[2])
 
 
 def native_extent(size: Extent) -> CData:
-    """A VkExtent3D."""
+    """Returns a VkExtent3D."""
     return new("VkExtent3D", width=size[0], height=size[1], depth=size[2])

@@ -255,7 +255,8 @@ class Sampler(Closeable):
         return handle
 
     def handle_for(self, scalar: str) -> CData:
-        """The VkSampler for an image that is read as ``"float"``, ``"int"`` or ``"uint"``: its border is of that type.
+        """Returns the VkSampler for an image that is read as ``"float"``, ``"int"`` or ``"uint"``: its border is of
+        that type.
 
         Another one is made where it is needed.
         """

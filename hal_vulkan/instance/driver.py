@@ -107,7 +107,7 @@ class Driver(Closeable):
             self._messenger.attach(self.functions, self._instance)
 
     def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
-        """The index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
+        """Returns the index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
 
         Raises:
             NotFoundError: no such device; the message lists those that exist.
@@ -181,7 +181,7 @@ def window_drivers() -> contextlib.AbstractContextManager[None]:
 
 
 def shared_driver(*, validation: bool | None = None) -> Driver:
-    """The process-wide driver, made on first use: enumeration takes tens of milliseconds and rarely changes."""
+    """Returns the process-wide driver, made on first use: enumeration takes tens of milliseconds and rarely changes."""
     key = validation_requested(validation)
     with _shared_lock:
         driver = _shared.get(key)
@@ -206,12 +206,12 @@ def forget_drivers() -> None:
 
 
 def loader_version(functions: InstanceFunctions) -> tuple[int, int, int]:
-    """The version of Vulkan that the loader knows; drivers have their own."""
+    """Returns the version of Vulkan that the loader knows; drivers have their own."""
     packed = ffi.new("uint32_t *")
     check(functions.vkEnumerateInstanceVersion(packed), "asking for the loader's version")
     return packed[0] >> 22 & 0x7F, packed[0] >> 12 & 0x3FF, packed[0] & 0xFFF
 
 
 def instance_layers(functions: InstanceFunctions) -> frozenset[str]:
-    """The instance layers that the loader offers."""
+    """Returns the instance layers that the loader offers."""
     return listed_names(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName", "layers")

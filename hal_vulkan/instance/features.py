@@ -87,7 +87,7 @@ def _rows(table: str) -> Iterator[str]:
 
 @functools.cache
 def feature_structures() -> tuple[FeatureStructure, ...]:
-    """Every structure that may be chained, ``VkPhysicalDeviceFeatures2`` first."""
+    """Returns every structure that may be chained, ``VkPhysicalDeviceFeatures2`` first."""
     named = {one.feature for alternatives in requirements(CAPABILITIES).values() for one in alternatives}
     structures = []
     for row in _rows(STRUCTURES):
@@ -109,7 +109,7 @@ def feature_structures() -> tuple[FeatureStructure, ...]:
 
 @functools.cache
 def known_extensions() -> dict[str, Extension]:
-    """The extensions that compute uses."""
+    """Returns the extensions that compute uses."""
     extensions = {}
     for row in _rows(EXTENSIONS):
         first, *others = row.split("|")

@@ -28,12 +28,12 @@ class Among(NamedTuple):
 
 
 def integers(low: int, high: int) -> Among:
-    """The integers from ``low`` to ``high``."""
+    """Returns the integers from ``low`` to ``high``."""
     return Among(f"an integer from {low} to {high}", range(low, high + 1))
 
 
 def read_object(kind: type[T], value: object, where: str) -> T:
-    """An object's items as a dataclass; fields without a default are required."""
+    """Returns an object's items as a dataclass; fields without a default are required."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise _wrong(where, "an object with text keys", value)
     hints = get_type_hints(kind, include_extras=True)
@@ -48,7 +48,9 @@ def read_object(kind: type[T], value: object, where: str) -> T:
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
-    """A field's value. ``Annotated`` gives an integer's values, a text's pattern or the most items of a list."""
+    """Returns a field's value. ``Annotated`` gives an integer's values, a text's pattern or the most
+    items of a list.
+    """
     limit = None
     if hasattr(hint, "__metadata__"):
         hint, limit = get_args(hint)
@@ -79,7 +81,7 @@ def _read(hint: Any, value: Any, where: str) -> Any:
 
 
 def _read_list(hint: Any, most: int, value: object, where: str) -> object:
-    """A tuple of three values, or a tuple or set of any number up to ``most``."""
+    """Returns a tuple of three values, or a tuple or set of any number up to ``most``."""
     items = get_args(hint)
     fixed = len(items) == 3
     if not isinstance(value, (list, tuple)) or len(value) > most or (fixed and len(value) != 3):

@@ -226,7 +226,9 @@ class LogicalDevice(AnyDevice):
         return lost
 
     def create(self, kind: str, info: CData, what: str = "") -> CData:
-        """A native object (``"semaphore"``, ``"command pool"``, …), which ``destroy`` or the device's end destroys."""
+        """Returns a native object (``"semaphore"``, ``"command pool"``, …), which ``destroy`` or the device's end
+        destroys.
+        """
         create = getattr(self.fn, _native_names(kind)[1])
         return self.make(kind, lambda handle: create(self.handle, info, ffi.NULL, handle), what or f"a {kind}")
 
@@ -349,6 +351,6 @@ class LogicalDevice(AnyDevice):
 
 @functools.cache
 def _native_names(kind: str) -> tuple[str, str, str]:
-    """The type of a pointer to native objects of a kind, and the functions that create and destroy one."""
+    """Returns the type of a pointer to native objects of a kind, and the functions that create and destroy one."""
     name = kind.title().replace(" ", "").replace("Khr", "KHR")
     return f"Vk{name} *", f"vkCreate{name}", f"vkDestroy{name}"

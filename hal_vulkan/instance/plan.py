@@ -164,7 +164,7 @@ _DEFAULT_OPTIONS: Final = PlanOptions()
 
 
 def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS) -> DevicePlan:
-    """The plan for one device.
+    """Returns the plan for one device.
 
     Raises:
         UnavailableError: pumice cannot run on the device, or an option asks for what it lacks; the message names it.
@@ -304,8 +304,9 @@ def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int,
 
 
 def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str], why: list[str]) -> frozenset[str]:
-    """Every supported feature that compute may need, and every extension that shaders may name: kernels come from
-    elsewhere and may use any of them. An extension whose features are all missing stays off."""
+    """Returns every supported feature that compute may need, and every extension that shaders may name: kernels come
+    from elsewhere and may use any of them. An extension whose features are all missing stays off.
+    """
     version = profile.api_version[:2]
     offered = offered_extensions(version, profile.extensions)
     enabled: set[str] = set()
@@ -394,7 +395,7 @@ def _clocks(profile: DeviceProfile, why: list[str]) -> tuple[str | None, str | N
 
 
 def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:
-    """A 64th of the main heap, within 1 MiB to 128 MiB and what the device allocates at once.
+    """Returns a 64th of the main heap, within 1 MiB to 128 MiB and what the device allocates at once.
 
     Allocations are slow and limited in number (``maxMemoryAllocationCount`` may be 4096), so blocks are large, but an
     unused block should be a small part of the heap. Buffers above half a block would waste the rest of it.

@@ -264,12 +264,12 @@ class DeviceProfile:
         return problems
 
     def to_json(self) -> dict[str, object]:
-        """The profile as JSON values, one key a field; ``from_json`` gives back an equal profile."""
+        """Returns the profile as JSON values, one key a field; ``from_json`` gives back an equal profile."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
     def from_json(cls, data: Mapping[str, object]) -> DeviceProfile:
-        """A profile from JSON values, checked. The keys ``source``, ``assumed`` and ``note`` are ignored.
+        """Returns a profile from JSON values, checked. The keys ``source``, ``assumed`` and ``note`` are ignored.
 
         Only the name, type, API version, memory and queue families are required; the rest has defaults.
 

@@ -112,7 +112,7 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
 
 
 def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
-    """The index of the device that a URI names; whether pumice can run on it, ``plan_device`` checks.
+    """Returns the index of the device that a URI names; whether pumice can run on it, ``plan_device`` checks.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist.
@@ -151,7 +151,7 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
 
 
 def list_devices(profiles: Sequence[DeviceProfile], chosen: Container[int] | None = None) -> str:
-    """One line for each device, or for some by index: index, name, type, driver and a URI that names it."""
+    """Returns one line for each device, or for some by index: index, name, type, driver and a URI that names it."""
     seen: set[str] = set()
     lines = []
     for index, profile in enumerate(profiles):
@@ -165,7 +165,7 @@ def list_devices(profiles: Sequence[DeviceProfile], chosen: Container[int] | Non
 
 
 def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
-    """The devices whose name contains the text; an exact match hides longer names ("RTX 3060 Ti")."""
+    """Returns the devices whose name contains the text; an exact match hides longer names ("RTX 3060 Ti")."""
     wanted = uri.value.casefold()
     indices = [i for i, p in enumerate(profiles) if wanted in p.name.casefold()]
     indices = [i for i in indices if profiles[i].name.casefold() == wanted] or indices

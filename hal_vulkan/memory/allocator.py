@@ -77,7 +77,8 @@ class Allocator:
         self._when_unviewed: Callable[[], None] | None = None
 
     def allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
-        """A range of ``size`` bytes (for 0 the smallest) in memory of the kind asked for; ``retire`` gives it back.
+        """Returns a range of ``size`` bytes (for 0 the smallest) in memory of the kind asked for; ``retire`` gives it
+        back.
 
         Raises:
             InvalidArgumentError: a negative size, or flags that no memory type of the device satisfies.
@@ -131,7 +132,9 @@ class Allocator:
             queue.wait_idle()
 
     def texel_view(self, allocation: Allocation, offset: int, size: int, vk_format: int) -> tuple[CData, int]:
-        """A VkBufferView of bytes of a block, within an allocation, with its serial. It is kept with the allocation."""
+        """Returns a VkBufferView of bytes of a block, within an allocation, with its serial. It is kept with the
+        allocation.
+        """
         with self._lock:
             if allocation.views is None:
                 allocation.views = {}
@@ -272,7 +275,7 @@ class Allocator:
                 self._destroy_block(block)
 
     def export(self, allocation: Allocation, offset: int, size: int) -> memoryview:
-        """A writable view of mapped memory, which keeps the allocation alive."""
+        """Returns a writable view of mapped memory, which keeps the allocation alive."""
         block = allocation.block
         if block.mapped is None:
             raise InvalidArgumentError("this memory is not host-visible: copy it, or allocate it HOST_VISIBLE")
@@ -308,7 +311,7 @@ class Allocator:
         action()
 
     def take_address_table(self) -> int:
-        """The device address of the table of live buffers, kept up to date until ``give_back_address_table``.
+        """Returns the device address of the table of live buffers, kept up to date until ``give_back_address_table``.
 
         0 on devices without ``bufferDeviceAddress``.
         """
@@ -401,7 +404,7 @@ class Allocator:
             return freed
 
     def statistics(self) -> AllocatorStatistics:
-        """A snapshot of memory held, handed out, and its fragmentation."""
+        """Returns a snapshot of memory held, handed out, and its fragmentation."""
         with self._lock:
             self._collect_dropped()
             blocks = tuple(

@@ -74,7 +74,7 @@ class BlockFactory:
         self._import_bits = self._probe_import_bits()
 
     def import_host(self, start: int, size: int, owner: object) -> Block | None:
-        """A block over whole pages of host memory in place, or ``None`` where the device does not allow it."""
+        """Returns a block over whole pages of host memory in place, or ``None`` where the device does not allow it."""
         device = self._device
         if not self._import_bits:
             return None
@@ -114,7 +114,7 @@ class BlockFactory:
         return self._serial
 
     def make_for_images(self, size: int, type_index: int, only: CData | None) -> Block:
-        """A block for images, or ``only`` for one; ResourceExhaustedError if the heap has no room."""
+        """Returns a block for images, or ``only`` for one; ResourceExhaustedError if the heap has no room."""
         device = self._device
         kind = "shared" if only is None else "dedicated"
         block = Block(kind, size, type_index, self.new_serial(), for_images=True)
@@ -136,7 +136,9 @@ class BlockFactory:
         buffer_next: CData | None = None,
         memory_next: CData | None = None,
     ) -> Block:
-        """A block, ``"shared"``, ``"dedicated"`` or ``"imported"``; ResourceExhaustedError if the heap has no room."""
+        """Returns a block, ``"shared"``, ``"dedicated"`` or ``"imported"``; ResourceExhaustedError if the heap has no
+        room.
+        """
         block = Block(kind, size, type_index, self.new_serial())
         device, fn = self._device, self._device.fn
         what = f"allocating {block.size:,} bytes of memory type {block.type_index} ({block.kind})"

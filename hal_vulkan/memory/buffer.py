@@ -79,7 +79,7 @@ class Buffer(AnyBuffer):
         usage: BufferUsage = BufferUsage.DEFAULT,
         access: MemoryAccess = MemoryAccess.ALL,
     ) -> Buffer:
-        """A buffer in new memory; see ``Device.create_buffer``."""
+        """Returns a buffer in new memory; see ``Device.create_buffer``."""
         check_size(size)
         allocator.device.allocation_count += 1
         allocation = allocator.allocate(size, memory_type)
@@ -102,12 +102,14 @@ class Buffer(AnyBuffer):
         return self.descriptor[:16] + _SIZE.pack(min((self.size + 3) & ~3, most)) + self.descriptor[24:]
 
     def texel_view(self, vk_format: int) -> tuple[CData, int]:
-        """The VkBufferView of its bytes as texels of a VkFormat, and the view's serial; it goes with the memory."""
+        """Returns the VkBufferView of its bytes as texels of a VkFormat, and the view's serial; it goes with the
+        memory.
+        """
         allocation = self._allocation
         return allocation.allocator.texel_view(allocation, self.offset, self.size, vk_format)
 
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
-        """A buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
+        """Returns a buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
 
         It shares this buffer's memory and keeps it alive; closing it leaves this buffer open.
 
@@ -127,7 +129,7 @@ class Buffer(AnyBuffer):
         )
 
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
-        """A writable view of the bytes, in place, for host-visible memory.
+        """Returns a writable view of the bytes, in place, for host-visible memory.
 
         The view, and a NumPy array made of it, keeps the memory alive, even after ``close``. Non-coherent memory needs
         ``invalidate`` before reading and ``flush`` after writing. Reading memory that is not host-cached is slow;
@@ -196,7 +198,7 @@ class Buffer(AnyBuffer):
                 ffi.memmove(out + at, self._pointer_for("read_into") + offset + at, min(_PIECE, size - at))
 
     def shared(self) -> SharedBuffer:
-        """This buffer for programs; see ``SharedBuffer``."""
+        """Returns this buffer for programs; see ``SharedBuffer``."""
         return SharedBuffer(self)
 
     def moved(self, by: str) -> Buffer:

@@ -30,7 +30,7 @@ _KNOWN_PROPERTIES: Final = 0x1FF
 def rank_memory_types(
     types: Sequence[MemoryType], heaps: Sequence[MemoryHeap], type_bits: int, flags: MemoryTypeFlags
 ) -> tuple[int, ...]:
-    """Indices of the Vulkan memory types that can hold a buffer, best first.
+    """Returns indices of the Vulkan memory types that can hold a buffer, best first.
 
     The caller tries the next one when the driver answers ``VK_ERROR_OUT_OF_DEVICE_MEMORY``. ``HOST_VISIBLE`` and
     ``HOST_COHERENT`` are required. ``HOST_CACHED`` requires host visibility and prefers caching, as ``HOST_LOCAL``
@@ -93,7 +93,7 @@ def rank_memory_types(
 
 
 def _describe(memory_type: MemoryType, heaps: Sequence[MemoryHeap]) -> str:
-    """One memory type in words: ``"DEVICE_LOCAL|HOST_VISIBLE, heap 0 of 7.7 GiB"``."""
+    """Returns one memory type in words: ``"DEVICE_LOCAL|HOST_VISIBLE, heap 0 of 7.7 GiB"``."""
     names = _names(memory_type.property_flags & _KNOWN_PROPERTIES) or "no properties"
     return f"{names}, heap {memory_type.heap_index} of {heaps[memory_type.heap_index].size / (1 << 30):.1f} GiB"
 

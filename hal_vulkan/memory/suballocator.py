@@ -52,7 +52,7 @@ class Suballocator:
         self._by_end: dict[int, int] = {size: 0}
 
     def allocate(self, size: int, alignment: int = GRANULARITY) -> int | None:
-        """The offset, a multiple of ``alignment``, in the smallest free range that fits; or ``None``."""
+        """Returns the offset, a multiple of ``alignment``, in the smallest free range that fits; or ``None``."""
         if self._torn:
             self._rebuild()
         size = -(-max(size, 1) // GRANULARITY) * GRANULARITY
@@ -106,7 +106,7 @@ class Suballocator:
         return not self._used
 
     def statistics(self) -> SuballocatorStatistics:
-        """A snapshot of the block's use and fragmentation."""
+        """Returns a snapshot of the block's use and fragmentation."""
         if self._torn:
             self._rebuild()
         free = self.size - self.allocated

@@ -45,13 +45,13 @@ class Builtins:
         return executable.pipeline()
 
     def empty(self) -> ComputePipeline:
-        """A kernel that does nothing, for timing."""
+        """Returns a kernel that does nothing, for timing."""
         return self._pipeline("builtin/empty")
 
     def fill(
         self, family: int, target: Buffer, offset: int, size: int, word: int
     ) -> Iterator[tuple[ComputePipeline, Buffer, tuple[int, int, int], bytes]]:
-        """The dispatches that fill bytes at any offset with a word: pipeline, buffer, groups, push constants."""
+        """Yields the dispatches that fill bytes at any offset with a word: pipeline, buffer, groups, push constants."""
         device = self._context.device
         if not device.profile.queue_families[family].has_compute:
             raise FailedPreconditionError(
@@ -79,7 +79,7 @@ class Builtins:
     def mip(
         self, image: Image, level: int, filter: Filter
     ) -> tuple[ComputePipeline, tuple[CombinedImageSampler, ImageView], tuple[int, int, int]]:
-        """The dispatch that makes a mip level from the one above it: pipeline, resources, groups.
+        """Returns the dispatch that makes a mip level from the one above it: pipeline, resources, groups.
 
         Raises:
             UnimplementedError: shaders cannot write images of the format, or not sample them so.

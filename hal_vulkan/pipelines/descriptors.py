@@ -99,7 +99,7 @@ class DescriptorSetLayout:
         self._template: CData = self.make_template() if bindings and not push else NULL
 
     def make_template(self, pipeline_layout: CData = NULL) -> CData:
-        """A VkDescriptorUpdateTemplate for sets, or with a pipeline layout for push descriptors."""
+        """Returns a VkDescriptorUpdateTemplate for sets, or with a pipeline layout for push descriptors."""
         entries, index = [], 0
         for binding, kind, count in self.bindings:
             entries.append(
@@ -125,7 +125,7 @@ class DescriptorSetLayout:
         return self.device.create("descriptor update template", info)
 
     def get(self, resources: Sequence[Resource | None], key: bytes | None = None) -> DescriptorSet:
-        """The pinned set that binds these resources, one a descriptor in binding order; unpin it when done.
+        """Returns the pinned set that binds these resources, one a descriptor in binding order; unpin it when done.
 
         The caller checks them, and may give the ``key``: the ``descriptor`` of each, ``ABSENT`` for absent elements.
         """

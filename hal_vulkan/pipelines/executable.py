@@ -68,7 +68,7 @@ class Executable(Closeable):
         watch: bool = True,
         sanitize: bool = False,
     ) -> Executable:
-        """An executable of one SPIR-V module; InvalidArgumentError if it is damaged."""
+        """Returns an executable of one SPIR-V module; InvalidArgumentError if it is damaged."""
         prepared = prepare_shader(context.device, code, validate=validate, watch=watch and not sanitize)
         return cls(context, [ShaderModule(context.device, prepared)], None, sanitize=sanitize)
 
@@ -82,7 +82,7 @@ class Executable(Closeable):
         sanitize: bool = False,
         pushes_addresses: bool = False,
     ) -> Executable:
-        """An executable from a VKE1 blob; its pipelines are made at once, as programs use them all.
+        """Returns an executable from a VKE1 blob; its pipelines are made at once, as programs use them all.
 
         Args:
             context: of the device.
@@ -134,7 +134,7 @@ class Executable(Closeable):
         varying_subgroup_size: bool = False,
         array_sizes: Mapping[tuple[int, int], int] | None = None,
     ) -> ComputePipeline:
-        """The pipeline of an entry point of raw SPIR-V, made on first use and then kept.
+        """Returns the pipeline of an entry point of raw SPIR-V, made on first use and then kept.
 
         Args:
             entry_point: its name; ``None`` takes the only one.
@@ -175,7 +175,7 @@ class Executable(Closeable):
     def pipeline_at(
         self, ordinal: int, *, specialization: Mapping[int, SpecializationValue] | None = None
     ) -> ComputePipeline:
-        """The pipeline of a VKE1 executable by its ordinal, which is the order of its exports."""
+        """Returns the pipeline of a VKE1 executable by its ordinal, which is the order of its exports."""
         if self.source is None or not 0 <= ordinal < len(self.source.pipelines):
             count = len(self.source.pipelines) if self.source else 0
             raise OutOfRangeError(f"this executable has {count} pipeline(s) by ordinal; {ordinal} was asked for")
@@ -216,7 +216,7 @@ class Executable(Closeable):
         return self._kept((ordinal, constants, base, groups), make)
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], ComputePipeline]) -> ComputePipeline:
-        """The pipeline for a key, made if there is none that is open."""
+        """Returns the pipeline for a key, made if there is none that is open."""
         with self._lock:
             self._check_open()
             pipeline = self._pipelines.get(key)
@@ -334,7 +334,7 @@ class Executable(Closeable):
         return interface
 
     def _subgroup_size(self, module: ShaderModule, entry: EntryPoint, constants: PackedConstants) -> int | None:
-        """The size to require where a kernel needs larger subgroups than the device's default."""
+        """Returns the size to require where a kernel needs larger subgroups than the device's default."""
         least = None if constants else module.prepared.subgroup_sizes.get(entry.name)
         if least is None:
             from ...spirv.binary.subgroups import least_subgroup_size

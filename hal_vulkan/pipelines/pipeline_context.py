@@ -84,7 +84,9 @@ class PipelineContext:
     def set_layout(
         self, key: LayoutKey, *, push: bool = False, partial: frozenset[int] = frozenset()
     ) -> DescriptorSetLayout:
-        """The layout for these bindings, for sets or for push descriptors; ``partial`` ones may lack elements."""
+        """Returns the layout for these bindings, for sets or for push descriptors; ``partial`` ones
+        may lack elements.
+        """
         with self._lock:
             layout = self._set_layouts.get((key, push, partial))
             if layout is None:
@@ -93,7 +95,7 @@ class PipelineContext:
             return layout
 
     def push_template(self, layout: CData, set_layout: DescriptorSetLayout) -> CData:
-        """The template that pushes a set's descriptors for a pipeline layout."""
+        """Returns the template that pushes a set's descriptors for a pipeline layout."""
         key = handle_value(layout)
         with self._lock:
             template = self._push_templates.get(key)
@@ -102,7 +104,7 @@ class PipelineContext:
             return template
 
     def pipeline_layout(self, set_layouts: tuple[DescriptorSetLayout, ...], push_bytes: int) -> CData:
-        """The VkPipelineLayout for these sets and push constants."""
+        """Returns the VkPipelineLayout for these sets and push constants."""
         key = (tuple(handle_value(layout.handle) for layout in set_layouts), push_bytes)
         with self._lock:
             pipeline_layout = self._pipeline_layouts.get(key)

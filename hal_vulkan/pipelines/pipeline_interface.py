@@ -65,7 +65,7 @@ class PipelineInterface:
         return self.push_constant_bytes - self.constant_offset - addresses
 
     def with_report(self, set_index: int, binding: int) -> PipelineInterface:
-        """The layout of a shader that reports: a storage buffer more, the last binding of the last set."""
+        """Returns the layout of a shader that reports: a storage buffer more, the last binding of the last set."""
         sets = [*self.set_layouts, *[()] * (set_index + 1 - len(self.set_layouts))]
         assert set_index == len(sets) - 1
         sets[set_index] = (*sets[set_index], (binding, STORAGE_BUFFER, 1))
@@ -75,7 +75,7 @@ class PipelineInterface:
     def from_reflection(
         cls, entry: EntryPoint, sizes: Mapping[tuple[int, int], int] = NO_SIZES, *, partially_bound: bool = False
     ) -> PipelineInterface:
-        """The interface that a shader declares.
+        """Returns the interface that a shader declares.
 
         Args:
             entry: its reflection.

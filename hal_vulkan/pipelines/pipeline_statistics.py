@@ -22,7 +22,7 @@ _FORMATS: Final = ("b32", "i64", "u64", "f64")  # VkPipelineExecutableStatisticF
 
 
 def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[PipelineStatistic]:
-    """The statistics of each executable of a pipeline that was created with ``CAPTURE_STATISTICS``."""
+    """Returns the statistics of each executable of a pipeline that was created with ``CAPTURE_STATISTICS``."""
     collected = []
     executables = _listed(
         device,
@@ -53,8 +53,8 @@ def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[P
 
 
 def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) -> tuple[float, str] | None:
-    """The share of a core's resident subgroups that an executable reaches at most, and how it was derived; ``None``
-    where the driver does not tell enough. ``statistics`` are those of one executable.
+    """Returns the share of a core's resident subgroups that an executable reaches at most, and how it was derived;
+    ``None`` where the driver does not tell enough. ``statistics`` are those of one executable.
 
     Sources: VK_AMD_shader_core_properties (``wavefrontsPerSimd``); VK_NV_shader_sm_builtins (``shaderWarpsPerSM``), and
     the CUDA programming guide's table of technical specifications: 65,536 registers a multiprocessor, in units of 256.
@@ -70,7 +70,7 @@ def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) ->
 
 
 def _property(device: LogicalDevice, extension: str, struct_name: str, field: str) -> int:
-    """A property that an extension has; 0 where the device lacks it."""
+    """Returns a property that an extension has; 0 where the device lacks it."""
     if extension not in device.profile.extensions:
         return 0
     struct = new(struct_name)
@@ -80,7 +80,7 @@ def _property(device: LogicalDevice, extension: str, struct_name: str, field: st
 
 
 def _listed(device: LogicalDevice, function: str, info: CData, struct_name: str) -> CData:
-    """The array of what a function lists that is called for the number first, then for the structures."""
+    """Returns the array of what a function lists that is called for the number first, then for the structures."""
     call = getattr(device.fn, function)
     count = ffi.new("uint32_t *")
     device.check(call(device.handle, info, count, ffi.NULL), f"calling {function}")

@@ -102,7 +102,7 @@ def _prepare(
     reserved: Sequence[tuple[int, int]],
     kernels: Sequence[str] | None,
 ) -> tuple[PreparedShader, bool]:
-    """A prepared module, and whether the validator has judged it."""
+    """Returns a prepared module, and whether the validator has judged it."""
     # Here: what was prepared before needs none of these.
     from ...spirv.binary.subgroups import least_subgroup_size
     from ...spirv.checks.capabilities import lacking_hints
@@ -168,7 +168,7 @@ _keys: weakref.WeakKeyDictionary[LogicalDevice, bytes] = weakref.WeakKeyDictiona
 
 
 def _device_key(device: LogicalDevice) -> bytes:
-    """All of a device that what is made for it depends on."""
+    """Returns all of a device that what is made for it depends on."""
     key = _keys.get(device)
     if key is None:
         profile, plan = device.profile, device.plan

@@ -81,7 +81,7 @@ class ReportSlot:
         return any(place.kind is ReportKind.WILD_ADDRESS for place in self.places)
 
     def next_verdict(self) -> Verdict:
-        """The verdict on the next use, which is another one if all uses so far are known to be good.
+        """Returns the verdict on the next use, which is another one if all uses so far are known to be good.
 
         Caller must have exclusive access until it has noted the use's payload in the verdict.
         """
@@ -126,7 +126,7 @@ class ReportTable:
         self._lock = threading.RLock()
 
     def take(self, name: str, places: tuple[Place, ...]) -> ReportSlot:
-        """A slot for a pipeline; ``give_back`` it when no queue uses the pipeline."""
+        """Returns a slot for a pipeline; ``give_back`` it when no queue uses the pipeline."""
         with self._lock:
             chunk = next((candidate for candidate in self._chunks if candidate.free), None)
             if chunk is None:

@@ -176,7 +176,7 @@ def _mismatch(image: ImageType, declared: Binding, resource: ImageView | Combine
 
 
 def _takes(kind: int, declared: Binding | None) -> str:
-    """The shader's declaration: ``"a sampled image (2d, float)"``."""
+    """Returns the shader's declaration: ``"a sampled image (2d, float)"``."""
     images: Sequence[ImageType] = ()
     if declared is not None and declared.image is not None:
         images = (declared.image, *declared.image_aliases)

@@ -33,7 +33,7 @@ class ShaderModule:
         self.handle: CData = device.create("shader module", info)
 
     def pack(self, values: Mapping[int, SpecializationValue] | None) -> PackedConstants:
-        """Values of its specialization constants; see ``pack_constants``."""
+        """Returns values of its specialization constants; see ``pack_constants``."""
         return pack_constants(self.reflection.specialization_constants, values)
 
     def specialised(self, constants: PackedConstants) -> ShaderModuleReflection:

@@ -22,7 +22,9 @@ PackedConstants = tuple[tuple[int, bytes], ...]
 def pack_constants(
     declared: Sequence[SpecializationConstant], values: Mapping[int, SpecializationValue] | None
 ) -> PackedConstants:
-    """The values given, each in the type of its constant; raises for unknown constants and values that do not fit."""
+    """Returns the values given, each in the type of its constant; raises for unknown constants and values that do not
+    fit.
+    """
     if not values:
         return ()
     by_id = {constant.constant_id: constant for constant in declared}
@@ -44,7 +46,7 @@ def pack_constants(
 
 
 def specialization_info(constants: PackedConstants) -> CData | None:
-    """The VkSpecializationInfo, or ``None`` for no constants."""
+    """Returns the VkSpecializationInfo, or ``None`` for no constants."""
     entries, data = [], b""
     for constant_id, packed in constants:
         entries.append(new("VkSpecializationMapEntry", constantID=constant_id, offset=len(data), size=len(packed)))

@@ -14,7 +14,7 @@ from ..vulkan.results import check
 
 
 def loader_address() -> int:
-    """The address of vkGetInstanceProcAddr, for libraries of windows to use the same Vulkan library.
+    """Returns the address of vkGetInstanceProcAddr, for libraries of windows to use the same Vulkan library.
 
     Raises:
         UnavailableError: no Vulkan library; the message says what to install.

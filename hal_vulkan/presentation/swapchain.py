@@ -172,13 +172,13 @@ class Swapchain(Closeable):
         return True
 
     def _acquire(self, slot: _Slot) -> int:
-        """The result of asking for the next image, whose number is then in ``_index``."""
+        """Returns the result of asking for the next image, whose number is then in ``_index``."""
         acquire = self._device.fn.vkAcquireNextImageKHR
         result = acquire(self._device.handle, self._handle, _ACQUIRE_NS, slot.acquired, NULL, self._index)
         return self._check(result, "acquiring an image of the window")
 
     def _check(self, result: int, what: str) -> int:
-        """The result, if it is one that presentation goes on after."""
+        """Returns the result, if it is one that presentation goes on after."""
         if result == _SURFACE_LOST:
             raise UnavailableError(
                 "the window's surface was lost; make another one, and a swapchain for it",
@@ -294,7 +294,7 @@ class Swapchain(Closeable):
         return True
 
     def _present_mode(self) -> int:
-        """Every surface has FIFO."""
+        """Returns every surface has FIFO."""
         if self._vsync:
             return _FIFO
         query = self._device.driver.functions.vkGetPhysicalDeviceSurfacePresentModesKHR
@@ -340,7 +340,7 @@ class Swapchain(Closeable):
 
 
 def _extent(capabilities: CData, window_size: Callable[[], tuple[int, int]]) -> tuple[int, int]:
-    """The size of a swapchain's images: the surface's, or the window's within the surface's limits."""
+    """Returns the size of a swapchain's images: the surface's, or the window's within the surface's limits."""
     current = capabilities.currentExtent
     if current.width != _ANY_EXTENT:
         return int(current.width), int(current.height)

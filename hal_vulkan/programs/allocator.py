@@ -65,7 +65,7 @@ class ProgramBuffer(Buffer):
         self.owners: int = 1
 
     def successor(self) -> ProgramBuffer:
-        """A new buffer over the memory of this one, which is closed."""
+        """Returns a new buffer over the memory of this one, which is closed."""
         new = ProgramBuffer.__new__(ProgramBuffer)
         new.device = self.device
         new._allocation = self._allocation
@@ -137,7 +137,7 @@ class ProgramAllocator(AnyAllocator):
         device.caches.add(self)
 
     def allocate(self, memory_type: int, usage: int, size: int) -> ProgramBuffer:
-        """A buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
+        """Returns a buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
         self.device.allocation_count += 1
         if self.returned:
             self.collect()

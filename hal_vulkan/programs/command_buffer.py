@@ -98,7 +98,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             self._recording.timestamps.is_muted = True
 
     def new_mirror(self, foreign: AnyBuffer) -> Mirror:
-        """A stand-in for a buffer of a peer."""
+        """Returns a stand-in for a buffer of a peer."""
         size = max(foreign.size, 1)
         return Mirror(Buffer.create(self.context.allocator, size, memory_type=_HOST), foreign, 0)
 
@@ -380,7 +380,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
 
 
 def _parts(table: Sequence[Any]) -> list[AnyBuffer | None]:
-    """The ranges of a binding table as buffers."""
+    """Returns the ranges of a binding table as buffers."""
     return [None if buffer is None else subspan(buffer, offset, size) for buffer, offset, size in table]
 
 

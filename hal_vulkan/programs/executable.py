@@ -68,7 +68,7 @@ class ProgramExecutable(AnyExecutable):
         weakref.finalize(self, self.device.dropped.append, used).atexit = False
 
     def pipeline(self, function: int) -> ComputePipeline:
-        """The pipeline of a function id; OutOfRangeError if there is no such function."""
+        """Returns the pipeline of a function id; OutOfRangeError if there is no such function."""
         if not 0 <= function < len(self.pipelines):
             raise OutOfRangeError(f"this executable has {len(self.pipelines)} function(s); {function} was asked for")
         return self.pipelines[function]
@@ -96,7 +96,7 @@ class ProgramExecutable(AnyExecutable):
         ]
 
     def _specialization(self, function: int) -> dict[int, SpecializationValue] | None:
-        """The values of the constants that the function's module declares; value i is for constant id i."""
+        """Returns the values of the constants that the function's module declares; value i is for constant id i."""
         values: dict[int, SpecializationValue] = {}
         module = self._source.pipelines[function].shader_module
         for declared in self.executable.reflections[module].specialization_constants:
@@ -108,7 +108,7 @@ class ProgramExecutable(AnyExecutable):
         return values or None
 
     def lookup(self, name: str) -> int:
-        """The function id of a name; NotFoundError lists those that exist."""
+        """Returns the function id of a name; NotFoundError lists those that exist."""
         for index, definition in enumerate(self._source.pipelines):
             debug = definition.debug_info
             if definition.entry_point == name or (debug is not None and debug.name == name):
@@ -125,14 +125,14 @@ class ProgramExecutable(AnyExecutable):
 
 
 def supported_formats(device: LogicalDevice) -> tuple[str, ...]:
-    """The executable formats that the device runs."""
+    """Returns the executable formats that the device runs."""
     return DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.device_addresses else ())
 
 
 def create_executable(
     context: PipelineContext, memory: Allocator, name: str, data: memoryview, constants: bytes
 ) -> ProgramExecutable:
-    """The executable for a blob in the format ``name``, shared by the contexts that have the same blob.
+    """Returns the executable for a blob in the format ``name``, shared by the contexts that have the same blob.
 
     ``constants`` are u32 values of the specialization constants 0, 1, …
     """

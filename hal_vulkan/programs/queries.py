@@ -43,7 +43,7 @@ _DISPATCH_BITS: Final = {
 
 
 def query_device(device: LogicalDevice, category: str, key: str) -> int | None:
-    """The value of a device query; ``None`` for an unknown one."""
+    """Returns the value of a device query; ``None`` for an unknown one."""
     profile, features = device.profile, device.plan.features
     if "VK_KHR_cooperative_matrix" not in device.plan.extensions:
         features -= {"cooperativeMatrix"}  # an extension of NVIDIA's has a feature of this name too

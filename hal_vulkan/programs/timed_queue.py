@@ -284,7 +284,7 @@ class TimedQueue:
         return 0
 
     def take_submissions(self) -> list[TimedSubmission]:
-        """All submissions, in order."""
+        """Returns all submissions, in order."""
         for name, thread, submit_ns, timestamps, locations in self._counted:
             submission = TimedSubmission(name, thread, submit_ns, locations=locations, untimed=True)
             if timestamps is None:

@@ -89,7 +89,7 @@ class TimelineSemaphore(AnySemaphore):
         context.register(self)
 
     def query(self) -> int:
-        """The payload now; raises the failure of a failed semaphore."""
+        """Returns the payload now; raises the failure of a failed semaphore."""
         self._check_usable()
         payload = self.read_payload()
         self._check_usable()

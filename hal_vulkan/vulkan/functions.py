@@ -37,7 +37,7 @@ NativeFunction: TypeAlias = Callable[..., Any]
 
 
 def _load_declaration() -> Any:
-    """The ``ffi`` of the ``vulkan`` package, without running the package (which would load the library)."""
+    """Returns the ``ffi`` of the ``vulkan`` package, without running the package (which would load the library)."""
     spec = importlib.util.find_spec("vulkan")
     if spec is None or not spec.submodule_search_locations:
         raise ImportError("pumice needs the `vulkan` package (pip install vulkan==1.3.275.1); it is not installed")
@@ -108,7 +108,7 @@ _keep_alive: weakref.WeakKeyDictionary[Any, tuple[Any, ...]] = weakref.WeakKeyDi
 
 
 def enum_value(enum_name: str, member: str) -> int:
-    """The value of an enumerant, e.g. ``("VkObjectType", "VK_OBJECT_TYPE_QUEUE")``."""
+    """Returns the value of an enumerant, e.g. ``("VkObjectType", "VK_OBJECT_TYPE_QUEUE")``."""
     return _enum_values(enum_name)[member]
 
 
@@ -126,14 +126,14 @@ def _structure_types() -> dict[str, int]:
 
 @functools.cache
 def _layout(struct_name: str) -> tuple[CData, dict[str, Any], int | None]:
-    """The type of pointers to a structure, its fields by name, and its ``sType`` if it has one."""
+    """Returns the type of pointers to a structure, its fields by name, and its ``sType`` if it has one."""
     declared = dict(ffi.typeof(struct_name).fields)
     known = _structure_types()[struct_name.removeprefix("Vk").lower()] if "sType" in declared else None
     return ffi.typeof(struct_name + " *"), declared, known
 
 
 def new(struct_name: str, **fields: Any) -> CData:
-    """A zeroed Vulkan structure with ``sType`` set (where it has one) and the fields given.
+    """Returns a zeroed Vulkan structure with ``sType`` set (where it has one) and the fields given.
 
     A ``list``, ``tuple`` or ``bytes`` for a pointer field becomes an array that lives as long as the
     structure, and so does every structure passed by pointer. For cold paths; hot paths keep structures.
@@ -176,12 +176,14 @@ def _is_struct_pointer(value: Any, item: Any) -> bool:
 
 
 def words_of(array: CData) -> memoryview:
-    """An array of uint64_t as a view, whose elements are set in half of the time; it keeps the array."""
+    """Returns an array of uint64_t as a view, whose elements are set in half of the time; it keeps the array."""
     return memoryview(ffi.buffer(array)).cast("Q")
 
 
 def text(value: CData) -> str:
-    """A ``char`` array or pointer of a Vulkan structure as text; undecodable bytes are replaced, NULL is empty."""
+    """Returns a ``char`` array or pointer of a Vulkan structure as text; undecodable bytes are
+    replaced, NULL is empty.
+    """
     raw: bytes = ffi.string(value) if value else b""
     return raw.decode("utf-8", errors="replace")
 
@@ -223,7 +225,8 @@ _library_lock = threading.Lock()
 
 
 def load_library() -> Any:
-    """The Vulkan library, loaded on first use; ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's loader.
+    """Returns the Vulkan library, loaded on first use; ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's
+    loader.
 
     UnavailableError: no such library (the message says how to install it), or a file that is no Vulkan library.
     """
@@ -292,5 +295,5 @@ class DeviceFunctions(_Functions):
 
 
 def handle_value(handle: CData) -> int:
-    """The number of a Vulkan handle, for messages and for use as a dictionary key."""
+    """Returns the number of a Vulkan handle, for messages and for use as a dictionary key."""
     return int(ffi.cast("uint64_t", handle))

@@ -49,7 +49,7 @@ _RESULT_CLASSES: Final[dict[str, type[PumiceError]]] = {
 
 
 def error_from_result(result: int, what: str) -> PumiceError:
-    """The error for a failed native call; ``what`` names the operation, with its sizes."""
+    """Returns the error for a failed native call; ``what`` names the operation, with its sizes."""
     name = _RESULT_NAMES.get(result, f"VkResult {result}")
     return _RESULT_CLASSES.get(name, InternalError)(f"{what}: the driver answered {name}", vk_result=name)
 
@@ -77,14 +77,14 @@ def raise_pending_validation() -> None:
 
 
 def take_validation_errors() -> list[InternalError]:
-    """The validation errors not yet raised, which are then forgotten."""
+    """Returns the validation errors not yet raised, which are then forgotten."""
     errors = list(pending_validation)
     pending_validation.clear()
     return errors
 
 
 def listed_names(function: NativeFunction, struct: str, field: str, what: str, *arguments: Any) -> frozenset[str]:
-    """One text of each structure that ``listed`` gives."""
+    """Returns one text of each structure that ``listed`` gives."""
     return frozenset(text(getattr(element, field)) for element in listed(function, struct, what, *arguments))
 
 

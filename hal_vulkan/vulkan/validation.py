@@ -49,7 +49,7 @@ class DebugMessenger:
         self._handle: CData = None
 
     def create_info(self) -> CData:
-        """The structure that both vkCreateInstance (through pNext) and ``attach`` take."""
+        """Returns the structure that both vkCreateInstance (through pNext) and ``attach`` take."""
         return new(
             "VkDebugUtilsMessengerCreateInfoEXT",
             messageSeverity=_SEVERITY_WARNING | _SEVERITY_ERROR,

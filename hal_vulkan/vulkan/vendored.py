@@ -22,13 +22,15 @@ _ITS_LIKE: Final = "lvp_icd*"
 
 
 def vendored_loader() -> Path | None:
-    """The Vulkan loader of the package; ``None`` without it."""
+    """Returns the Vulkan loader of the package; ``None`` without it."""
     folder = _folder()
     return None if folder is None else folder / "lib" / "libvulkan.so.1"
 
 
 def vendored_manifest() -> Path | None:
-    """The manifest of the package's driver; ``None`` without it, or where the user says which drivers there are."""
+    """Returns the manifest of the package's driver; ``None`` without it, or where the user says which drivers there
+    are.
+    """
     return _manifest(_PACKAGE)
 
 

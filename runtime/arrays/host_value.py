@@ -47,11 +47,11 @@ class HostValue:
 
     @abstractmethod
     def numpy(self, out: np.ndarray | None = None) -> np.ndarray:
-        """A copy of the contents."""
+        """Returns a copy of the contents."""
 
     @abstractmethod
     def map(self) -> np.ndarray:
-        """The memory itself."""
+        """Returns the memory itself."""
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:

@@ -320,8 +320,8 @@ class Profile:
         return profile_table(self.exports, self.calls, self.natives, self.clocks, self.notes)
 
     def to_perfetto(self) -> bytes:
-        """A trace for ui.perfetto.dev: a track for the calls, native functions and waits of each thread, and one for
-        each device's queue.
+        """Returns a trace for ui.perfetto.dev: a track for the calls, native functions and waits of each thread, and
+        one for each device's queue.
 
         Raises:
             UnavailableError: the ``perfetto`` package is not installed.

@@ -179,7 +179,7 @@ class Signature:
         return tuple(sorted(storages, key=lambda argument: argument.storage or 0))
 
     def without_storages(self) -> Signature:
-        """The results for callers who omit the storages: those that the program only writes are returned."""
+        """Returns the results for callers who omit the storages: those that the program only writes are returned."""
         return replace(self, arguments=self.inputs, results=self.results or self.storages)
 
     def writes(self, other: Signature) -> bool:
@@ -195,7 +195,9 @@ class Signature:
     def place(
         self, arguments: tuple[object, ...], named: Mapping[str, object], wanted: Sequence[Argument] | None = None
     ) -> tuple[object, ...]:
-        """Values of all arguments in order of position, those that are named too; or of those that are ``wanted``."""
+        """Returns values of all arguments in order of position, those that are named too; or of those that are
+        ``wanted``.
+        """
         if wanted is None:
             wanted = self.arguments
         if len(arguments) > len(wanted) or (not named and len(arguments) < len(wanted)):

@@ -214,11 +214,10 @@ class BlockLayouts:
     # -- what pointers point to ----------------------------------------------------------------------
 
     def pointees(self, spend: Callable[[int], None]) -> tuple[BufferBlock, ...]:
-        """What the pointers in the blocks laid out so far point to, with what those hold; and every block that a
-        physical storage buffer pointer of the code points to.
+        """Returns the blocks that pointers point to: those in the blocks laid out so far, and those of the code.
 
-        A structure that cannot be laid out is left out: nothing but its layout depends on it. ``spend`` is told the
-        members that each has, so that it can end the work.
+        A structure without a valid layout is left out, since nothing but its layout depends on it. ``spend`` receives
+        the member count of each block, so that it can end the work.
         """
         module = self._module
         for of in module.types.values():

@@ -22,7 +22,7 @@ class RoofPlace(NamedTuple):
 
     @property
     def limit(self) -> Literal["memory", "compute"]:
-        """What limits the rate at this intensity; ``"compute"`` at the ridge itself."""
+        """Returns the limit of the rate at this intensity; ``"compute"`` at the ridge itself."""
         return "memory" if self.intensity < self.ridge else "compute"
 
     @property

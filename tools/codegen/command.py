@@ -92,7 +92,7 @@ def _check_cmake(path: Path) -> None:
 
 
 def _definition(module: str, functions: tuple[str, ...]) -> ModuleDef:
-    """The module, with these of its exports, or all."""
+    """Returns the module, with these of its exports, or all."""
     from ...codegen.program.reader import with_exports
     from ...vm.bytecode.archive import ModuleArchive
     from ...vm.bytecode.reader import read_module

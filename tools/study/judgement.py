@@ -60,7 +60,7 @@ class JudgedPoint:
 
     @property
     def left_out(self) -> tuple[int, ...]:
-        """How many samples of each side are not compared; empty without a comparison."""
+        """Says how many samples of each side are not compared; ``""`` without a comparison."""
         point, compared = self.point, self.point.comparison
         return (point.a.count - compared.count_a, point.b.count - compared.count_b) if compared else ()
 

@@ -26,7 +26,7 @@ _MAX_GLOBAL_BYTES: Final = 0x7FFF_FFFF
 
 
 def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | None = None) -> ModuleDef:
-    """The module that a text in VM assembly describes. It has debug information where the text has ``loc(…)``.
+    """Returns the module that a text in VM assembly describes. It has debug information where the text has ``loc(…)``.
 
     The bytecode is encoded as written and not verified.
 
@@ -148,7 +148,7 @@ class _Symbols:
         return self._functions[token.name]
 
     def results_of(self, token: Token) -> tuple[str, ...]:
-        """The results of a function, a letter of its calling convention each."""
+        """Returns the results of a function, a letter of its calling convention each."""
         return CallingConvention.parse(self._conventions[self.function_ordinal(token)]).results
 
     def _numbered_function(self, token: Token, name: str, digits: str) -> int:
@@ -166,7 +166,7 @@ class _Symbols:
 
 
 def _encoded(function: FunctionSyntax, symbols: _Symbols, source: SourceText, isa: Isa) -> tuple[FunctionEncoder, int]:
-    """A function's code, and the number of its 32-bit registers."""
+    """Returns a function's code, and the number of its 32-bit registers."""
     encoder = FunctionEncoder(isa)
     registers = function.i32_register_count
     labels = {block.label.text for block in function.blocks if block.label is not None}
@@ -203,7 +203,7 @@ def _encoded(function: FunctionSyntax, symbols: _Symbols, source: SourceText, is
 
 
 def _result_registers(instruction: InstructionSyntax, symbols: _Symbols) -> int:
-    """The number of 32-bit registers that the pairs among a call's results need.
+    """Returns the number of 32-bit registers that the pairs among a call's results need.
 
     The text may name a pair by its low register alone: only the callee's convention tells.
     """

@@ -44,14 +44,14 @@ class Cursor:
         return True
 
     def expect(self, text: str) -> Token:
-        """The next token, which has to be ``text``."""
+        """Returns the next token, which has to be ``text``."""
         token = self.next
         if not self.accept(text):
             raise self.unexpected(f"'{text}'")
         return token
 
     def expect_kind(self, kind: TokenKind, expected: str) -> Token:
-        """The next token, which has to be of a kind; ``expected`` is how the error calls it."""
+        """Returns the next token, which has to be of a kind; ``expected`` is how the error calls it."""
         if self.next.kind is not kind:
             raise self.unexpected(expected)
         return self.take()
@@ -62,38 +62,38 @@ class Cursor:
             raise self.unexpected("the end of the line")
 
     def symbol(self, expected: str) -> Token:
-        """A name after ``@``, without an ordinal."""
+        """Returns a name after ``@``, without an ordinal."""
         token = self.expect_kind(TokenKind.SYMBOL, f"{expected} such as @name")
         if token.ordinal is not None:
             raise self.error(token, f"expected {expected} such as @name, got an ordinal: {token}")
         return token
 
     def type_name(self) -> Token:
-        """A type: ``!vm.buffer``, or a word such as ``i32``."""
+        """Returns a type: ``!vm.buffer``, or a word such as ``i32``."""
         if self.next.kind not in (TokenKind.TYPE, TokenKind.WORD):
             raise self.unexpected("a type such as i32 or !vm.buffer")
         return self.take()
 
     def integer(self, bits: int, *, signed: bool, what: str) -> int:
-        """An integer, as an unsigned number of ``bits`` bits."""
+        """Returns an integer, as an unsigned number of ``bits`` bits."""
         token = self.expect_kind(TokenKind.NUMBER, what)
         with self._located(token, what):
             return integer(token.text, bits, signed=signed)
 
     def float_bits(self, bits: int, what: str) -> int:
-        """The bits of a floating-point number."""
+        """Returns the bits of a floating-point number."""
         token = self.expect_kind(TokenKind.NUMBER, what)
         with self._located(token, what):
             return float_bits(token.text, bits)
 
     def string(self, what: str) -> bytes:
-        """The bytes of a quoted string."""
+        """Returns the bytes of a quoted string."""
         token = self.expect_kind(TokenKind.STRING, f"{what}, a quoted string")
         with self._located(token, what):
             return string_bytes(token.text)
 
     def text(self, what: str) -> str:
-        """A quoted string that is UTF-8."""
+        """Returns a quoted string that is UTF-8."""
         token = self.next
         try:
             return self.string(what).decode()
@@ -108,16 +108,16 @@ class Cursor:
             raise self.error(token, f"{what}: expected {error}, got {token}") from None
 
     def once(self, token: Token, what: str, known: Container[str]) -> str:
-        """The name of a token, a symbol's without its sigil; an error if it is known."""
+        """Returns the name of a token, a symbol's without its sigil; an error if it is known."""
         name = token.name if token.kind is TokenKind.SYMBOL else token.text
         if name in known:
             raise self.error(token, f"expected each {what} once, got {token} again")
         return name
 
     def unexpected(self, expected: str) -> InvalidArgumentError:
-        """The error for an unexpected token."""
+        """Returns the error for an unexpected token."""
         return self.error(self.next, f"expected {expected}, got {self.next}")
 
     def error(self, at: Token, message: str) -> InvalidArgumentError:
-        """An error at a token."""
+        """Returns an error at a token."""
         return self._source.error(at, message)

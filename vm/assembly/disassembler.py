@@ -34,7 +34,7 @@ _SYMBOL: Final = re.compile(r"[A-Za-z0-9_$.]+", re.ASCII)
 def disassemble_module(
     module: VerifiedModule, *, offsets: bool = False, rodata: bool = True, exact: bool = False, places: bool = False
 ) -> str:
-    """The assembly of a whole module.
+    """Returns the assembly of a whole module.
 
     Args:
         offsets: whether each line of a function starts with its pc, ``[0000001A]``; assemblers skip it.
@@ -65,14 +65,16 @@ def disassemble_module(
 
 
 def disassemble_function(module: VerifiedModule, ordinal: int, *, offsets: bool = False, places: bool = False) -> str:
-    """The assembly of one function, with its exports; OutOfRangeError if there is none of that ordinal."""
+    """Returns the assembly of one function, with its exports; OutOfRangeError if there is none of that ordinal."""
     if not 0 <= ordinal < len(module.functions):
         raise OutOfRangeError(f"expected a function ordinal from 0 to {len(module.functions) - 1}, got {ordinal}")
     return "\n".join(_Writer(module, places=places).function(module.functions[ordinal], offsets)) + "\n"
 
 
 def assembly_form(operation: Operation) -> str:
-    """The form of an operation, with its fields in angle brackets: ``<result> = vm.add.i32 <left>, <right>``."""
+    """Returns the form of an operation, with its fields in angle brackets: ``<result> = vm.add.i32
+    <left>, <right>``.
+    """
     if operation.form == "block":
         return "^bb0:"
     results, pieces = _layout(operation)
@@ -99,7 +101,7 @@ def _attributes(attributes: Mapping[str, str]) -> str:
 
 
 def _escaped(data: bytes) -> str:
-    """A string literal of any bytes, with escapes only where needed."""
+    """Returns a string literal of any bytes, with escapes only where needed."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -198,7 +200,7 @@ class _Writer:
     def _value(
         self, field: Field, value: FieldValue, blocks: dict[int, str], instruction: Instruction, code: memoryview
     ) -> tuple[str, str]:
-        """The text of a field, and a comment on it."""
+        """Returns the text of a field, and a comment on it."""
         match field.kind:
             case FieldKind.REGISTER:
                 register = cast(int, value)
@@ -290,7 +292,7 @@ _FORM_WRITTEN: Final = {
 
 @cache
 def _layout(operation: Operation) -> tuple[tuple[int, ...], tuple[str | int, ...]]:
-    """Indices of the fields before the mnemonic, and what stands after it: texts and indices of fields."""
+    """Returns indices of the fields before the mnemonic, and what stands after it: texts and indices of fields."""
     names = {field.name: index for index, field in enumerate(operation.fields)}
     form = text_forms(operation)[_FORM_WRITTEN.get(operation.form, 0)]
     pieces: list[str | int] = []

@@ -45,7 +45,7 @@ class InstructionParser:
         self._values: dict[str, Value] = {}
 
     def parse(self) -> InstructionSyntax:
-        """The instruction; InvalidArgumentError if it is none of the instruction set, or not in its form."""
+        """Returns the instruction; InvalidArgumentError if it is none of the instruction set, or not in its form."""
         cursor = self._cursor
         results: list[Token] = []
         if cursor.next.kind is TokenKind.REGISTER:
@@ -173,7 +173,7 @@ class InstructionParser:
         return data
 
     def _listed(self, kind: TokenKind, read: Callable[[], int]) -> tuple[int, ...]:
-        """Values with commas between them, as long as the next token is of a kind."""
+        """Returns values with commas between them, as long as the next token is of a kind."""
         first = self._cursor.next
         values: list[int] = []
         while self._cursor.next.kind is kind or (values and self._cursor.next.text == ","):
@@ -221,7 +221,7 @@ class InstructionParser:
 
 
 def parse_register(cursor: Cursor, token: Token, field: Field, function: FunctionSyntax) -> int:
-    """The 16 bits of a register in a field: ``%i0``, ``%i0:1``, ``%r0`` or ``%R0``, which moves the reference.
+    """Returns the 16 bits of a register in a field: ``%i0``, ``%i0:1``, ``%r0`` or ``%R0``, which moves the reference.
 
     The field says which bank it has to be of, and whether it may be moved; the function's register counts grow as
     needed. InvalidArgumentError for another bank, an odd pair, an ordinal that no function can have.

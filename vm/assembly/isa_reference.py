@@ -58,7 +58,7 @@ In the tables a field is written `name: kind`, `*` marks lists and `→` registe
 
 
 def reference_page() -> str:
-    """The text of the page; ends with a line feed."""
+    """Returns the text of the page; ends with a line feed."""
     return "\n".join(_lines()) + "\n"
 
 

@@ -91,24 +91,24 @@ class SourceText:
         self.lines: list[str] = text.split("\n")
 
     def error(self, at: Token, message: str) -> InvalidArgumentError:
-        """An error located at a token, with the line and a caret under the token's first character."""
+        """Returns an error located at a token, with the line and a caret under the token's first character."""
         return self._error_at(at.line, at.column, message)
 
     def unknown(self, expected: str, at: Token, name: str, known: Iterable[str]) -> InvalidArgumentError:
-        """An error for an unknown name after its sigil, with the nearest known ones."""
+        """Returns an error for an unknown name after its sigil, with the nearest known ones."""
         near = [at.text[0] + each for each in close_to(name, list(known), 2)]
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         return self.error(at, f"expected {expected}, got {at}{hint}")
 
     def statements(self) -> Iterator[list[Token]]:
-        """The tokens of every line that has any; each list ends with an ``END`` token."""
+        """Yields the tokens of every line that has any; each list ends with an ``END`` token."""
         for number, line in enumerate(self.lines):
             tokens = self._tokens(number, line)
             if len(tokens) > 1:
                 yield tokens
 
     def between(self, start: Token, end: Token) -> str:
-        """The text of a line from the end of one token to the start of another."""
+        """Returns the text of a line from the end of one token to the start of another."""
         return self.lines[start.line][start.column + len(start.text) : end.column]
 
     def _tokens(self, number: int, line: str) -> list[Token]:

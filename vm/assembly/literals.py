@@ -23,7 +23,7 @@ class LiteralError(Exception):
 
 
 def integer(text: str, bits: int, *, signed: bool) -> int:
-    """The value of an integer literal as an unsigned number of ``bits`` bits.
+    """Returns the value of an integer literal as an unsigned number of ``bits`` bits.
 
     A signed literal may also be written as the unsigned number of the same bits: ``0xFFFFFFFF`` is -1 in 32 bits.
     """
@@ -44,7 +44,7 @@ def integer(text: str, bits: int, *, signed: bool) -> int:
 
 
 def float_bits(text: str, bits: int) -> int:
-    """The 32 or 64 bits of a floating-point literal, rounded once, to nearest, ties to even.
+    """Returns the 32 or 64 bits of a floating-point literal, rounded once, to nearest, ties to even.
 
     LiteralError for no number, one that is too large, or a number other than 0 that rounds to 0.
     """
@@ -70,7 +70,7 @@ _ESCAPED: Final = {b'"': b'"', b"\\": b"\\", b"n": b"\n", b"r": b"\r", b"t": b"\
 
 
 def string_bytes(text: str) -> bytes:
-    """The bytes of a string literal, quotes included in ``text``."""
+    """Returns the bytes of a string literal, quotes included in ``text``."""
     try:
         data = text.encode()
     except UnicodeEncodeError:

@@ -61,7 +61,7 @@ class AssemblyParser:
         }
 
     def parse(self) -> ModuleSyntax:
-        """The text's syntax; InvalidArgumentError at the first token that is not as expected."""
+        """Returns the text's syntax; InvalidArgumentError at the first token that is not as expected."""
         started = False
         last = Token(TokenKind.END, "", 0, 0)
         for tokens in self._source.statements():

@@ -115,6 +115,6 @@ _TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
 
 @cache
 def text_forms(operation: Operation) -> tuple[str, ...]:
-    """The texts of an instruction's fields."""
+    """Returns the texts of an instruction's fields."""
     default = " , ".join(f"<{each.name}>" for each in operation.fields if not each.is_written)
     return _TEXT_FORMS.get(operation.form, (default,))

@@ -80,7 +80,7 @@ class ModuleArchive(Closeable):
 
     @staticmethod
     def from_bytes(data: bytes | bytearray | memoryview, name: str = "<memory>") -> ModuleArchive:
-        """An archive over bytes in memory, not copied: they must not change while it or a view of it is in use.
+        """Returns an archive over bytes in memory, not copied: they must not change while it or a view of it is in use.
 
         Raises:
             InvalidArgumentError: not contiguous, or not a module file.
@@ -113,7 +113,8 @@ class ModuleArchive(Closeable):
         return self._data is None
 
     def external(self, offset: int, length: int) -> memoryview:
-        """A read-only view of ``length`` bytes of external constants, from ``offset`` bytes after ``rodata_base``.
+        """Returns a read-only view of ``length`` bytes of external constants, from ``offset`` bytes after
+        ``rodata_base``.
 
         Raises:
             OutOfRangeError: they do not lie inside the file.

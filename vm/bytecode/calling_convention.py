@@ -49,7 +49,7 @@ class CallingConvention:
 
     @staticmethod
     def parse(text: str) -> CallingConvention:
-        """The calling convention that ``text`` stands for; equal short texts give the same object.
+        """Returns the calling convention that ``text`` stands for; equal short texts give the same object.
 
         An empty text is that of a function without arguments and results.
 

@@ -24,7 +24,7 @@ class CodeMap:
         self._names = {ordinal: name for name, ordinal in reversed(self.exports.items())}
 
     def function_name(self, ordinal: int) -> str:
-        """The name of an export, or a number for an internal function."""
+        """Returns the name of an export, or a number for an internal function."""
         return self._names.get(ordinal, f"@{ordinal}")
 
     def full_name(self, ordinal: int) -> str:
@@ -32,11 +32,11 @@ class CodeMap:
         return f"{self.module_name}.{self.function_name(ordinal)}"
 
     def instruction_at(self, ordinal: int, pc: int) -> Instruction | None:
-        """The instruction at a pc; ``None`` where none begins."""
+        """Returns the instruction at a pc; ``None`` where none begins."""
         return next((instruction for instruction in self._instructions(ordinal) if instruction.pc == pc), None)
 
     def import_at(self, ordinal: int, pc: int) -> int | None:
-        """The ordinal of the import that the instruction at a pc calls; ``None`` if it calls none."""
+        """Returns the ordinal of the import that the instruction at a pc calls; ``None`` if it calls none."""
         from .isa import CALLS, IMPORT_BIT  # here: only messages ask
 
         instruction = self.instruction_at(ordinal, pc)
@@ -46,11 +46,11 @@ class CodeMap:
         return callee & ~IMPORT_BIT if callee & IMPORT_BIT else None
 
     def import_name(self, number: int) -> str:
-        """The full name of an import."""
+        """Returns the full name of an import."""
         return self._definition.imports[number].name
 
     def source_location(self, ordinal: int, pc: int) -> str | None:
-        """The place in the source program, if the module has debug information for it."""
+        """Returns the place in the source program, if the module has debug information for it."""
         debug = self._definition.debug
         if debug is None:
             return None

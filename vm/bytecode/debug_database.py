@@ -72,16 +72,16 @@ class FunctionSourceMap:
     table: memoryview | bytes
 
     def entries(self) -> tuple[tuple[int, int], ...]:
-        """The table as (pc, location) pairs, in the file's order."""
+        """Returns the table as (pc, location) pairs, in the file's order."""
         return tuple((pc, location) for pc, location in _PAIR.iter_unpack(self.table))
 
     @staticmethod
     def of(local_name: str, entries: Sequence[tuple[int, int]]) -> FunctionSourceMap:
-        """A source map of (pc, location) pairs."""
+        """Returns a source map of (pc, location) pairs."""
         return FunctionSourceMap(local_name, b"".join(_PAIR.pack(*entry) for entry in entries))
 
     def location_at(self, pc: int) -> int | None:
-        """The location of the last entry at or before ``pc``."""
+        """Returns the location of the last entry at or before ``pc``."""
         index = bisect_right(self._by_pc, pc, key=itemgetter(0))
         return self._by_pc[index - 1][1] if index else None
 
@@ -108,7 +108,7 @@ class DebugDatabase:
 
     @staticmethod
     def deferred(function_count: int, read: Callable[[], _Content]) -> DebugDatabase:
-        """A database whose source maps and locations ``read()`` returns when they are first asked for.
+        """Returns a database whose source maps and locations ``read()`` returns when they are first asked for.
 
         ``read`` may raise InvalidArgumentError, may be called from any thread, and more than once.
         """
@@ -144,7 +144,7 @@ class DebugDatabase:
         return maps
 
     def location_of(self, function: str | int, pc: int) -> str | None:
-        """The source of the instruction at ``pc``: ``"model.mlir:12:7"``; ``None`` if it is not known.
+        """Returns the source of the instruction at ``pc``: ``"model.mlir:12:7"``; ``None`` if it is not known.
 
         The function is given by its name, local or exported, or by its ordinal. An entry holds until the next one. A
         damaged table gives ``None`` too: this is called while an error is reported.
@@ -157,7 +157,8 @@ class DebugDatabase:
         return None if location is None else self.describe(location)
 
     def describe(self, location: int) -> str | None:
-        """The text of a location by its index: ``a.mlir:1:2``, ``callee at caller``, ``[a, b]``, ``name (a.mlir:1:2)``.
+        """Returns the text of a location by its index: ``a.mlir:1:2``, ``callee at caller``, ``[a, b]``, ``name
+        (a.mlir:1:2)``.
 
         Nested locations are shown to a depth of 16 and a number of 32; ``None`` where nothing is known.
         """

@@ -97,7 +97,7 @@ class FunctionDeclaration:
 
 
 def declaration_of(signature: Signature) -> FunctionDeclaration | None:
-    """The declaration among a signature's attributes; ``None`` if there is none or it does not parse."""
+    """Returns the declaration among a signature's attributes; ``None`` if there is none or it does not parse."""
     text = signature.attributes.get(DECLARATION_KEY)
     return None if text is None else parse_declaration(text)
 
@@ -178,7 +178,7 @@ def _fit(values: tuple[DeclaredValue, ...], elements: tuple[Element, ...] | tupl
 
 
 def _letters(value: DeclaredValue) -> tuple[str, ...]:
-    """The letters of calling conventions that may pass a value."""
+    """Returns the letters of calling conventions that may pass a value."""
     if value.kind in (ValueKind.TENSOR, ValueKind.REF):
         return ("r",)
     kind = value.element_type
@@ -194,7 +194,7 @@ def _letters(value: DeclaredValue) -> tuple[str, ...]:
 
 
 def _end_of_group(text: str, start: int) -> int:
-    """The position behind the bracket that closes the one at ``start``."""
+    """Returns the position behind the bracket that closes the one at ``start``."""
     for position, depth in _walk(text, start):
         if depth == 0:
             return position + 1
@@ -202,7 +202,7 @@ def _end_of_group(text: str, start: int) -> int:
 
 
 def _split(text: str) -> list[str]:
-    """The parts between top-level commas, stripped."""
+    """Returns the parts between top-level commas, stripped."""
     parts = []
     start = 0
     depth = 0
@@ -217,7 +217,7 @@ def _split(text: str) -> list[str]:
 
 
 def _find(text: str, character: str) -> int | None:
-    """The first top-level place of a comma or an opening bracket."""
+    """Returns the first top-level place of a comma or an opening bracket."""
     opening = character in _OPENING
     for position, depth in _walk(text, 0):
         if text[position] == character and depth == opening:
@@ -226,7 +226,9 @@ def _find(text: str, character: str) -> int | None:
 
 
 def _walk(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Each bracket and comma outside strings, with the depth behind it; ends early where brackets do not match."""
+    """Yields each bracket and comma outside strings, with the depth behind it; ends early where
+    brackets do not match.
+    """
     stack: list[str] = []
     for match in _TOKEN.finditer(text, start):
         token = match[0]

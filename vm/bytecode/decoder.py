@@ -38,7 +38,8 @@ class Instruction:
 
 
 def decode_function(isa: Isa, code: memoryview) -> tuple[Instruction, ...]:
-    """All instructions of a function, of which ``code`` are the bytes and no others; block markers are among them.
+    """Returns all instructions of a function, of which ``code`` are the bytes and no others; block markers are among
+    them.
 
     InvalidArgumentError for an unknown opcode, or an instruction that goes past the end; it names its pc.
     """

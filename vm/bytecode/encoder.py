@@ -82,7 +82,7 @@ class FunctionEncoder:
             self._field(field.kind, value)
 
     def code(self) -> bytes:
-        """The function's bytes; KeyError for a label without a block."""
+        """Returns the function's bytes; KeyError for a label without a block."""
         for position, label in self._targets:
             self._code[position : position + 4] = self._blocks[label].to_bytes(4, "little")
         return bytes(self._code)
@@ -175,9 +175,9 @@ class BytecodeBuilder:
         self._maps.append(FunctionSourceMap.of(name, entries))
 
     def code(self) -> memoryview:
-        """The bytes of all functions."""
+        """Returns the bytes of all functions."""
         return memoryview(bytes(self._code))
 
     def debug(self) -> DebugDatabase:
-        """The places of all instructions."""
+        """Returns the places of all instructions."""
         return DebugDatabase(self._maps, len(self._maps), list(self._locations))

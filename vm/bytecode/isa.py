@@ -104,7 +104,9 @@ def version_text(version: int) -> str:
 
 
 def register_text(register: int, bank: str | None = None) -> str:
-    """A register operand as assembly: ``%i0``, ``%i0:1`` for a bank of pairs, ``%r0``, ``%R0`` with the MOVE bit."""
+    """Returns a register operand as assembly: ``%i0``, ``%i0:1`` for a bank of pairs, ``%r0``, ``%R0`` with the MOVE
+    bit.
+    """
     if register & REF_BIT:
         return f"%{'R' if register & MOVE_BIT else 'r'}{register & REF_MASK}"
     return f"%i{register}:{register + 1}" if bank in ("i64", "f64") else f"%i{register}"
@@ -131,7 +133,7 @@ class Isa:
 
     @staticmethod
     def for_version(version: int) -> Isa:
-        """The instruction set for a module file's bytecode version, ``major << 16 | minor``.
+        """Returns the instruction set for a module file's bytecode version, ``major << 16 | minor``.
 
         IncompatibleError for an unknown major version, or a minor version newer than the known one.
         """

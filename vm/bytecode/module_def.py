@@ -133,5 +133,5 @@ class ModuleDef:
     debug: DebugDatabase | None = None
 
     def function_name(self, ordinal: int) -> str | None:
-        """The name of the first export of a function; ``None`` for an internal one."""
+        """Returns the name of the first export of a function; ``None`` for an internal one."""
         return next((export.name for export in self.exports if export.ordinal == ordinal), None)

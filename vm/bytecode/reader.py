@@ -45,7 +45,7 @@ _MAX_REF_REGISTERS: Final = 0x4000
 
 
 def read_module(archive: ModuleArchive) -> ModuleDef:
-    """The module that an archive holds.
+    """Returns the module that an archive holds.
 
     The bytecode is not checked, and its version may be unknown: ``verify_module`` does both.
 

@@ -90,7 +90,7 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
 
 
 def argument_registers(signature: CallingConvention) -> tuple[int, ...]:
-    """The registers that hold the arguments of a bytecode function on entry.
+    """Returns the registers that hold the arguments of a bytecode function on entry.
 
     Each bank is filled from 0; ``i64`` and ``f64`` take the next even slot and the one after it, references have
     ``REF_BIT``. A repeated tuple, which only native functions take, raises InvalidArgumentError.

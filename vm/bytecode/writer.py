@@ -34,7 +34,7 @@ _Part: TypeAlias = tuple[str, int, memoryview]  # name, place and content of a Z
 
 
 def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: int = EMBEDDED_RODATA_LIMIT) -> bytes:
-    """The file of a module; ``read_module`` gives an equal module back. Equal modules make equal files.
+    """Returns the file of a module; ``read_module`` gives an equal module back. Equal modules make equal files.
 
     Args:
         module: what to write; only checked to fit the format.
@@ -132,7 +132,7 @@ class _Writer:
         return int(builder.EndVector())
 
     def _bytes(self, data: bytes | memoryview, size: int = 1, alignment: int = _DATA_ALIGNMENT) -> int | None:
-        """A vector of scalars or structs of ``size`` bytes each, copied as they are."""
+        """Returns a vector of scalars or structs of ``size`` bytes each, copied as they are."""
         builder = self._builder
         builder.StartVector(size, len(data) // size, alignment)
         builder.head -= len(data)

@@ -27,7 +27,7 @@ class LeftFunction(Protocol):
         """Its machine code."""
 
     def code(self, entry: int) -> Callable[..., object]:
-        """Its translated code for an entry."""
+        """Returns its translated code for an entry."""
 
 
 # A call that machine code left: its function, and the entry and registers that it continues with.

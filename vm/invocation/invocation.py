@@ -188,7 +188,7 @@ class Invocation(Latch):
         return self.query_status()
 
     def result(self, timeout: float | None = None) -> Any:
-        """Its results, once it is done.
+        """Returns its results, once it is done.
 
         Args:
             timeout: seconds to wait; ``None`` is no limit.

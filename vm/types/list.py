@@ -92,7 +92,8 @@ class VmList:
 
     @classmethod
     def for_type(cls, type_text: str, initial_capacity: int = 0) -> VmList:
-        """An empty list for an element type in the spelling of a module's type table; errors as the constructor's.
+        """Returns an empty list for an element type in the spelling of a module's type table; errors as the
+        constructor's.
 
         ``"i32"`` and the like give lists of numbers, ``"!vm.opaque"`` and ``"?"`` variant lists, ``"!hal.buffer"``
         lists of that reference type, and every ``"!vm.list<…>"`` lists of lists of whatever kind.

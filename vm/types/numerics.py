@@ -121,7 +121,8 @@ def round_to_ui64(x: float) -> int:
 
 
 def round_f32(x: float) -> float:
-    """The f32 nearest to an f64 (ties to even), as a Python float; too large gives ±inf, a signalling NaN a quiet one.
+    """Returns the f32 nearest to an f64 (ties to even), as a Python float; too large gives ±inf, a signalling NaN a
+    quiet one.
 
     The sum, difference, product, quotient or square root of f32 values, computed in f64 and rounded by this, is the
     correctly rounded f32 result: f64 has more than twice the significand's bits and two, so rounding twice is harmless.

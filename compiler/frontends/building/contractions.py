@@ -18,7 +18,7 @@ Pairs = Sequence[tuple[int, int]]
 
 
 def dot_general(builder: Builder, left: Value, right: Value, batch: Pairs, contracted: Pairs) -> Value:
-    """A contraction. Its batch dimensions come first, then those of the left operand, then those of the right.
+    """Returns a contraction. Its batch dimensions come first, then those of the left operand, then those of the right.
 
     Args:
         builder: appends the operation.
@@ -44,7 +44,7 @@ def dot_general(builder: Builder, left: Value, right: Value, batch: Pairs, contr
 
 
 def einsum(builder: Builder, equation: str, values: Sequence[Value]) -> Value:
-    """An Einstein sum, such as ``"bij,bjk->bik"``; ``...`` stands for dimensions that broadcast.
+    """Returns an Einstein sum, such as ``"bij,bjk->bik"``; ``...`` stands for dimensions that broadcast.
 
     Raises:
         ValueError: the equation has no output, or does not fit the values.
@@ -118,7 +118,7 @@ def _multiplied(
     right_names: Sequence[str],
     wanted: Sequence[str],
 ) -> tuple[Value, list[str]]:
-    """The product of two values, summed over shared dimensions that are not wanted."""
+    """Returns the product of two values, summed over shared dimensions that are not wanted."""
     left, left_names = _summed(builder, left, left_names, [*right_names, *wanted])
     right, right_names = _summed(builder, right, right_names, [*left_names, *wanted])
     shared = [name for name in left_names if name in right_names]

@@ -14,7 +14,7 @@ Body: TypeAlias = Callable[[Builder, Sequence[Value]], Sequence[Value]]
 
 
 def truth(builder: Builder, values: Sequence[Value]) -> Value:
-    """A condition as a boolean: whether a number is not 0.
+    """Returns a condition as a boolean: whether a number is not 0.
 
     Raises:
         ValueError: there is not one value without dimensions.
@@ -28,7 +28,7 @@ def truth(builder: Builder, values: Sequence[Value]) -> Value:
 def choose(
     builder: Builder, name: str, index: Value, branches: Sequence[tuple[str, Callable[[Builder], Sequence[Value]]]]
 ) -> Sequence[Value]:
-    """A conditional; returns its results.
+    """Returns a conditional; returns its results.
 
     Args:
         builder: appends it.
@@ -63,7 +63,7 @@ def while_loop(
     body: Body,
     start_of: Callable[[Value, Type], Value] = lambda value, type: value,
 ) -> Sequence[Value]:
-    """A loop; returns the last value of each variable.
+    """Returns a loop; returns the last value of each variable.
 
     The body is run twice. The first time shows which variables it passes on unchanged: these are then used from
     outside, where their values may be known.

@@ -39,7 +39,7 @@ def parts(builder: Builder, value: Value, axis: int, sizes: Sequence[int]) -> li
 
 
 def element_of(builder: Builder, vector: Value, index: int) -> int | Value:
-    """An element of a vector of integers: a number where it is known, else a value."""
+    """Returns an element of a vector of integers: a number where it is known, else a value."""
     position = index
     while True:
         known = known_array(vector)
@@ -63,7 +63,7 @@ def element_of(builder: Builder, vector: Value, index: int) -> int | Value:
 
 
 def part(builder: Builder, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim]) -> Value:
-    """A part of a value; starts that are values are computed at each call."""
+    """Returns a part of a value; starts that are values are computed at each call."""
     if all(isinstance(start, int) for start in starts):
         ranges = [(start, start + size, 1) for start, size in zip(starts, sizes, strict=True) if isinstance(start, int)]
         return builder.slice(value, ranges)
@@ -75,7 +75,7 @@ def part(builder: Builder, value: Value, starts: Sequence[int | Value], sizes: S
 def strided_part(
     builder: Builder, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim], steps: Sequence[int]
 ) -> Value:
-    """Every so many elements of a value along each dimension.
+    """Returns every so many elements of a value along each dimension.
 
     Args:
         builder: appends the operations.

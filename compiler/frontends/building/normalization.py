@@ -10,7 +10,7 @@ from .reductions import reduced, wide
 
 
 def softmax(builder: Builder, value: Value, *, is_log: bool = False) -> Value:
-    """The softmax of the last dimension, or its logarithm; computed in f32 for narrow floats.
+    """Returns the softmax of the last dimension, or its logarithm; computed in f32 for narrow floats.
 
     The largest element is subtracted first, so that nothing overflows.
     """

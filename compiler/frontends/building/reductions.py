@@ -35,13 +35,15 @@ def wide(builder: Builder, value: Value) -> Value:
 
 
 def mean(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
-    """The mean over dimensions; of narrow floats in f32."""
+    """Returns the mean over dimensions; of narrow floats in f32."""
     total = Expression(builder, reduced(builder, wide(builder, value), axes, "add"))
     return (total / number_of(product(lengths_of(value)[axis] for axis in axes))).value
 
 
 def first_position(builder: Builder, value: Value, axis: int, direction: str) -> Value:
-    """The first position of the largest element along a dimension (``GT``), or of the smallest (``LT``), as i32."""
+    """Returns the first position of the largest element along a dimension (``GT``), or of the smallest (``LT``), as
+    i32.
+    """
     type = tensor_of(value)
     length = number_of(lengths_of(value)[axis])
     scalars = [TensorType((), type.element), TensorType((), I32)]

@@ -39,7 +39,7 @@ def spread_sizes(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
 
 
 def same_padding(length: Dim, size: int, stride: int) -> tuple[int, int]:
-    """The padding with which there is a window for every ``stride`` elements of a dimension.
+    """Returns the padding with which there is a window for every ``stride`` elements of a dimension.
 
     Raises:
         ValueError: windows move along a dimension whose length depends on the call.
@@ -51,14 +51,14 @@ def same_padding(length: Dim, size: int, stride: int) -> tuple[int, int]:
 
 
 def _unmoved(length: Size, size: int, stride: int) -> tuple[int, int]:
-    """The padding of a dimension whose length depends on the call: its windows have one element of it."""
+    """Returns the padding of a dimension whose length depends on the call: its windows have one element of it."""
     if size != 1 or stride != 1:
         raise ValueError(f"windows move along a dimension whose length depends on the call, {length}")
     return 0, 0
 
 
 def window_counts(lengths: Sequence[Dim], sizes: Sequence[int], strides: Sequence[int], pads: Pads) -> list[Dim]:
-    """The number of windows along each dimension.
+    """Returns the number of windows along each dimension.
 
     Raises:
         ValueError: windows move along a dimension whose length depends on the call.
@@ -82,7 +82,7 @@ def convolution(
     groups: int,
     others: Mapping[str, Attribute],
 ) -> Value:
-    """A convolution.
+    """Returns a convolution.
 
     Args:
         builder: appends the operation.

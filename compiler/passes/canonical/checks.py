@@ -67,7 +67,7 @@ def _are_equal(builder: Builder, left: Value, right: Value) -> Value:
 
 
 def _upward(number: float) -> float:
-    """The smallest f32 that is not below a number."""
+    """Returns the smallest f32 that is not below a number."""
     rounded = np.float32(number)
     return float(rounded if float(rounded) >= number else np.nextafter(rounded, np.float32(math.inf)))
 
@@ -103,7 +103,7 @@ def _expect_close(builder: Builder, operation: Operation) -> None:
 
 
 def _distance(x: Expression, y: Expression) -> tuple[Expression, Expression]:
-    """The distance in units in the last place, and whether it is defined: both are finite, or equal."""
+    """Returns the distance in units in the last place, and whether it is defined: both are finite, or equal."""
     # By bits, since a device may flush subnormal numbers to zero.
     bits = ScalarType(f"ui{x.element.bits}")
     raws = [value.bitcast(bits) for value in (x, y)]

@@ -49,7 +49,7 @@ def _succeeded(builder: Builder, operation: Operation) -> Value:
 
 
 def _potrf(builder: Builder, operation: Operation, options: Options) -> Values:
-    """The Cholesky factor; ``info`` is 1 where there is none."""
+    """Returns the Cholesky factor; ``info`` is 1 where there is none."""
     (value,) = operation.operands
     attributes: dict[str, Attribute] = {"lower": _letter(options, "uplo") == "L"}
     factor = Matrix(builder, builder.append("cholesky", [value], [value.type], attributes).result)
@@ -91,7 +91,7 @@ def _as_row(builder: Builder, value: Value) -> Matrix:
 
 
 def _orgqr(builder: Builder, operation: Operation, options: Options) -> Values:
-    """The first columns of the unitary factor."""
+    """Returns the first columns of the unitary factor."""
     vectors, factors = operation.operands
     matrix = Matrix(builder, vectors)
     unit = identity(builder, matrix.shape, matrix.element)

@@ -25,7 +25,7 @@ IN_MEMORY: Final = "in_memory"
 
 
 def constant_of(value: Value) -> DenseElements | None:
-    """The constant that defines a value, unless it is to be read from memory; else None."""
+    """Returns the constant that defines a value, unless it is to be read from memory; else None."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "stablehlo.constant" and IN_MEMORY not in owner.attributes:
         elements = owner.attributes["value"]
@@ -168,7 +168,7 @@ def _features(builder: Builder, operation: Operation, value: Value) -> Value:
 
 
 def _normalized(builder: Builder, operation: Operation, mean: Value, variance: Value) -> tuple[Value, Value]:
-    """The operand minus the mean, and the standard deviation, in the operand's shape."""
+    """Returns the operand minus the mean, and the standard deviation, in the operand's shape."""
     value = operation.operands[0]
     epsilon = operation.attributes["epsilon"]
     assert isinstance(epsilon, FloatAttr)
@@ -189,7 +189,7 @@ def _batch_norm_inference(builder: Builder, operation: Operation) -> Values:
 
 
 def _mean(builder: Builder, operation: Operation, value: Value) -> Value:
-    """The mean over all but the feature dimension."""
+    """Returns the mean over all but the feature dimension."""
     type = tensor_of(value)
     axes = [axis for axis in range(type.rank) if axis != operation.integer("feature_index")]
     total = _summed(builder, value, axes)
@@ -197,7 +197,7 @@ def _mean(builder: Builder, operation: Operation, value: Value) -> Value:
 
 
 def _count(builder: Builder, value: Value, axes: Sequence[int], like: Value) -> Value | float:
-    """The number of elements along dimensions, in another value's type."""
+    """Returns the number of elements along dimensions, in another value's type."""
     lengths = tensor_of(value).lengths
     number = float(math.prod(length or 1 for axis in axes if isinstance(length := lengths[axis], int)))
     type = tensor_of(like)

@@ -104,7 +104,7 @@ def _counter(condition: Block, body: Block, starts: list[Value]) -> _Counter | N
 
 
 def _step(value: Value, argument: Value) -> int | None:
-    """The constant added to an argument to make a value; None if it is no such sum."""
+    """Returns the constant added to an argument to make a value; None if it is no such sum."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
@@ -118,7 +118,7 @@ def _step(value: Value, argument: Value) -> int | None:
 
 
 def _number(value: Value) -> int | None:
-    """The integer of a constant with one element."""
+    """Returns the integer of a constant with one element."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
         return None
@@ -128,7 +128,7 @@ def _number(value: Value) -> int | None:
 
 
 def _constant_trips(counter: _Counter) -> int | None:
-    """The trip count of a loop between constants; None where the counter would wrap around."""
+    """Returns the trip count of a loop between constants; None where the counter would wrap around."""
     start, limit = _number(counter.start), _number(counter.limit)
     if start is None or limit is None:
         return None
@@ -155,7 +155,7 @@ def _counts_by_one(counter: _Counter) -> bool:
 
 
 def _counted(builder: Builder, counter: _Counter) -> Value:
-    """The distance from the start to the limit as an unsigned 32-bit integer; zero where the loop does not run.
+    """Returns the distance from the start to the limit as an unsigned 32-bit integer; zero where the loop does not run.
 
     A limit that is a constant inside the condition is made again.
     """

@@ -80,7 +80,7 @@ def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, o
 
 
 def _wide(element: ScalarType) -> ScalarType:
-    """The type in which elements are combined: whole words."""
+    """Returns the type in which elements are combined: whole words."""
     if element.bits >= 32:
         return element
     if element.kind == "float":

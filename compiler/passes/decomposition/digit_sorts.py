@@ -129,7 +129,7 @@ def _counted(builder: Builder, digits: Value, places: int) -> Value:
 
 
 def _sums_before(builder: Builder, value: Value) -> Value:
-    """The exclusive running sum of each row."""
+    """Returns the exclusive running sum of each row."""
     *others, count = tensor_of(value).lengths
     padding = [*([0, 0] for _ in others), [count, -1]]
     attributes: dict[str, Attribute] = {

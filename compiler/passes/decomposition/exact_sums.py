@@ -96,7 +96,7 @@ def _fixed(builder: Builder, bits: Value, magnitude: Value, largest: Value, most
 
 
 def _special(builder: Builder, counts: Value) -> Value:
-    """The sum of values of which some are not finite; NaN counts on both sides."""
+    """Returns the sum of values of which some are not finite; NaN counts on both sides."""
     above = builder.compare("NE", builder.elementwise("shift_right_logical", counts, _MANY), 0)
     below = builder.compare("NE", builder.elementwise("and", counts, (1 << _MANY) - 1), 0)
     positive = builder.constant(math.inf, TensorType(tensor_of(counts).lengths, F32))

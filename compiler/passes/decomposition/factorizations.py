@@ -79,7 +79,7 @@ def _solved_by_blocks(builder: Builder, matrix: Value, right: Value, lower: bool
 
 
 def cholesky(builder: Builder, operation: Operation) -> Values:
-    """The Cholesky factor; NaN where the matrix is not positive definite."""
+    """Returns the Cholesky factor; NaN where the matrix is not positive definite."""
     (value,) = operation.operands
     lower = operation.flag("lower")
     matrix = _wide(builder, value)
@@ -155,12 +155,12 @@ def _repeated(builder: Builder, count: int, start: Value, step: Callable[[Builde
 
 
 def _rows(builder: Builder, value: Value, start: Value) -> Value:
-    """A block of rows from ``start`` on."""
+    """Returns a block of rows from ``start`` on."""
     return builder.piece_at(value, len(_shape(value)) - 2, start, _BLOCK)
 
 
 def _columns(builder: Builder, value: Value, start: Value) -> Value:
-    """A block of columns from ``start`` on."""
+    """Returns a block of columns from ``start`` on."""
     return builder.piece_at(value, len(_shape(value)) - 1, start, _BLOCK)
 
 

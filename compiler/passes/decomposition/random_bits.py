@@ -22,7 +22,7 @@ _PHILOX_WEYL: Final = (0x9E3779B9, 0xBB67AE85)
 
 
 def rng_bit_generator(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """The next state and random bits."""
+    """Returns the next state and random bits."""
     (state,) = operation.operands
     kind = operation.attributes["rng_algorithm"]
     assert isinstance(kind, EnumAttr)
@@ -67,7 +67,7 @@ def rng(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _words(builder: Builder, state: Value) -> list[Value]:
-    """The state as scalars of 64 bits."""
+    """Returns the state as scalars of 64 bits."""
     type = tensor_of(state)
     if type.scalar.bits == 32:
         pairs = builder.reshape(state, (number_of(type.lengths[0]) // 2, 2))
@@ -79,7 +79,7 @@ def _words(builder: Builder, state: Value) -> list[Value]:
 
 
 def _halves(value: Expression) -> tuple[Expression, Expression]:
-    """The low and the high half of 64 bits."""
+    """Returns the low and the high half of 64 bits."""
     return value.convert(_U32), value.call("shift_right_logical", 32).convert(_U32)
 
 

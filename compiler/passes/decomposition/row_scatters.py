@@ -32,7 +32,7 @@ def scattered(
 
 
 def joining(builder: Builder, name: str, element: ScalarType) -> Region:
-    """A scatter's body that applies one operation, or returns the update."""
+    """Returns a scatter's body that applies one operation, or returns the update."""
     scalar = TensorType((), element)
 
     def body(inner: Builder, pair: Values) -> Values:

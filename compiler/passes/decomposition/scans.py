@@ -121,7 +121,9 @@ def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
 
 
 def _part_of(scan: Scan, target: Target) -> int:
-    """The part size of a scan that is too long or keeps the target busy only in parts; 0 where it stays whole."""
+    """Returns the part size of a scan that is too long or keeps the target busy only in parts; 0 where
+    it stays whole.
+    """
     most, largest = (ROW, MAX_ROW) if scan.is_of_rows else (COLUMN, MAX_COLUMN)
     # Each row has a subgroup's number of invocations, each invocation a few columns.
     count = math.prod(scan.outer) if scan.is_of_rows else math.prod(scan.outer + scan.inner) // 4
@@ -136,7 +138,7 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
     axis, length = scan.axis, type_shape(tensor_of(values[0]))[scan.axis]
 
     def parts_of() -> Values:
-        """The parts, made anew for each user, which then computes them itself."""
+        """Returns the parts, made anew for each user, which then computes them itself."""
         converted = [
             builder.convert(value, tensor_of(like).scalar) for value, like in zip(values, neutral, strict=True)
         ]

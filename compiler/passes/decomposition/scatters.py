@@ -147,7 +147,7 @@ def slice_to(builder: Builder, value: Value, lengths: Mapping[int, int]) -> Valu
 
 
 def _component(builder: Builder, indices: Value, vector: int, number: int, grid: Sequence[int], rank: int) -> Value:
-    """A component of every index vector as i32, broadcast to the grid; indices far outside stay outside."""
+    """Returns a component of every index vector as i32, broadcast to the grid; indices far outside stay outside."""
     shape = _shape(indices)
     if vector < len(shape):
         indices = builder.piece(indices, vector, number, number + 1)

@@ -89,7 +89,7 @@ def _chosen(builder: Builder, predicate: Value, chosen: Value, other: Value) -> 
 
 
 def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
-    """The number of sorted keys that are at most each row's index."""
+    """Returns the number of sorted keys that are at most each row's index."""
     (total,) = _shape(keys)
     bound = builder.like(rows, 0)
     step = 1 << (total.bit_length() - 1)

@@ -98,7 +98,7 @@ def _compared(operation: Operation) -> list[int]:
 
 
 def _widened_body(builder: Builder, operation: Operation, values: Values) -> Region:
-    """The comparison of a sort, on elements of whole words."""
+    """Returns the comparison of a sort, on elements of whole words."""
     body = operation.regions[0]
     elements = [tensor_of(value).scalar for value in operation.operands]
     if elements == [tensor_of(value).scalar for value in values]:

@@ -39,7 +39,7 @@ def split_loops(block: Block, target: Target) -> None:
 
 
 def _partial_type(operation: Operation) -> TensorType:
-    """The type of partial sums: f32 for narrow floats."""
+    """Returns the type of partial sums: f32 for narrow floats."""
     type = tensor_of(operation.results[0])
     return type.of(F32) if type.scalar.kind == "float" and type.scalar.bits < 32 else type
 
@@ -54,7 +54,9 @@ def _most_products(operation: Operation, count: int, target: Target) -> int:
 
 
 def _part_of(length: int, size: int) -> int:
-    """A part of a length, no shorter than ``size`` and about as long; one that divides the length if there is one."""
+    """Returns a part of a length, no shorter than ``size`` and about as long; one that divides the length if there is
+    one.
+    """
     return next((part for part in range(size, min(2 * size, length)) if length % part == 0), size)
 
 
@@ -154,7 +156,7 @@ def _convolution(builder: Builder, operation: Operation) -> Values | None:
 def _plain_dimension(
     builder: Builder, operation: Operation, number: int, length: int
 ) -> tuple[Value, Value, dict[str, Attribute]]:
-    """Operands and attributes of a convolution with a spatial dimension padded, spread and reversed beforehand.
+    """Returns operands and attributes of a convolution with a spatial dimension padded, spread and reversed beforehand.
 
     Args:
         builder: to which the operations are added.

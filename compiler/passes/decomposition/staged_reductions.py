@@ -41,7 +41,7 @@ def in_stages(builder: Builder, operation: Operation) -> Values | None:
 
 
 def most_reduced(body: Block) -> int:
-    """Elements that an invocation reduces, at most, by the loops in the body."""
+    """Returns elements that an invocation reduces, at most, by the loops in the body."""
     return max(2, MAX_ALONE // (1 + sum(iterations_of(operation) for operation in body.operations)))
 
 
@@ -82,7 +82,9 @@ def _are_runs(values: Values, axes: Sequence[int]) -> bool:
 def _reduced_runs(
     builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int], most: int
 ) -> tuple[Values, list[int]]:
-    """One stage: reduces runs of up to ``most`` elements; returns the values, and the dimensions left to reduce."""
+    """Returns one stage: reduces runs of up to ``most`` elements; returns the values, and the dimensions left to
+    reduce.
+    """
     shape = tensor_of(values[0]).lengths
     inner: list[int] = []
     run = 1
@@ -104,7 +106,7 @@ def _reduced_runs(
 
 
 def even_part(length: Dim, most: int) -> int:
-    """A part size from a quarter of ``most`` up to ``most`` that leaves the least padding."""
+    """Returns a part size from a quarter of ``most`` up to ``most`` that leaves the least padding."""
     if isinstance(length, Size):
         return most
     divisors = (size for size in range(most, most // 4, -1) if length % size == 0)

@@ -68,7 +68,7 @@ def is_short(operation: Operation) -> bool:
 
 
 def _hermitian(builder: Builder, value: Value, lengths: Sequence[int], inner: int) -> Value:
-    """The whole spectrum of a real signal from its first half, whose mirrored conjugate is the rest."""
+    """Returns the whole spectrum of a real signal from its first half, whose mirrored conjugate is the rest."""
     axis = len(_shape(value)) - 1
     length = lengths[-1]
     missing = length - (length // 2 + 1)
@@ -108,7 +108,9 @@ def _transformed(builder: Builder, value: Value, axis: int, inverse: bool) -> Va
 
 
 def _factor(length: int) -> int:
-    """A factor to split off: the largest that a kernel transforms, else the smallest prime, or the length itself."""
+    """Returns a factor to split off: the largest that a kernel transforms, else the smallest prime, or the length
+    itself.
+    """
     radices = [factor for factor in range(2, MAX_RADIX + 1) if length % factor == 0]
     if radices:
         return radices[-1]
@@ -147,7 +149,7 @@ def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Val
 
 
 def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """A transform of prime length by Bluestein's convolution with a chirp, in transforms of a power of two."""
+    """Returns a transform of prime length by Bluestein's convolution with a chirp, in transforms of a power of two."""
     shape = _shape(value)
     length = number_of(shape[axis])
     size = 1 << (2 * length - 2).bit_length()
@@ -172,7 +174,7 @@ def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Valu
 
 
 def _product(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """The product of a matrix of roots of unity and the vectors along a dimension."""
+    """Returns the product of a matrix of roots of unity and the vectors along a dimension."""
     shape = _shape(value)
     length = number_of(shape[axis])
     powers = np.outer(np.arange(length), np.arange(length)) % length

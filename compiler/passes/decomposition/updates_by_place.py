@@ -37,7 +37,7 @@ _MAX_PAIRS: Final = 1 << 20
 
 
 def most_looks(body: Block) -> int:
-    """The number of updates that an element may look at, by the cost of the body."""
+    """Returns the number of updates that an element may look at, by the cost of the body."""
     return MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
 
 
@@ -159,7 +159,7 @@ def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
 
 
 def _extreme(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value:
-    """The maximum or the minimum of each row and its updates; NaN if any is."""
+    """Returns the maximum or the minimum of each row and its updates; NaN if any is."""
     element = tensor_of(old).scalar
     nan = 2**31 - 1 if name == "maximum" else -(2**31)
 

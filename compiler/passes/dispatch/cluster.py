@@ -96,7 +96,7 @@ class Cluster:
         self.max_places = _max_places(root)
 
     def with_operation(self, operation: Operation) -> dict[Value, None]:
-        """The inputs of the cluster with one more operation."""
+        """Returns the inputs of the cluster with one more operation."""
         rest = {value: None for value in self.inputs if value not in operation.results}
         return rest | dict.fromkeys(inputs_of(operation))
 
@@ -126,15 +126,15 @@ class Cluster:
         return all(name_of(operation) != "transpose" for operation in self.followed)
 
     def words_with(self, operation: Operation, places: int) -> int:
-        """Words of an operation's code at a number of places."""
+        """Returns words of an operation's code at a number of places."""
         return words_of(operation) * self._lanes * places
 
     def depth_of(self, operation: Operation, users: set[Operation]) -> int:
-        """The nesting depth of an operation whose users are all in the cluster."""
+        """Returns the nesting depth of an operation whose users are all in the cluster."""
         return max(self.depths[user] for user in users) + is_structure(operation)
 
     def places_of(self, operation: Operation, users: set[Operation]) -> set[int]:
-        """The places of an operation whose users are all in the cluster."""
+        """Returns the places of an operation whose users are all in the cluster."""
         around_all: set[int] = set()
         for user in users:
             if _is_pointwise(user):
@@ -206,14 +206,14 @@ class Cluster:
         return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
 
     def _spaces_with(self, operation: Operation, every: set[RowShape | None]) -> RowSpaces | None:
-        """The places where values are read if all reductions, with one more operation, are over the same rows; else
-        None.
+        """Returns the places where values are read if all reductions, with one more operation, are over the same rows;
+        else None.
         """
         spaces = self._spaces_over(every)
         return spaces if spaces is not None and spaces.takes(operation) else None
 
     def _spaces_over(self, every: set[RowShape | None]) -> RowSpaces | None:
-        """The places where values are read if these rows of all reductions are the same; else None."""
+        """Returns the places where values are read if these rows of all reductions are the same; else None."""
         rows = next(iter(every)) if len(every) == 1 else None
         if rows is None:
             return None
@@ -256,7 +256,7 @@ def is_small(value: Value) -> bool:
 
 
 def inputs_of(operation: Operation) -> list[Value]:
-    """Values that an operation and its regions use from outside, without small constants."""
+    """Returns values that an operation and its regions use from outside, without small constants."""
     if not operation.regions:
         return [value for value in operation.operands if not is_small(value)]
     inside: set[Value] = set()

@@ -27,7 +27,7 @@ def outline(function: Operation) -> list[Operation]:
 
 
 def buffer_type(type: Type) -> Type:
-    """The type of the buffer for a value; tokens and the like keep their type."""
+    """Returns the type of the buffer for a value; tokens and the like keep their type."""
     return MemRefType(type.shape, type.element) if isinstance(type, TensorType) else type
 
 

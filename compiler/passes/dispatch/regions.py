@@ -172,7 +172,9 @@ def _region(builder: Builder, cluster: Cluster, replaced: Mapping[Value, Value])
 
 
 def workload_of(types: Sequence[Type], location: Location) -> Operation:
-    """The result's shape as up to three numbers, the innermost dimension first; a constant if they are known."""
+    """Returns the result's shape as up to three numbers, the innermost dimension first; a constant if
+    they are known.
+    """
     (first, *_) = types
     shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []
     every = [*shape[::-1], 1, 1, 1]
@@ -199,7 +201,7 @@ def _bytes(values: Sequence[Value]) -> Dim:
 
 
 def _flops(operations: Sequence[Operation]) -> Dim:
-    """The number of arithmetic operations on elements; a multiply-add counts twice."""
+    """Returns the number of arithmetic operations on elements; a multiply-add counts twice."""
     total: Dim = 0
     for operation in operations:
         name = name_of(operation)

@@ -68,7 +68,7 @@ def agreed(inferred: Type, declared: Type) -> Type:
 
 
 def _declared(operation: Operation, shape: Sequence[Dim]) -> TensorType:
-    """The type of a shape, which must agree with the result's."""
+    """Returns the type of a shape, which must agree with the result's."""
     declared = tensor_of(operation.results[0])
     type = agreed(TensorType(shape, declared.element), declared)
     assert isinstance(type, TensorType)
@@ -115,7 +115,7 @@ def _slice(builder: Builder, operation: Operation, known: Known) -> Values:
 
 
 def _slice_at(builder: Builder, operation: Operation, known: Known, sizes: Sizes) -> Values:
-    """A slice whose start is computed from data, and whose length is a size."""
+    """Returns a slice whose start is computed from data, and whose length is a size."""
     value, starts, _, strides = operation.operands
     steps = known.lengths(strides, "strides")
     declared = tensor_of(operation.results[0]).shape
@@ -166,7 +166,7 @@ FORMS: Final[Mapping[str, Callable[[Builder, Operation, Known], Values]]] = {
 
 
 def static_window(builder: Builder, operation: Operation, known: Known, functions: Mapping[str, Operation]) -> Values:
-    """A windowed reduction whose windows are operands, in JAX's form: inputs, initial values, five lists."""
+    """Returns a windowed reduction whose windows are operands, in JAX's form: inputs, initial values, five lists."""
     *values, sizes, strides, base, dilations, padding = operation.operands
     called = operation.attributes.get("called_computations")
     name = called[0] if isinstance(called, tuple) and len(called) == 1 else None

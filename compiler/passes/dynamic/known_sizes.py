@@ -86,7 +86,7 @@ class Known:
         return frozenset(number for name in names for number in self._origins.get(name, ()))
 
     def elements(self, value: Value) -> Sizes | None:
-        """Elements of a small tensor of integers or booleans, unknowns included; None for other values."""
+        """Returns elements of a small tensor of integers or booleans, unknowns included; None for other values."""
         if value not in self.sizes and _is_small(value.type):
             self.sizes[value] = np.full(type_shape(value.tensor), None, object)
             if value.tensor.scalar.is_integer:

@@ -248,7 +248,7 @@ class _Resolver:
     # -- scalars of sizes ------------------------------------------------------------------------------
 
     def _dimension(self, builder: Builder, operation: Operation) -> Value:
-        """The length of a dimension, computed from the arguments' lengths."""
+        """Returns the length of a dimension, computed from the arguments' lengths."""
         (operand,) = operation.operands
         size = operand.tensor.lengths[operation.integer("dimension")]
         value = self._size(builder, size)

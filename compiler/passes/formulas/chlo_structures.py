@@ -46,7 +46,7 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _slice(builder: Builder, value: Value, axis: int, position: Value) -> Value:
-    """An element along a dimension, which the result does not have."""
+    """Returns an element along a dimension, which the result does not have."""
     sizes = tensor_of(value).lengths
     return builder.reshape(builder.piece_at(value, axis, position, 1), sizes[:axis] + sizes[axis + 1 :])
 
@@ -109,7 +109,7 @@ def _prefix(rank: int, ragged: int, batching: Sequence[int], contracting: Sequen
 
 
 def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: Sequence[int]) -> Value:
-    """A mask of the left operand's elements for each group."""
+    """Returns a mask of the left operand's elements for each group."""
     type = tensor_of(sizes)
     groups = number_of(type.lengths[-1])
     below = np.tri(groups, dtype=np.int64)
@@ -153,9 +153,8 @@ def _contracted(
     right_axes: Sequence[Sequence[int]],
     groups: Dim | None = None,
 ) -> Value:
-    """A contraction by batching and contracting dimensions of each operand; ``groups`` is the length of the left
-    operand's
-    first dimension where that stays.
+    """Returns a contraction by batching and contracting dimensions of each operand; ``groups`` is the length of the
+    left operand's first dimension where that stays.
     """
     result = tensor_of(operation.results[0])
     shape = list(result.shape)

@@ -25,13 +25,13 @@ def _joined(real: Expression, imaginary: Expression) -> Expression:
 
 
 def _with_sign(size: Expression, of: Expression) -> Expression:
-    """A magnitude with the sign of another number, signed zeros included."""
+    """Returns a magnitude with the sign of another number, signed zeros included."""
     negative = of.equals(0.0).then((1.0 / of) < 0.0, of < 0.0)
     return negative.then(-size, size)
 
 
 def square(z: Expression) -> Expression:
-    """The square; infinite parts do not cancel each other."""
+    """Returns the square; infinite parts do not cancel each other."""
     x, y = _parts(z)
     size_x, size_y = abs(x), abs(y)
     real = (size_x.equals(size_y) & (size_x < math.inf)).then(0.0, (x - y) * (x + y))
@@ -41,7 +41,7 @@ def square(z: Expression) -> Expression:
 
 
 def _hypot(x: Expression, y: Expression) -> Expression:
-    """The length of (x, y) without overflow."""
+    """Returns the length of (x, y) without overflow."""
     large, small = x.call("maximum", y), x.call("minimum", y)
     ratio = small / large
     length = large * (1.0 + ratio * ratio).call("sqrt")
@@ -51,7 +51,9 @@ def _hypot(x: Expression, y: Expression) -> Expression:
 
 
 def _asin_parts(x: Expression, y: Expression) -> tuple[Expression, Expression, Expression]:
-    """The real part of asin, that of acos, and the imaginary part of both, for magnitudes x and y of the parts."""
+    """Returns the real part of asin, that of acos, and the imaginary part of both, for magnitudes x
+    and y of the parts.
+    """
     largest = math.sqrt(limits(x.element).max) / 8
     smallest = math.sqrt(limits(x.element).tiny) * 4
     plus, minus = x + 1.0, x - 1.0
@@ -88,14 +90,14 @@ def _asin_parts(x: Expression, y: Expression) -> tuple[Expression, Expression, E
 
 
 def asin(z: Expression) -> Expression:
-    """The inverse sine."""
+    """Returns the inverse sine."""
     x, y = _parts(z)
     real, _, imaginary = _asin_parts(abs(x), abs(y))
     return _joined(_with_sign(real, x), _with_sign(imaginary, y))
 
 
 def acos(z: Expression) -> Expression:
-    """The inverse cosine."""
+    """Returns the inverse cosine."""
     x, y = _parts(z)
     _, real, imaginary = _asin_parts(abs(x), abs(y))
     whole = (x < 0.0).then(math.pi - real, real)
@@ -103,14 +105,14 @@ def acos(z: Expression) -> Expression:
 
 
 def asinh(z: Expression) -> Expression:
-    """The inverse hyperbolic sine: asin rotated by a right angle."""
+    """Returns the inverse hyperbolic sine: asin rotated by a right angle."""
     x, y = _parts(z)
     real, _, imaginary = _asin_parts(abs(y), abs(x))
     return _joined(_with_sign(imaginary, x), _with_sign(real, y))
 
 
 def acosh(z: Expression) -> Expression:
-    """The inverse hyperbolic cosine."""
+    """Returns the inverse hyperbolic cosine."""
     x, y = _parts(z)
     _, real, imaginary = _asin_parts(abs(x), abs(y))
     whole = (x < 0.0).then(math.pi - real, real)
@@ -118,7 +120,7 @@ def acosh(z: Expression) -> Expression:
 
 
 def atanh(z: Expression) -> Expression:
-    """The inverse hyperbolic tangent."""
+    """Returns the inverse hyperbolic tangent."""
     x, y = _parts(z)
     size, height = abs(x), abs(y)
     largest = math.sqrt(limits(size.element).max) / 4
@@ -139,21 +141,21 @@ def atanh(z: Expression) -> Expression:
 
 
 def atan(z: Expression) -> Expression:
-    """The inverse tangent: atanh rotated by a right angle."""
+    """Returns the inverse tangent: atanh rotated by a right angle."""
     x, y = _parts(z)
     real, imaginary = _parts(atanh(_joined(-y, x)))
     return _joined(imaginary, -real)
 
 
 def sinh(z: Expression) -> Expression:
-    """The hyperbolic sine."""
+    """Returns the hyperbolic sine."""
     x, y = _parts(z)
     imaginary = y.equals(0.0).then(y, real_cosh(x) * y.call("sine"))
     return _joined(x.equals(0.0).then(x, real_sinh(x) * y.call("cosine")), imaginary)
 
 
 def cosh(z: Expression) -> Expression:
-    """The hyperbolic cosine."""
+    """Returns the hyperbolic cosine."""
     x, y = _parts(z)
     zero = x.equals(0.0) | y.equals(0.0)
     return _joined(real_cosh(x) * y.call("cosine"), zero.then(x * y, real_sinh(x) * y.call("sine")))

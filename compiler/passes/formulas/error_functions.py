@@ -166,7 +166,7 @@ def _f64(value: Expression) -> bool:
 
 
 def erf(x: Expression) -> Expression:
-    """The error function."""
+    """Returns the error function."""
     small = x * _ratio(x * x, _ERF_T, _ERF_U)
     large = 1.0 - _erfc_large(abs(x))
     signed = (x < 0.0).then(-large, large)
@@ -175,14 +175,14 @@ def erf(x: Expression) -> Expression:
 
 
 def erfc(x: Expression) -> Expression:
-    """One minus the error function, accurate where that is small."""
+    """Returns one minus the error function, accurate where that is small."""
     large = _erfc_large(abs(x))
     result = (abs(x) < 1.0).then(1.0 - x * _ratio(x * x, _ERF_T, _ERF_U), (x < 0.0).then(2.0 - large, large))
     return x.differs(x).then(x, result)
 
 
 def _erfc_large(size: Expression) -> Expression:
-    """The complement for arguments of at least 1.
+    """Returns the complement for arguments of at least 1.
 
     The square is split, so that the exponential does not magnify its rounding error.
     """
@@ -202,7 +202,7 @@ def _ratio(x: Expression, numerator: Values, denominator: Values) -> Expression:
 
 
 def erf_inv(x: Expression) -> Expression:
-    """The inverse of the error function; infinite at -1 and 1."""
+    """Returns the inverse of the error function; infinite at -1 and 1."""
     w = -(abs(x) < 0.7).then((-(x * x)).call("log_plus_one"), ((1.0 - x) * (1.0 + x)).call("log"))
     if _f64(x):
         first, second, third = _ERF_INV_F64

@@ -91,7 +91,7 @@ def _next_after(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """The upper half of a product, from products of halves, none of which overflows."""
+    """Returns the upper half of a product, from products of halves, none of which overflows."""
     x, y = (Expression(builder, value) for value in operation.operands)
     element = x.element
     half = element.bits // 2

@@ -39,7 +39,7 @@ class Expression:
         return self.__class__(self.builder, self.builder.append(name, [self.value], [type]).result)
 
     def constant(self, number: complex) -> Self:
-        """A constant of this value's shape and type."""
+        """Returns a constant of this value's shape and type."""
         return type(self)(self.builder, self.builder.like(self.value, number))
 
     def convert(self, element: ScalarType) -> Self:
@@ -51,7 +51,7 @@ class Expression:
         return type(self)(self.builder, self.builder.bitcast(self.value, element))
 
     def polynomial(self, coefficients: Sequence[float]) -> Self:
-        """A polynomial in this value, the highest coefficient first."""
+        """Returns a polynomial in this value, the highest coefficient first."""
         return type(self)(self.builder, self.builder.polynomial(self.value, coefficients))
 
     def __add__(self, other: Expression | float) -> Self:

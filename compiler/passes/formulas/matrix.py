@@ -30,7 +30,7 @@ class Matrix(Expression):
         return self.element.kind == "complex"
 
     def at(self, builder: Builder) -> Self:
-        """The same values for formulas of another builder, such as that of a loop's body."""
+        """Returns the same values for formulas of another builder, such as that of a loop's body."""
         return type(self)(builder, self.value)
 
     def of(self, value: Value) -> Self:
@@ -54,7 +54,7 @@ class Matrix(Expression):
     # -- parts -----------------------------------------------------------------------------------------
 
     def rows(self, start: int, stop: int) -> Self:
-        """Rows from ``start`` to ``stop``."""
+        """Returns rows from ``start`` to ``stop``."""
         return self._part(len(self.shape) - 2, start, stop)
 
     def columns(self, start: int, stop: int) -> Self:
@@ -65,11 +65,11 @@ class Matrix(Expression):
         return self.of(self.builder.piece(self.value, axis, start, stop))
 
     def row(self, number: Value) -> Self:
-        """The row of a computed index."""
+        """Returns the row of a computed index."""
         return self._picked(len(self.shape) - 2, number)
 
     def column(self, number: Value) -> Self:
-        """The column of a computed index."""
+        """Returns the column of a computed index."""
         return self._picked(len(self.shape) - 1, number)
 
     def _picked(self, axis: int, number: Value) -> Self:
@@ -108,11 +108,11 @@ class Matrix(Expression):
     # -- indices of rows and columns -------------------------------------------------------------------
 
     def row_numbers(self) -> Self:
-        """The index of each row, as a column."""
+        """Returns the index of each row, as a column."""
         return self.of(self.builder.iota(TensorType((*self.shape[:-1], 1), I32), len(self.shape) - 2))
 
     def column_numbers(self) -> Self:
-        """The index of each column, as a row."""
+        """Returns the index of each column, as a row."""
         shape = (*self.shape[:-2], 1, self.shape[-1])
         return self.of(self.builder.iota(TensorType(shape, I32), len(self.shape) - 1))
 
@@ -142,16 +142,16 @@ class Matrix(Expression):
         return real * real + imaginary * imaginary if self.is_complex else self * self
 
     def transposed(self) -> Self:
-        """The transpose."""
+        """Returns the transpose."""
         rank = len(self.shape)
         return self.of(self.builder.transpose(self.value, (*range(rank - 2), rank - 1, rank - 2)))
 
     def adjoint(self) -> Self:
-        """The conjugate transpose."""
+        """Returns the conjugate transpose."""
         return self.transposed().conjugate()
 
     def times(self, other: Matrix) -> Self:
-        """The matrix product."""
+        """Returns the matrix product."""
         return self.of(self.builder.product(self.value, other.value))
 
     # -- reductions ------------------------------------------------------------------------------------
@@ -161,7 +161,7 @@ class Matrix(Expression):
         return self._reduced("add", 0, axes)
 
     def largest(self, *axes: int) -> Self:
-        """The maximum of elements that are not negative."""
+        """Returns the maximum of elements that are not negative."""
         return self._reduced("maximum", 0, axes)
 
     def _reduced(self, name: str, start: float, axes: Sequence[int]) -> Self:
@@ -172,7 +172,7 @@ class Matrix(Expression):
         return self.of(self.builder.reshape(result, shape))
 
     def place_of_largest(self) -> Self:
-        """The row index, as i32, of each column's largest element; the first of equal ones."""
+        """Returns the row index, as i32, of each column's largest element; the first of equal ones."""
         numbers = self.of(self._stretched(self.row_numbers().value, self.shape))
         scalars = [TensorType((), self.element), TensorType((), I32)]
 
@@ -192,7 +192,7 @@ class Matrix(Expression):
         return self.of(self.builder.reshape(result, [*self.shape[:-2], 1, self.shape[-1]]))
 
     def falling_order(self) -> Value:
-        """The column indices of a row, in descending order of its elements."""
+        """Returns the column indices of a row, in descending order of its elements."""
         type = tensor_of(self.value)
         numbers = self.column_numbers().value
         scalars = [TensorType((), self.element)] * 2 + [TensorType((), I32)] * 2

@@ -54,7 +54,7 @@ def _logarithm(z: Expression) -> tuple[Expression, Expression]:
 
 
 def lgamma(x: Expression) -> Expression:
-    """The logarithm of the magnitude of the gamma function; by reflection below one half."""
+    """Returns the logarithm of the magnitude of the gamma function; by reflection below one half."""
     reflects = x < 0.5
     z = reflects.then(-x, x - 1.0)
     t, log_t = _logarithm(z)
@@ -69,7 +69,7 @@ def lgamma(x: Expression) -> Expression:
 
 
 def digamma(x: Expression) -> Expression:
-    """The derivative of lgamma; NaN at negative integers and zero."""
+    """Returns the derivative of lgamma; NaN at negative integers and zero."""
     reflects = x < 0.5
     z = reflects.then(-x, x - 1.0)
     total = z.constant(_LANCZOS_BASE)
@@ -119,7 +119,7 @@ def _scaled_bessel(
 
 
 def bessel_i1e(x: Expression) -> Expression:
-    """The exponentially scaled modified Bessel function of the first kind, of order 1."""
+    """Returns the exponentially scaled modified Bessel function of the first kind, of order 1."""
     size = abs(x)
     near = size * _chebyshev(size * 0.5 - 2.0, _bessel_coefficients(0.0, 8.0, 32))
     far = _chebyshev(32.0 / size - 2.0, _bessel_coefficients(8.0, math.inf, 28)) / size.call("sqrt")
@@ -157,7 +157,7 @@ def zeta(x: Expression, q: Expression) -> Expression:
 
 
 def polygamma(n: Expression, x: Expression) -> Expression:
-    """The n-th derivative of digamma."""
+    """Returns the n-th derivative of digamma."""
     sign = (n - (n * 0.5).call("floor") * 2.0).equals(0.0).then(n.constant(-1.0), n.constant(1.0))
     result = sign * lgamma(n + 1.0).call("exponential") * zeta(n + 1.0, x)
     whole = n.equals(0.0).then(digamma(x), result)
@@ -165,7 +165,7 @@ def polygamma(n: Expression, x: Expression) -> Expression:
 
 
 def sinh(x: Expression) -> Expression:
-    """The hyperbolic sine; accurate for small arguments, without early overflow."""
+    """Returns the hyperbolic sine; accurate for small arguments, without early overflow."""
     small = x.call("exponential_minus_one")
     near = 0.5 * (small + small / (small + 1.0))
     size = abs(x)
@@ -175,29 +175,29 @@ def sinh(x: Expression) -> Expression:
 
 
 def cosh(x: Expression) -> Expression:
-    """The hyperbolic cosine, without early overflow."""
+    """Returns the hyperbolic cosine, without early overflow."""
     half = (abs(x) * 0.5).call("exponential")
     return (half * 0.5) * half + (0.5 / half) / half
 
 
 def asin(x: Expression) -> Expression:
-    """The inverse sine."""
+    """Returns the inverse sine."""
     return 2.0 * x.call("atan2", 1.0 + ((1.0 - x) * (1.0 + x)).call("sqrt"))
 
 
 def acos(x: Expression) -> Expression:
-    """The inverse cosine."""
+    """Returns the inverse cosine."""
     result = 2.0 * ((1.0 - x) * (1.0 + x)).call("sqrt").call("atan2", 1.0 + x)
     return x.equals(-1.0).then(math.pi, result)
 
 
 def atan(x: Expression) -> Expression:
-    """The inverse tangent."""
+    """Returns the inverse tangent."""
     return x.call("atan2", 1.0)
 
 
 def asinh(x: Expression) -> Expression:
-    """The inverse hyperbolic sine."""
+    """Returns the inverse hyperbolic sine."""
     size = abs(x)
     large = size >= math.sqrt(_finite_limit(x.element))
     square = size * size
@@ -207,7 +207,7 @@ def asinh(x: Expression) -> Expression:
 
 
 def acosh(x: Expression) -> Expression:
-    """The inverse hyperbolic cosine; NaN below 1."""
+    """Returns the inverse hyperbolic cosine; NaN below 1."""
     large = x >= math.sqrt(_finite_limit(x.element)) / 2
     less = x - 1.0
     near = (less + (less * (x + 1.0)).call("sqrt")).call("log_plus_one")
@@ -215,13 +215,13 @@ def acosh(x: Expression) -> Expression:
 
 
 def atanh(x: Expression) -> Expression:
-    """The inverse hyperbolic tangent; infinite at -1 and 1, NaN outside."""
+    """Returns the inverse hyperbolic tangent; infinite at -1 and 1, NaN outside."""
     result = 0.5 * (x.call("log_plus_one") - (-x).call("log_plus_one"))
     return (abs(x) > 1.0).then(math.nan, result)
 
 
 def next_after(x: Expression, y: Expression) -> Expression:
-    """The next number after x towards y, in x's type."""
+    """Returns the next number after x towards y, in x's type."""
     element = x.element
     bits = ScalarType(f"i{element.bits}")
     sign = -(1 << (element.bits - 1))

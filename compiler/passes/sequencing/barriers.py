@@ -101,7 +101,7 @@ class _Placer:
         return [self._range(buffer) for buffer in reads], [self._range(buffer) for buffer in writes]
 
     def _range(self, buffer: Buffer) -> _Range:
-        """The memory of a buffer, and its bytes there."""
+        """Returns the memory of a buffer, and its bytes there."""
         root = buffer.root
         known = self._ranges.get(root)
         if known is None:

@@ -44,7 +44,7 @@ class Liveness:
         self.intervals = {buffer: self.intervals[buffer] for buffer in order if buffer in self.intervals}
 
     def hull(self, buffer: Buffer) -> tuple[int, int]:
-        """The first and the last step of a buffer's intervals."""
+        """Returns the first and the last step of a buffer's intervals."""
         intervals = self.intervals[buffer]
         return intervals[0][0] // 2, intervals[-1][1] // 2
 

@@ -100,7 +100,7 @@ class _Writer:
         return self._block.append(made)
 
     def values(self, buffers: Sequence[Buffer], location: Location) -> list[Value]:
-        """Values of buffers; a view where a buffer was merged with one of another type."""
+        """Returns values of buffers; a view where a buffer was merged with one of another type."""
         values = []
         for buffer in buffers:
             value = self._values[buffer.root]

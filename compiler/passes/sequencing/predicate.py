@@ -70,7 +70,7 @@ def _choose(steps: list[Step], is_guarded: bool) -> None:
 
 
 def _size(steps: Sequence[Step]) -> int:
-    """The number of commands of steps; more than a guard's maximum if the device cannot decide them."""
+    """Returns the number of commands of steps; more than a guard's maximum if the device cannot decide them."""
     total = 0
     for step in steps:
         inner = sum(map(_size, lists_of(step)))
@@ -90,19 +90,19 @@ def _is_dispatched(step: Step) -> bool:
 
 
 def _flag(buffer: Buffer, steps: list[Step], at: Operation) -> Buffer:
-    """A copy of a buffer that the host can read."""
+    """Returns a copy of a buffer that the host can read."""
     flag = Buffer(buffer.type, "flag")
     steps.append(Copy(buffer, flag, at))
     return flag
 
 
 def _counts(steps: Sequence[Step]) -> MemRefType:
-    """The type of a table with the workgroup counts of steps, after a row of ones."""
+    """Returns the type of a table with the workgroup counts of steps, after a row of ones."""
     return MemRefType((1 + len(_guarded(steps)), 3), I32)
 
 
 def _guarded(steps: Sequence[Step]) -> list[Dispatch | Copy]:
-    """The steps of one guard; branches inside have guards of their own."""
+    """Returns the steps of one guard; branches inside have guards of their own."""
     guarded: list[Dispatch | Copy] = []
     for step in steps:
         if isinstance(step, Dispatch | Copy):

@@ -32,7 +32,7 @@ def reuses(plan: Schedule) -> list[tuple[int, ...]]:
 
 
 def read_in_place(step: Step) -> set[Buffer]:
-    """Operands of a step whose elements it reads only where it writes the result's."""
+    """Returns operands of a step whose elements it reads only where it writes the result's."""
     if isinstance(step, Copy):
         return {step.source.root}
     if not isinstance(step, Dispatch) or step.results != 1:

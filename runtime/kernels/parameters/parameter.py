@@ -86,7 +86,7 @@ class Parameter(ABC):
 
     @abstractmethod
     def declared(self) -> str:
-        """The shader's declaration, for messages."""
+        """Returns the shader's declaration, for messages."""
 
     @abstractmethod
     def prepare(self, value: KernelArgument, kernel: str) -> Prepared:

@@ -101,7 +101,7 @@ class _Runner:
         return FileReport(path, program.name, tuple(results), time.perf_counter() - start)
 
     def _selected(self, program: BytecodeModule) -> list[str]:
-        """The functions to run: neither the compiler's own nor filtered out."""
+        """Returns the functions to run: neither the compiler's own nor filtered out."""
         names = [name for name in program.exports if not name.startswith("__") and "$" not in name]
         if not self.filters:
             return names
@@ -150,7 +150,7 @@ class _Runner:
 
 
 def _describe(error: Exception) -> str:
-    """An error's text with its place and callers, and the traceback if it is not a PumiceError."""
+    """Returns an error's text with its place and callers, and the traceback if it is not a PumiceError."""
     notes: list[str] = getattr(error, "__notes__", [])
     if isinstance(error, PumiceError):
         return "\n".join((str(error), *notes))

@@ -88,7 +88,7 @@ class CheckRecorder:
 
 
 def check_module(recorder: CheckRecorder) -> NativeModule:
-    """The ``check`` module of contexts whose expectations go to ``recorder``."""
+    """Returns the ``check`` module of contexts whose expectations go to ``recorder``."""
     return NativeModule("check", state=functools.partial(CheckState, recorder), trusted=True)
 
 
@@ -186,7 +186,7 @@ class CheckState:
     # -- helpers -------------------------------------------------------------------------------------
 
     def _read(self, view: object, what: str) -> HostView:
-        """The view's bytes now."""
+        """Returns the view's bytes now."""
         if not isinstance(view, BufferView):
             got = "null" if view is None else type(view).__name__
             raise InvalidArgumentError(f"{what}: expected a !hal.buffer_view, got {got}")
@@ -235,7 +235,9 @@ class CheckState:
 
 
 def _location() -> str | None:
-    """The expectation's place in the program: that of the nearest translated function among the Python frames."""
+    """Returns the expectation's place in the program: that of the nearest translated function among
+    the Python frames.
+    """
     frame: FrameType | None = sys._getframe(1)
     for _ in range(_MAX_FRAMES_UP):
         if frame is None:

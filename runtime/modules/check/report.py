@@ -37,7 +37,7 @@ class ElementDifference:
     tolerance: float | None = None
 
     def format(self) -> str:
-        """One line."""
+        """Returns one line."""
         text = f"[{','.join(map(str, self.index))}]: {self.lhs}"
         if self.rhs is not None:
             text += f" and {self.rhs}"
@@ -70,7 +70,7 @@ class CheckFailure:
     largest: ElementDifference | None = None
 
     def format(self) -> str:
-        """The failure as text of several lines."""
+        """Returns the failure as text of several lines."""
         lines = [f"{self.expectation}: {self.summary}"]
         if self.location:
             lines.append(f"  at {self.location}")
@@ -132,7 +132,7 @@ class CheckResult:
         return first if self.failure_count == 1 else f"{self.failure_count} expectations failed; the first: {first}"
 
     def details(self) -> str:
-        """All failures and the error."""
+        """Returns all failures and the error."""
         parts = [failure.format() for failure in self.failures]
         if self.failure_count > len(self.failures):
             parts.append(f"and {self.failure_count - len(self.failures)} more expectation(s) failed")
@@ -172,7 +172,7 @@ class CheckReport:
     # -- text ----------------------------------------------------------------------------------------
 
     def format(self) -> str:
-        """All failures and one line of counts, in pytest's style."""
+        """Returns all failures and one line of counts, in pytest's style."""
         lines: list[str] = []
         summary: list[str] = []
         for outcome, title in ((Outcome.ERROR, "ERRORS"), (Outcome.FAILED, "FAILURES")):
@@ -206,9 +206,9 @@ class CheckReport:
     # -- JUnit XML -----------------------------------------------------------------------------------
 
     def to_junit_xml(self) -> str:
-        """The report as a JUnit XML document.
+        r"""Returns the report as a JUnit XML document.
 
-        Characters that XML cannot hold are written as escapes such as ``\\x00``.
+        Characters that XML cannot hold are written as escapes such as ``\x00``.
         """
         root = ET.Element("testsuites", name="pumice checks")
         _set_counts(root, self.results, self.duration)

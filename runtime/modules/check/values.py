@@ -65,7 +65,7 @@ class HostView:
         return text if self.is_dense else f"{text} ({self.view.encoding.name.lower()} encoding)"
 
     def bits(self) -> npt.NDArray[np.uint8]:
-        """The elements' bytes, a row for each element; 4-bit elements have one each, without padding."""
+        """Returns the elements' bytes, a row for each element; 4-bit elements have one each, without padding."""
         element_type = self.view.element_type
         data = self.data
         if element_type.is_sub_byte:
@@ -74,18 +74,18 @@ class HostView:
         return np.frombuffer(data, np.uint8).reshape(self.count, element_type.byte_count)
 
     def index(self, position: int) -> tuple[int, ...]:
-        """The indices of an element."""
+        """Returns the indices of an element."""
         return tuple(int(i) for i in np.unravel_index(position, self.view.shape)) if self.view.shape else ()
 
     def element(self, position: int) -> str:
-        """One element's value with all significant digits."""
+        """Returns one element's value with all significant digits."""
         if self.has_values:
             return str(self.flat[position])
         size = self.view.element_type.byte_count
         return self.data[position * size : (position + 1) * size].hex().upper()
 
     def format(self, max_elements: int) -> str:
-        """The text form, shortened to about ``max_elements``."""
+        """Returns the text form, shortened to about ``max_elements``."""
         if self.array is None:
             return f"{self.kind} of {len(self.data)} bytes"
         element_type, shape = self.view.element_type, self.view.shape
@@ -113,7 +113,7 @@ class Differing:
 
 
 def zeros(value: HostView, shown: int) -> Differing:
-    """The elements that are zero: of floats 0.0 and -0.0, not NaN."""
+    """Returns the elements that are zero: of floats 0.0 and -0.0, not NaN."""
 
     def differs(part: slice) -> tuple[Mask, None]:
         with np.errstate(all="ignore"):
@@ -123,13 +123,14 @@ def zeros(value: HostView, shown: int) -> Differing:
 
 
 def differing_bits(left: HostView, right: HostView, shown: int) -> Differing:
-    """The elements whose bits differ. Both views are dense and of one type and shape."""
+    """Returns the elements whose bits differ. Both views are dense and of one type and shape."""
     a, b = left.bits(), right.bits()
     return _scan(left.count, lambda part: ((a[part] != b[part]).any(axis=1), None), shown)
 
 
 def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: int) -> Differing:
-    """The elements that do not satisfy ``|left - right| <= atol + rtol * |right|``; both views have one type and shape.
+    """Returns the elements that do not satisfy ``|left - right| <= atol + rtol * |right|``; both views have one type
+    and shape.
 
     A NaN is close to a NaN, an infinity only to itself. Computed in f64, with absolute values of complex numbers.
     """
@@ -172,7 +173,7 @@ def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]],
 def describe_difference(
     left: HostView, right: HostView, position: int, tolerances: tuple[float, float] | None
 ) -> ElementDifference:
-    """An element that differs in two views; ``tolerances`` are ``atol`` and ``rtol`` if they apply."""
+    """Returns an element that differs in two views; ``tolerances`` are ``atol`` and ``rtol`` if they apply."""
     distance: float | None = None
     tolerance: float | None = None
     if left.view.element_type.is_integer and left.has_values:

@@ -42,12 +42,12 @@ class BufferExports(DeviceTable):
 
     @export("buffer.length", "0r_I")
     def buffer_length(self, buffer: Ref) -> int:
-        """Bytes."""
+        """Returns bytes."""
         return check_buffer(buffer, "buffer.length").size
 
     @export("buffer.subspan", "0rII_r")
     def buffer_subspan(self, buffer: Ref, offset: int, size: int) -> Buffer:
-        """A part of a buffer."""
+        """Returns a part of a buffer."""
         return subspan(check_buffer(buffer, "buffer.subspan"), offset, size)
 
     @export("buffer.load", "0rIi_i")
@@ -82,7 +82,7 @@ class BufferExports(DeviceTable):
     def buffer_view_create(
         self, buffer: Ref, offset: int, length: int, element_type: int, encoding: int, shape: tuple[int, ...]
     ) -> BufferView:
-        """A view of a range of a buffer."""
+        """Returns a view of a range of a buffer."""
         return create_view(buffer, element_type, shape, offset=offset, length=length, encoding=encoding)
 
     @export("buffer_view.assert", "0rriiCID_v")
@@ -101,17 +101,17 @@ class BufferExports(DeviceTable):
 
     @export("buffer_view.buffer", "0r_r")
     def buffer_view_buffer(self, view: Ref) -> Buffer:
-        """The view's buffer."""
+        """Returns the view's buffer."""
         return view.buffer if type(view) is BufferView else require(view, BufferView, "buffer_view").buffer
 
     @export("buffer_view.element_type", "0r_i")
     def buffer_view_element_type(self, view: Ref) -> int:
-        """The code of the element type."""
+        """Returns the code of the element type."""
         return element_type_of(view)
 
     @export("buffer_view.encoding_type", "0r_i")
     def buffer_view_encoding_type(self, view: Ref) -> int:
-        """The code of the encoding."""
+        """Returns the code of the encoding."""
         return encoding_of(view)
 
     @export("buffer_view.rank", "0r_i")
@@ -121,7 +121,7 @@ class BufferExports(DeviceTable):
 
     @export("buffer_view.dim", "0ri_I")
     def buffer_view_dim(self, view: Ref, index: int) -> int:
-        """The length of an axis; 0 if there is no such axis, as in other runtimes."""
+        """Returns the length of an axis; 0 if there is no such axis, as in other runtimes."""
         return dim_of(view, index)
 
     @export("buffer_view.trace", "0rCrD_v")

@@ -21,7 +21,7 @@ class CommandExports(DeviceTable):
     def command_buffer_create(
         self, device: Ref, modes: int, categories: int, affinity: int, binding_capacity: int
     ) -> ProgramCommandBuffer:
-        """A command buffer in the recording state."""
+        """Returns a command buffer in the recording state."""
         context = self.device_context(device)
         commands = context.device.program_commands(
             one_shot=bool(modes & _ONE_SHOT),
@@ -138,7 +138,7 @@ class CommandExports(DeviceTable):
 
     @export("executable.create", "0rIrrr_r", "0rrrr_r")
     def executable_create(self, device: Ref, *arguments: Ref) -> Executable:
-        """An executable from its format, blob and constants. Version 5 has no affinity before them."""
+        """Returns an executable from its format, blob and constants. Version 5 has no affinity before them."""
         executable_format, data, constants = arguments[-3:]
         return self.device_context(device).device.program_executable(
             text_of(executable_format, "executable format"),
@@ -148,5 +148,5 @@ class CommandExports(DeviceTable):
 
     @export("executable.lookup.function", "0rr_I")
     def executable_lookup_function(self, executable: Ref, name: Ref) -> int:
-        """The function id of a name, for ``command_buffer.dispatch``."""
+        """Returns the function id of a name, for ``command_buffer.dispatch``."""
         return require(executable, Executable, "executable").lookup(text_of(name, "function name"))

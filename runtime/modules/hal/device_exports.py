@@ -26,17 +26,17 @@ class DeviceExports(DeviceTable):
 
     @export("devices.count", "0v_i")
     def devices_count(self) -> int:
-        """How many devices there are."""
+        """Returns the number of devices."""
         return len(self._devices)
 
     @export("devices.get", "0i_r")
     def devices_get(self, index: int) -> Device | None:
-        """A device by number; null past the last."""
+        """Returns a device by number; null past the last."""
         return self._devices[index] if 0 <= index < len(self._devices) else None
 
     @export("device.allocator", "0r_r")
     def device_allocator(self, device: Ref) -> ProgramAllocator:
-        """The device's allocator."""
+        """Returns the device's allocator."""
         try:
             return self.contexts[device].allocator
         except (KeyError, TypeError):
@@ -52,7 +52,7 @@ class DeviceExports(DeviceTable):
     def allocator_select(
         self, memory_types: int, usage: int, flags: int, pairs: tuple[tuple[Ref, int], ...]
     ) -> tuple[Device, int]:
-        """The first of the devices: there is no policy that prefers another."""
+        """Returns the first of the devices: there is no policy that prefers another."""
         if not pairs:
             raise InvalidArgumentError("allocator.select needs at least one device")
         device, affinity = pairs[0]
@@ -60,7 +60,7 @@ class DeviceExports(DeviceTable):
 
     @export("allocator.allocate", "0rIiiI_r")
     def allocator_allocate(self, allocator: Ref, affinity: int, memory_types: int, usage: int, size: int) -> Buffer:
-        """A buffer with undefined contents."""
+        """Returns a buffer with undefined contents."""
         return require(allocator, ProgramAllocator, "allocator").allocate(memory_types, usage, size)
 
     @export("allocator.import", "0riIiirII_r")
@@ -75,7 +75,7 @@ class DeviceExports(DeviceTable):
         offset: int,
         size: int,
     ) -> Buffer | None:
-        """A buffer over host memory in place; null if that is not possible and ``attempt`` is set."""
+        """Returns a buffer over host memory in place; null if that is not possible and ``attempt`` is set."""
         found = require(allocator, ProgramAllocator, "allocator")
         device = self.device_context(found.device).device
         data = memory_of(source, "source")

@@ -20,14 +20,16 @@ class FenceExports(DeviceTable):
 
     @export("fence.create", "0rI_r", "0ri_r")
     def fence_create(self, device: Ref, flags: int) -> HalFence:
-        """An unsignalled fence."""
+        """Returns an unsignalled fence."""
         if device not in self.contexts:
             self.device_context(device)
         return HalFence(device)
 
     @export("fence.join", "0ICrD_r", "0CrD_r")
     def fence_join(self, *arguments: Ref) -> HalFence | None:
-        """A fence that is ready when all are; null if all are null. Version 5 has no flags before the fences."""
+        """Returns a fence that is ready when all are; null if all are null. Version 5 has no flags
+        before the fences.
+        """
         fences: tuple[Ref, ...] = arguments[-1]
         return None if fences.count(None) == len(fences) else join(fences)
 

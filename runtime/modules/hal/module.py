@@ -35,7 +35,7 @@ from .queue_exports import QueueExports
 
 
 def hal_module(devices: Sequence[Device] = ()) -> NativeModule:
-    """The ``hal`` module over open devices, in the order in which ``devices.get`` numbers them.
+    """Returns the ``hal`` module over open devices, in the order in which ``devices.get`` numbers them.
 
     The devices stay their owner's to close. Without any it is for tools that only look at programs.
     """

@@ -42,7 +42,7 @@ class QueueExports(DeviceTable):
     def file_from_memory(
         self, device: Ref, affinity: int, access: int, buffer: Ref, offset: int, size: int, flags: int
     ) -> HalFile:
-        """A file over host bytes, in place."""
+        """Returns a file over host bytes, in place."""
         self.device_context(device)
         if access & ~int(MemoryAccess.READ):
             raise PermissionDeniedError("ex.file.from_memory: files over memory may only be read")
@@ -62,7 +62,7 @@ class QueueExports(DeviceTable):
         size: int,
         flags: int = 0,
     ) -> Buffer:
-        """A buffer, allocated at once; the signal fence is reached with the wait fence."""
+        """Returns a buffer, allocated at once; the signal fence is reached with the wait fence."""
         try:
             context = self.contexts[device]
         except (KeyError, TypeError):

@@ -7,7 +7,7 @@ from ....status import InvalidArgumentError
 
 
 def memory_of(buffer: Ref, what: str) -> memoryview:
-    """The bytes of a VM buffer, in place."""
+    """Returns the bytes of a VM buffer, in place."""
     try:
         view: memoryview = buffer.as_memoryview()
     except AttributeError:
@@ -16,5 +16,5 @@ def memory_of(buffer: Ref, what: str) -> memoryview:
 
 
 def text_of(buffer: Ref, what: str) -> str:
-    """The text in a VM buffer."""
+    """Returns the text in a VM buffer."""
     return memory_of(buffer, what).tobytes().decode("utf-8", "replace")

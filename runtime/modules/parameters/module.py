@@ -62,12 +62,14 @@ class _Span:
             upload.write(target, self.buffer_offset, self.of(self.entry.view()))
 
     def of(self, data: memoryview) -> memoryview:
-        """The span's part of the entry's bytes."""
+        """Returns the span's part of the entry's bytes."""
         return data[self.parameter_offset : self.parameter_offset + self.length]
 
 
 def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
-    """The module that gives programs the parameters of these scopes. InvalidArgumentError for what is no index."""
+    """Returns the module that gives programs the parameters of these scopes. InvalidArgumentError for
+    what is no index.
+    """
     for scope, index in scopes.items():
         if not isinstance(index, ParameterIndex):
             raise InvalidArgumentError(
@@ -97,7 +99,7 @@ class _Parameters:
         usage: int,
         *keys: object,
     ) -> VmList:
-        """A new buffer for each key, filled when ``target`` is reached."""
+        """Returns a new buffer for each key, filled when ``target`` is reached."""
         with self._call(device, wait, target) as (context, wait_fence, signal_fence):
             wanted = self._resolve(scope, keys)
             for span in wanted:
@@ -160,7 +162,7 @@ class _Parameters:
             raise
 
     def _resolve(self, scope: object, keys: Sequence[object], buffer: Buffer | None = None) -> list[_Span]:
-        """The spans of a call, each checked against its entry and the buffer."""
+        """Returns the spans of a call, each checked against its entry and the buffer."""
         name = "" if scope is None else decode_name(require_buffer(scope).as_memoryview())
         index = find_scope(self._scopes, name)
         table, text, ranges = (require_buffer(value).as_memoryview() for value in keys)

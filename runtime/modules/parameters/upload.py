@@ -92,7 +92,7 @@ class ParameterUpload:
         return self._commands
 
     def _stage(self, piece: memoryview) -> Buffer:
-        """The bytes in staging memory, which is freed with the commands that use it."""
+        """Returns the bytes in staging memory, which is freed with the commands that use it."""
         staged = self._context.device.create_buffer(len(piece), memory_type=_STAGING)
         kept = self._context.allocator.adopt(staged)
         kept.write(piece)

@@ -112,7 +112,7 @@ class AttributeMessage(Protocol):
     func: FunctionReference
 
     def WhichOneof(self, name: str) -> str | None:
-        """The name of the field that is set, of the oneof ``value``."""
+        """Returns the name of the field that is set, of the oneof ``value``."""
 
 
 class NodeMessage(Protocol):

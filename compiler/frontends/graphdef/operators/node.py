@@ -172,32 +172,32 @@ class Node:
         return attribute
 
     def flag(self, name: str, default: bool = False) -> bool:
-        """A boolean attribute."""
+        """Returns a boolean attribute."""
         attribute = self._attribute(name, "b")
         return default if attribute is None else attribute.b
 
     def integer(self, name: str, default: int | None = None) -> int:
-        """An integer attribute, required unless there is a default."""
+        """Returns an integer attribute, required unless there is a default."""
         attribute = self._attribute(name, "i") if default is not None else self._required(name, "i")
         return attribute.i if attribute is not None else default or 0
 
     def number(self, name: str, default: float) -> float:
-        """A floating-point attribute."""
+        """Returns a floating-point attribute."""
         attribute = self._attribute(name, "f")
         return default if attribute is None else attribute.f
 
     def text(self, name: str, default: str | None = None) -> str:
-        """A string attribute, required unless there is a default."""
+        """Returns a string attribute, required unless there is a default."""
         attribute = self._attribute(name, "s") if default is not None else self._required(name, "s")
         return attribute.s.decode(errors="replace") if attribute is not None else default or ""
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """A list of integers; an empty one counts as missing."""
+        """Returns a list of integers; an empty one counts as missing."""
         attribute = self._attribute(name, "list")
         return tuple(attribute.list.i) if attribute is not None and attribute.list.i else tuple(default)
 
     def element(self, name: str) -> ScalarType:
-        """An element type attribute."""
+        """Returns an element type attribute."""
         return self._element(self._required(name, "type").type)
 
     def _element(self, number: int) -> ScalarType:
@@ -207,7 +207,7 @@ class Node:
             raise self.error(str(error)) from None
 
     def dims(self, name: str) -> tuple[int | None, ...] | None:
-        """A shape attribute; None for an unknown rank or without the attribute."""
+        """Returns a shape attribute; None for an unknown rank or without the attribute."""
         attribute = self._attribute(name, "shape")
         if attribute is None:
             return None

@@ -101,7 +101,7 @@ def _reshape(node: Node) -> Sequence[Value]:
 
 
 def _divided(size: Dim, divisor: Dim) -> Dim | None:
-    """The exact quotient of two sizes, or None; symbols of both are cancelled first."""
+    """Returns the exact quotient of two sizes, or None; symbols of both are cancelled first."""
     if isinstance(divisor, Size) and isinstance(size, Size) and len(divisor.terms) == 1:
         ((names, factor),) = divisor.terms
         kept = []

@@ -86,8 +86,8 @@ def _convolution(node: Node) -> Sequence[Value]:
 
 
 def _transposed_convolution(node: Node) -> Sequence[Value]:
-    """The gradient of a convolution with respect to its input: a convolution of the dilated output and the reversed
-    filter.
+    """Returns the gradient of a convolution with respect to its input: a convolution of the dilated output and the
+    reversed filter.
     """
     _, kernel, value = node.expect(3)
     rank = node.type(2).rank
