@@ -20,13 +20,8 @@ if TYPE_CHECKING:
     from PIL.Image import Image
 
 
-<<<<<<< HEAD
-class Movie(Closing):
-    """A sink that frames are written to."""
-=======
 class Movie(Closeable):
-    """What frames are written to."""
->>>>>>> f2dd50cf (Closeable is the name of what is closeable; make lint counts odd prose)
+    """A sink that frames are written to."""
 
     @abstractmethod
     def add(self, frame: np.ndarray) -> None:
