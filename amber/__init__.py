@@ -4,9 +4,8 @@
 plain data, ``run`` runs one and returns a report, ``format_script`` writes one. Facts of both forms:
 https://github.com/google/amber, docs/amber_script.md and docs/vk_script.md.
 
-Read: `source`; `types`, `values`, `script`; `parser` with `buffer_parser`, `pipeline_parser` and `command_parser`,
-`vkscript`, `reading`; `report`, `requirements`, `shaders`, `resources`, `expectations`, `runner`,
-`running`; `writer`, `capture`.
+Read: report, source, types, values, script, buffer_parser, capture, command_parser, expectations, pipeline_parser,
+parser, requirements, resources, shaders, runner, vkscript, reading, running, writer.
 """
 
 from typing import TYPE_CHECKING

@@ -1,4 +1,4 @@
 """``pumice devices``, ``info``, ``dump`` and ``cache``: what there is to run on, what files hold, and what is kept.
 
-Read: `devices`; `info`, `kernel_tables`; `dump`, `module_summary`, `module_tables`; `cache`.
+Read: cache, devices, kernel_tables, module_summary, module_tables, dump, info.
 """

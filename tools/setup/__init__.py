@@ -2,5 +2,5 @@
 builds a wheel of its software driver for other machines (``pumice vendor-driver``), and has shells complete commands
 (``pumice --install-completion``).
 
-Read: `vulkan`; `dpkg` → `relocation` → `vendor_driver`; `completion`.
+Read: dpkg, relocation, vendor_driver, vulkan.
 """
