@@ -256,7 +256,7 @@ def _end_quickly(status: int) -> None:
         return
     driver = sys.modules.get(f"{__package__.rpartition('.')[0]}.hal_vulkan.instance.driver")
     if driver is not None:
-        driver.close_drivers()  # it writes what it keeps of shaders
+        driver.close_drivers()  # this writes the driver's cache of shaders
     atexit._run_exitfuncs()
     try:
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Completion of the command line by bash, zsh and fish: the script that asks for it, and what it asks.
+"""Completion of the command line by bash, zsh and fish: the scripts for the shells, and the answers to them.
 
 The scripts are click's. On Tab a shell calls the program with its words in the environment; click finds the command, or
 the option, that the last word belongs to. The classes here know how each shell splits words that have ``=`` or ``@`` in

@@ -60,7 +60,7 @@ def device_target(uri: str | None, tuning: Path | None = None) -> Target:
 
 
 def devices_target(devices: Sequence[str | None]) -> Target:
-    """Returns one target for several devices: what they have in common is what every device of their kinds has."""
+    """Returns one target for several devices; it assumes only features that every device of their kinds has."""
     from ..compiler.kernels.scalars.target import Target
 
     targets = [device_target(uri) for uri in devices]

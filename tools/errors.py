@@ -24,15 +24,13 @@ class ExpectationError(Exception):
 
 
 def usage_error(message: str) -> click.UsageError:
-    """Wrong usage: exit status 2, with a pointer to the command's help."""
+    """Returns the error of wrong usage: exit status 2, with a pointer to the command's help."""
     return click.UsageError(message, ctx=click.get_current_context(silent=True))
 
 
 @contextlib.contextmanager
 def usage(where: str = "", *also: type[PumiceError]) -> Iterator[None]:
-    """Within it, errors about an argument (and of the classes ``also``) become wrong usage; ``where`` begins the
-    message.
-    """
+    """Turns errors about an argument (and of the classes ``also``) into wrong usage; ``where`` begins the message."""
     try:
         yield
     except PumiceError as error:
@@ -53,7 +51,7 @@ def describe(error: PumiceError) -> str:
 
 @contextlib.contextmanager
 def needs_study_extra() -> Iterator[None]:
-    """Within it, a missing library of the extra is an error that says how to install it."""
+    """Turns the lack of the extra's library into an error that says how to install it."""
     try:
         yield
     except ModuleNotFoundError as error:

@@ -191,7 +191,7 @@ def parse_sources(
 
 
 def parse_defines(texts: Sequence[str]) -> dict[str, str]:
-    """Preprocessor macros by name."""
+    """Returns preprocessor macros by name."""
     defines: dict[str, str] = {}
     for text in texts:
         name, _, value = text.partition("=")

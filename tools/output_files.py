@@ -61,7 +61,7 @@ class Outputs:
 
     @contextlib.contextmanager
     def storing(self) -> Iterator[None]:
-        """Within it, a result is stored; an error is kept for the end."""
+        """Wraps the storing of a result: an error is kept for the end."""
         try:
             yield
         except PumiceError as error:

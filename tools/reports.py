@@ -1,4 +1,4 @@
-"""The device of ``pumice run``, and what it reports on stderr: the device, and times."""
+"""The device of ``pumice run``, and its reports on stderr: the device, and times."""
 
 from __future__ import annotations
 

@@ -75,7 +75,7 @@ def open_closed_streams() -> None:
 
 @contextlib.contextmanager
 def writing_results() -> Iterator[None]:
-    """Within it, failures to write stdout are distinguished from other errors, whoever wrote.
+    """Distinguishes failures to write stdout from other errors, whoever wrote.
 
     Raises:
         click.exceptions.Exit: with ``READER_GONE``.

@@ -18,17 +18,17 @@ _PROSE_WIDTH = 100
 
 
 def heading(text: str) -> None:
-    """A line above what follows."""
+    """Prints a heading."""
     _print(Text(printable(text), style="bold"))
 
 
 def print_facts(facts: Iterable[tuple[str, str]]) -> None:
-    """Names with their values, one below the other."""
+    """Prints names with their values, one below the other."""
     _print(facts_grid(facts))
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: bool = False) -> None:
-    """A table with a heading for each column. ``prose``: its texts are for people, so a pipe folds them, too."""
+    """Prints a table with a heading for each column. ``prose``: its texts are for people, so a pipe folds them, too."""
     table = new_table(columns)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
@@ -36,12 +36,12 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose:
 
 
 def print_json(value: object) -> None:
-    """JSON as text that stays ASCII, so that every encoding of stdout takes it."""
+    """Prints JSON as ASCII text, which every encoding of stdout takes."""
     put(json_text(value))
 
 
 def json_text(value: object) -> str:
-    """JSON as `print_json` prints it."""
+    """Returns JSON as `print_json` prints it."""
     return json.dumps(value, indent=2)
 
 

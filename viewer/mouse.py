@@ -17,17 +17,17 @@ class Mouse:
         self._is_new = False
 
     def press(self, x: float, y: float) -> None:
-        """The button was pressed at a pixel, counted from the upper left."""
+        """Notes a press of the button at a pixel, counted from the upper left."""
         self.down = self._is_new = True
         self._place = self._click = (x, y)
 
     def move(self, x: float, y: float) -> None:
-        """The mouse is somewhere else, which counts while the button is down."""
+        """Notes a move of the mouse, which counts while the button is down."""
         if self.down:
             self._place = (x, y)
 
     def release(self) -> None:
-        """The button was released."""
+        """Notes a release of the button."""
         self.down = False
 
     def values(self, height: int, *, is_upward: bool) -> tuple[float, float, float, float]:

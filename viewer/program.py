@@ -82,7 +82,7 @@ class ProgramPicture(Picture):
 
 
 def _picture_of(signature: Signature) -> tuple[int, int, int, np.dtype[np.generic]]:
-    """Height, width, channels and dtype of the first result."""
+    """Returns height, width, channels and dtype of the first result."""
     first = signature.results[0] if signature.results else None
     declared = None if first is None else first.declared
     dtypes = dtypes_of(element_type_of(declared))

@@ -55,7 +55,7 @@ class Glslc(Compiler):
 
 
 def identify(path: Path) -> Glslang | Glslc | str:
-    """Returns the compiler that an executable is by its ``--version``, or what it says instead."""
+    """Returns the compiler by an executable's ``--version``, or its output if that names none."""
     lines = spirv_tools.executable_version(path).splitlines()
     for line in lines:
         if match := re.match(r"glslang version:?\s*(\S+)", line, re.IGNORECASE):

@@ -80,7 +80,7 @@ def from_executable(path: Path) -> Naga | Tint:
 
 
 def from_node(package: Path | None = None) -> NagaWasm | None:
-    """naga-wasm in a folder, or where ``npm install --global`` puts it."""
+    """Returns naga-wasm in a folder, or where ``npm install --global`` puts it."""
     node = shutil.which("node")
     if node is None:
         return None

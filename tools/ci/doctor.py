@@ -177,7 +177,7 @@ def _layer_version() -> tuple[int, ...]:
 
 
 def _render_nodes(folder: Path) -> Iterator[Finding]:
-    """GPUs that this user may not open."""
+    """Yields a finding for GPUs that this user may not open."""
     for node in sorted(folder.glob("renderD*")) if folder.is_dir() else ():
         if not os.access(node, os.R_OK | os.W_OK):
             remedy = (

@@ -18,7 +18,7 @@ _VERSION: Final = re.compile(r"3\.[0-9]{1,2}")
 
 
 def host_of(folder: Path) -> str:
-    """``"gitlab"`` where the git remote, or a file, says so; else ``"github"``."""
+    """Returns ``"gitlab"`` if the git remote, or a file, says so; else ``"github"``."""
     if (folder / ".gitlab-ci.yml").exists():
         return "gitlab"
     try:

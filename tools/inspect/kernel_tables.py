@@ -126,7 +126,7 @@ def _binding_row(binding: Binding, block: BufferBlock) -> tuple[str, ...]:
 
 
 def _image(image: ImageType) -> str:
-    """``2d rgba8unorm``, ``cube array f32``, ``2d multisampled f32``, ``2d f32 compared``."""
+    """Returns ``2d rgba8unorm``, ``cube array f32``, ``2d multisampled f32``, ``2d f32 compared``."""
     words = ["" if image.dim == "buffer" else image.dim, "array" if image.arrayed else ""]
     words.append("multisampled" if image.multisampled else "")
     known = image.storage and image.format != "unknown"
@@ -154,7 +154,7 @@ def _member_type(member: BlockMember) -> str:
 
 
 def _typed(scalar: ScalarType, components: int, columns: int) -> str:
-    """``f32``, ``3xf32`` for a vector, ``3x4xf32`` for a matrix of 3 rows and 4 columns."""
+    """Returns ``f32``, ``3xf32`` for a vector, ``3x4xf32`` for a matrix of 3 rows and 4 columns."""
     sizes = ([components] if components > 1 else []) + ([columns] if columns > 1 else [])
     return "x".join([*map(str, sizes), _scalar(scalar)])
 

@@ -39,13 +39,15 @@ _MAX_NESTED: Final = 4
 
 
 def summarize_file(data: bytes, name: str) -> Summary:
-    """Everything known about a module file's bytes."""
+    """Returns everything known about a module file's bytes."""
     with ModuleArchive.from_bytes(data, name) as archive:
         return summarize(read_module(archive), len(archive.data))
 
 
 def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summary:
-    """Everything known about a module of a file of so many bytes; ``depth`` is how many modules it is nested in."""
+    """Returns everything known about a module of a file of ``file_bytes`` bytes; ``depth`` is how many modules it is
+    nested in.
+    """
     rodata = [_rodata(ordinal, data, depth) for ordinal, data in enumerate(definition.rodata)]
     return {
         "name": definition.name,

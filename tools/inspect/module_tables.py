@@ -73,7 +73,7 @@ def show_summary(summary: Summary) -> None:
 
 
 def _section(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table, which brings a blank line behind it; nothing where there are no rows."""
+    """Prints a table and a blank line; nothing if there are no rows."""
     several = list(rows)
     if several:
         heading(title)

@@ -89,7 +89,7 @@ def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
 
 
 def parse_groups(text: str) -> tuple[int, ...]:
-    """Workgroup counts, one to three of them."""
+    """Returns workgroup counts, one to three of them."""
     parts = [part.strip() for part in text.split(",")]
     if not 1 <= len(parts) <= 3 or not all(re.fullmatch("[0-9]{1,10}", part, re.ASCII) for part in parts):
         raise usage_error(f"--groups: expected X, X,Y or X,Y,Z with counts of 0 or more, got {shown(text)}")

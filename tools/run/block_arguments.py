@@ -128,7 +128,7 @@ class BlockArgument(BufferArgument):
         return _shortened(unpack_argument(self.block, result.tobytes()))
 
     def difference(self, label: str, result: Array, tolerances: Tolerances) -> str:
-        """Says how many scalars of a result differ, and shows the first few; ``""`` if none do."""
+        """Returns a text with the number of scalars that differ and the first few; ``""`` if none do."""
         assert self.block is not None
         assert self.data is not None
         if result.nbytes != self.data.nbytes:
@@ -179,7 +179,7 @@ def _scalars(value: object, path: str) -> Iterator[tuple[str, np.generic]]:
 
 
 def _shortened(value: object) -> str:
-    """JSON of values, with ``...`` in place of what follows after 1024 scalars."""
+    """Returns JSON of values, cut with ``...`` after 1024 scalars."""
     left = [_MAX_SHOWN]
 
     def written(item: object) -> str:

@@ -17,7 +17,7 @@ _REFERENCE: Final = "reference"
 
 @contextlib.contextmanager
 def opening_driver(devices: Sequence[str], validation: bool | None) -> Iterator[None]:
-    """Within it, the process's driver is being opened on another thread.
+    """Opens the process's driver on another thread meanwhile.
 
     Loading and asking a driver takes tens of milliseconds in which the interpreter is free to import. Whoever needs the
     driver waits for it, and gets its errors.

@@ -43,7 +43,7 @@ class Tolerances:
     exact: bool = False
 
     def of(self, element_type: ElementType) -> tuple[float, float]:
-        """Absolute and relative tolerance for an element type."""
+        """Returns absolute and relative tolerance for an element type."""
         absolute = self.atol_of.get(element_type, _ATOL.get(element_type, 0.0)) if self.atol is None else self.atol
         return absolute, DEFAULT_RTOL if self.rtol is None else self.rtol
 
@@ -62,7 +62,7 @@ def differing(got: Array, expected: Array, element_type: ElementType, tolerances
 
 
 def difference(label: str, got: Array, got_type: ElementType, expected: BufferArgument, tolerances: Tolerances) -> str:
-    """Says how many elements of a binding's result differ, and shows the first few; ``""`` if none do."""
+    """Returns a text with the number of elements that differ and the first few; ``""`` if none do."""
     data = expected.data
     assert data is not None
     if got.shape != expected.shape or not comparable(got_type, expected.element_type):

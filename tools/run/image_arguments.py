@@ -52,7 +52,7 @@ class ImageArgument(BufferArgument):
         with usage(where):
             image_format, grid, data = self.spec.resolved(like.name if like else declared, image.sampled.kind, text)
             if data is not None and data.dtype != image_format.dtype:
-                # As the device stores it: expected values are compared with what it can hold.
+                # Converted as the device stores it: expected values are compared with those that it can hold.
                 whole = checked_shape(data, ImageLayout("", grid), image_format, text)
                 data = from_texels(to_texels(whole, image_format, text), image_format)
         if declared and image_format.spirv_name != declared:

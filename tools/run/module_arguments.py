@@ -221,7 +221,7 @@ def _is_spec(text: str) -> bool:
 
 
 def _declared_type(slot: Result) -> str:
-    """``4xf32`` for a place that is declared as a tensor of known shape and type."""
+    """Returns ``4xf32`` for an argument or result that is declared as a tensor of known shape and type."""
     declared = slot.declared
     if declared is not None and declared.is_tensor and declared.shape is not None:
         lengths = [str(n) for n in declared.shape if n is not None]

@@ -59,7 +59,7 @@ def closure(libraries: Iterable[Path]) -> dict[str, Path]:
 
 
 def dependents(libraries: Mapping[str, Path], names: Collection[str]) -> dict[str, Path]:
-    """Those of the libraries that need one of some sonames, themselves or through others, and those with these sonames.
+    """Returns the libraries that need one of some sonames, themselves or through others, and those with these sonames.
 
     Raises:
         UnavailableError: pyelftools is missing.

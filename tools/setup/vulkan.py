@@ -162,8 +162,8 @@ def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
 
 
 def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
-    """Looks, and installs what is missing if it may; returns the last findings, or raises UnavailableError with what to
-    install.
+    """Checks the machine, and installs the missing parts if it may; returns the last findings, or raises
+    UnavailableError with what to install.
     """
     rounds = 0
     while True:
@@ -181,7 +181,7 @@ def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
 
 
 def ensure_test_tools(*, may_install: bool = True) -> tuple[Component, ...]:
-    """Installs what is missing of the tools of tests if it may; returns what still is."""
+    """Installs the missing tools of tests if it may; returns those that are still missing."""
     wanted = missing_test_tools()
     apt_get = installer() if wanted and may_install else None
     if apt_get is None:
