@@ -1,4 +1,4 @@
-"""What buffers, semaphores, command buffers and the queue use of the reference device."""
+"""The part of the reference device that buffers, semaphores, command buffers and the queue use."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ..status import CancelledError, PumiceError
 
 
 class Fails(Protocol):
-    """What the device knows of a semaphore."""
+    """The methods of a semaphore that the device calls."""
 
     def fail(self, error: PumiceError) -> None: ...
 

@@ -1,4 +1,4 @@
-"""What a test requires of a device or avoids: features, extensions, drivers by version."""
+"""Requirements of a test on its device: features, extensions, drivers by version."""
 
 from __future__ import annotations
 

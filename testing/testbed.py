@@ -24,7 +24,7 @@ _LLVMPIPE: Final = 13  # VK_DRIVER_ID_MESA_LLVMPIPE
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Which device tests run on.
+    """The choice of the device that tests run on.
 
     Attributes:
         uri: for ``pumice.open_device``.

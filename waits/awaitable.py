@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # programs without it start sooner
 
 
 class Driving(threading.local):
-    """How many native coroutines this thread is stepping."""
+    """The number of native coroutines that this thread is stepping."""
 
     depth: int = 0
 

@@ -1,4 +1,4 @@
-"""What suspends an invocation: ``Wait``, which a native function returns instead of its results, and its frame.
+"""Suspension of an invocation: ``Wait``, which a native function returns instead of its results, and its frame.
 
 Calling sequence: a native function returns ``Wait(sources, resume=…)``; the interpreter pushes a ``WaitFrame`` on top
 of the native function's frame and returns to its driver; the driver waits for the sources and stores the outcome on the
@@ -24,7 +24,7 @@ resuming."""
 
 
 class StepMode(threading.local):
-    """How native functions wait in the invocation that this thread steps."""
+    """The way in which native functions wait in the invocation that this thread steps."""
 
     on_wait: OnWait = "suspend"
 

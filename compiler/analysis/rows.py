@@ -32,7 +32,7 @@ _REDUCE = "stablehlo.reduce"
 
 
 class Space(Enum):
-    """Where a value is read: at each element of the rows, once a row, or elsewhere."""
+    """The way a value is read: at each element of the rows, once a row, or elsewhere."""
 
     ELEMENTS = "elements"
     ROWS = "rows"
@@ -140,7 +140,7 @@ def spaces_over(operations: Sequence[Operation], rows: RowShape) -> dict[Value, 
 
 
 class RowSpaces:
-    """Where values of a region are read, for given rows; the region grows by one operation at a time.
+    """The spaces of a region's values for given rows; the region grows by one operation at a time.
 
     Args:
         rows: the rows of its reductions.

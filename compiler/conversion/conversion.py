@@ -1,4 +1,4 @@
-"""What the handlers of operations share: types, values, and bodies."""
+"""The common part of the handlers of operations: types, values, and bodies."""
 
 from __future__ import annotations
 

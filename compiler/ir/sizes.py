@@ -246,7 +246,7 @@ def _replacement(name: str, values: Mapping[str, Dim]) -> Dim:
 
 
 class Place(NamedTuple):
-    """Where a symbol can be read: the value is a factor times the symbol, plus a number.
+    """A place from which a symbol can be read: the value is a factor times the symbol, plus a number.
 
     Attributes:
         argument: the argument of the function.

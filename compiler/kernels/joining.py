@@ -1,4 +1,4 @@
-"""How the bodies of reductions join values, and how invocations exchange them."""
+"""Reduction bodies that join values, and exchanges between invocations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the functions of a module share while they are written."""
+"""The state that the functions of a module share while they are written."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from .rodata import Rodata
 
 @dataclass(frozen=True, slots=True)
 class ModuleContext:
-    """What the functions of a module share while they are written.
+    """The state that the functions of a module share while they are written.
 
     Attributes:
         kernels: by entry point, ``executable::@function``.

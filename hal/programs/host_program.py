@@ -46,7 +46,6 @@ class HostProgram(Closeable):
     """
 
     def __init__(self, device: Device) -> None:
-        """For ``create``."""
         self._table = DeviceTable((device,))
         self.device = device
         self.context = self._table.contexts[device]

@@ -1,4 +1,4 @@
-"""What a device can do with images and texel buffers of a format.
+"""The features of a device for images and texel buffers of each format.
 
 The bits are those of ``VkFormatFeatureFlagBits2``; devices before Vulkan 1.3 report the lower 32 of them.
 """
@@ -16,7 +16,7 @@ from ..vulkan.functions import chain, new
 
 
 class ImageUsage(enum.IntFlag):
-    """What an image may be used for: ``VkImageUsageFlagBits``."""
+    """The uses of an image: ``VkImageUsageFlagBits``."""
 
     TRANSFER_SOURCE = 0x1
     TRANSFER_TARGET = 0x2

@@ -29,7 +29,7 @@ _DESCRIPTOR: Final = struct.Struct("=QQQQ")
 
 
 class Viewed(Protocol):
-    """What a view uses of its image, which documents it."""
+    """The part of an image that its views use; ``Image`` documents it."""
 
     device: LogicalDevice
     handle: CData
@@ -43,7 +43,7 @@ class Viewed(Protocol):
 
 
 class ViewKey(NamedTuple):
-    """What a view is of."""
+    """The properties that distinguish an image's views."""
 
     dim: Dim
     arrayed: bool

@@ -46,7 +46,7 @@ _DESCRIPTOR: Final = struct.Struct("=QQQQ")
 
 
 class SamplerOptions(TypedDict, total=False):
-    """What a sampler is made with.
+    """Options for the creation of a sampler.
 
     Attributes:
         filter: ``"nearest"`` or ``"linear"`` between texels; ``min_filter`` where the image appears smaller.
@@ -85,7 +85,7 @@ class SampledView(Protocol):
 
 
 class SamplerSettings(NamedTuple):
-    """What a sampler was made with; see ``SamplerOptions``."""
+    """The options that a sampler was created with; see ``SamplerOptions``."""
 
     filter: str
     min_filter: str

@@ -1,4 +1,4 @@
-"""What to do with a device: queues, extensions, features and workarounds, decided before anything is created.
+"""The plan for a device: queues, extensions, features and workarounds, decided before anything is created.
 
 ``plan_device`` is a function from one ``DeviceProfile`` and one ``PlanOptions`` to a ``DevicePlan``; all three are
 plain data. ``LogicalDevice`` follows the plan and decides nothing, so every decision can be tested against recorded
@@ -54,7 +54,7 @@ _NEEDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PlanOptions:
-    """What a user may ask of the plan; ``None`` leaves the choice to the plan.
+    """A user's requests to the plan; ``None`` leaves the choice to the plan.
 
     Attributes:
         robust_buffer_access: bounds-checked accesses of buffers, and of images where a device of Vulkan 1.3 has that.

@@ -1,4 +1,4 @@
-"""What pumice reads from one physical device, as plain data that can be saved, compared and constructed in a test.
+"""The facts of one physical device that pumice reads, as plain data to be saved, compared and made up in tests.
 
 ``physical_device.py`` reads a profile once. Every later decision is a function of it: which device to open
 (``uri.py``), what to enable (``plan.py``) and which memory to use (``memory/memory_type.py``). Nothing here calls
@@ -99,7 +99,7 @@ class MemoryHeap:
 
 @dataclass(frozen=True, slots=True)
 class QueueFamily:
-    """What compute needs of ``VkQueueFamilyProperties``."""
+    """The part of ``VkQueueFamilyProperties`` that compute needs."""
 
     flags: _U32
     count: _U32

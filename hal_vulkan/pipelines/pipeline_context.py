@@ -1,4 +1,4 @@
-"""What the pipelines of one device share: descriptor set layouts, pipeline layouts and the pipeline cache.
+"""Objects that the pipelines of one device share: descriptor set layouts, pipeline layouts and the pipeline cache.
 
 The VkPipelineCache is an entry of the cache on disk, one for each device and driver version. Drivers take the machine
 code in it as it is, and have crashed on corrupt data: they are given what this user's pumice wrote, whole, or nothing.

@@ -1,4 +1,4 @@
-"""What a pipeline takes, descriptors by set and binding and push constants, and whether a device can run it."""
+"""A pipeline's descriptors, by set and binding, and push constants; the checks against a device's limits."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class PipelineInterface:
-    """What a pipeline takes.
+    """A pipeline's descriptors and push constants.
 
     Attributes:
         set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the

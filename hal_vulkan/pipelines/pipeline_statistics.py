@@ -1,4 +1,4 @@
-"""What a driver says of a compiled pipeline: registers, spills, memory, code size.
+"""Statistics of a compiled pipeline from its driver: registers, spills, memory, code size.
 
 Drivers choose names and units; these are kept as they are. Source: VK_KHR_pipeline_executable_properties.
 """

@@ -34,7 +34,7 @@ _MEMORY: Final = (
 
 
 class Verdict:
-    """What is known of some uses of a pipeline.
+    """The state of some uses of a pipeline: unknown, good or bad.
 
     Attributes:
         failure: what they reported, or ``None``.
@@ -55,7 +55,7 @@ class Verdict:
 
 
 class ReportSlot:
-    """Where one pipeline reports.
+    """The memory in which one pipeline reports.
 
     Attributes:
         name: of the pipeline, for messages.

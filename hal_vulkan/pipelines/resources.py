@@ -1,4 +1,4 @@
-"""What a descriptor can name, and whether it is what the shader declares.
+"""Resources that a descriptor can name, checked against the shader's declaration.
 
 A mismatch is never left to the driver: the error names the binding, what the shader declares and what came.
 """

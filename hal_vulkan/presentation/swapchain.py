@@ -62,7 +62,7 @@ class Layer:
 
 @dataclass(slots=True)
 class _Slot:
-    """What one frame under way needs; free for the next when the queue is past ``number``."""
+    """The objects of one frame in flight; free for the next when the queue is past ``number``."""
 
     acquired: CData
     number: int = 0

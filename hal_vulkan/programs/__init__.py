@@ -1,4 +1,4 @@
-"""What compiled programs hold: buffers whose memory is used again, recordings that are replayed, shared executables.
+"""State of compiled programs: buffers whose memory is reused, recordings that are replayed, shared executables.
 
 Read: allocator, executable, timed_recordings, dispatch_list, command_buffer, timed_queue, queries.
 """

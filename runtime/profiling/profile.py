@@ -45,7 +45,7 @@ _STOP_SECONDS: Final = 10.0
 
 
 class Profile:
-    """What a session did between ``Session.profile()`` and ``stop``, and those that joined it.
+    """The calls of a session between ``Session.profile()`` and ``stop``, and of the sessions that joined it.
 
     All times are nanoseconds of ``time.monotonic_ns()``; ``clocks`` relates the device's times to it.
 

@@ -34,7 +34,7 @@ class HostShares:
 
 @dataclass(slots=True)
 class Attribution:
-    """What belongs to which call.
+    """The records of dispatches and of the host by call.
 
     Attributes:
         shares: one a call.

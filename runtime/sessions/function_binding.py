@@ -1,4 +1,4 @@
-"""What the calls of one function of a session share: conversions, and who writes results into the caller's arrays."""
+"""The part that the calls of one function share: conversions, and the way results get into the caller's arrays."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class SessionDevices:
 
 
 class CallTarget:
-    """What the functions of a session share: its context, its devices, and the profile that records calls, if any."""
+    """The part that the functions of a session share: its context, its devices, and its profile, if any."""
 
     __slots__ = ("context", "devices", "observer")
 

@@ -1,4 +1,4 @@
-"""What a SPIR-V module's capabilities, extensions and version need of a Vulkan device.
+"""Requirements of a SPIR-V module's capabilities, extensions and version on a Vulkan device.
 
 Sources: see `requirement_tables`; for versions the same appendix, section "Versions and Formats".
 """

@@ -1,4 +1,4 @@
-"""What Vulkan asks of a device for each capability and extension of SPIR-V.
+"""Requirements of Vulkan on a device for each capability and extension of SPIR-V.
 
 Facts of the Vulkan specification's appendix "Vulkan Environment for SPIR-V", sections "Capabilities" and "Extensions",
 and of the registry behind it, vk.xml.

@@ -1,4 +1,4 @@
-"""What all checks of accesses share: failures that are noted, comparisons, and the ranges that are bound."""
+"""The common part of all access checks: noted failures, comparisons, and bound ranges."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _STORED: Final = {
 
 @dataclass(frozen=True, slots=True)
 class SanitizeOptions:
-    """What the device and the host know.
+    """Facts about the device and the host.
 
     Attributes:
         workgroup_bytes: of workgroup memory that the device has.

@@ -1,4 +1,4 @@
-"""What the report of an access says to people."""
+"""Messages for reports of accesses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a pointer points: its root, the indices on the way, and the bytes within a block.
+"""Targets of pointers: the root, the indices on the way, and the bytes within a block.
 
 Pointers are followed back through access chains within one function. A function's parameter stands for a variable if
 every call passes that one.
@@ -51,7 +51,7 @@ class Step:
 
 @dataclass(slots=True)
 class Path:
-    """Where a pointer points.
+    """The target of a pointer.
 
     Attributes:
         root: the id that the chains start from.

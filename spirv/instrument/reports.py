@@ -1,4 +1,4 @@
-"""What instrumented shaders report, and how the host reads it.
+"""Reports of instrumented shaders, and their form in memory.
 
 A report is a storage buffer of 32-bit words, the same for all invocations of a pipeline:
 
@@ -33,7 +33,7 @@ _FORMAT: Final = struct.Struct("<8I")
 
 
 class ReportKind(enum.IntEnum):
-    """What a shader reports."""
+    """The kind of a report."""
 
     LOOPS_CUT = 1
     OUT_OF_BOUNDS = 2
@@ -43,7 +43,7 @@ class ReportKind(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a module something is reported.
+    """The place in a module that a report is about.
 
     Attributes:
         kind: what.

@@ -1,4 +1,4 @@
-"""How often loops run at most, where that follows from constants."""
+"""Upper bounds for the trips of loops that follow from constants."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ class TripCounts:
         return starts, steps
 
     def _variable(self, flow: Flow, loop: Loop, load: Words) -> tuple[set[int | None], set[int | None]]:
-        """Returns the same of a counter in a variable of the function, which is only loaded and stored."""
+        """Returns the trips of a loop whose counter is a variable of the function that is only loaded and stored."""
         variable = load[3]
         starts: set[int | None] = set()
         steps: set[int | None] = set()

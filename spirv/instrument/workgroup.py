@@ -25,7 +25,7 @@ _ACCESSES: Final[dict[int, tuple[int, ...]]] = {Op.Load: (3,), Op.Store: (1,), O
 
 @dataclass(frozen=True, slots=True)
 class _Shadow:
-    """Where a variable's bits are: from which word on, and for how many scalars."""
+    """The bits of a variable: their first word, and the number of scalars."""
 
     first: int
     scalars: int

@@ -1,4 +1,4 @@
-"""Which module-scope variables an entry point uses, and whether it can read or write through them.
+"""The module-scope variables that an entry point uses, and whether it can read or write through them.
 
 Two passes over the call graph that an entry point reaches, neither recursive. The first collects the ids of
 module-scope variables among instruction operands: the "static use" of the Vulkan specification (chapter "Shaders",

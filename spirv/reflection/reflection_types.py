@@ -248,7 +248,7 @@ class PushConstantBlock(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class SpecializationConstant(_Plain):
-    """What one id of pipeline creation sets: a constant, or several that share the id.
+    """The constants that one id of pipeline creation sets.
 
     Attributes:
         constant_id: the ``SpecId``, ``VkSpecializationMapEntry::constantID``.
@@ -300,7 +300,7 @@ class EntryPoint(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class ShaderModuleReflection(_Plain):
-    """What a SPIR-V module declares.
+    """The declarations of a SPIR-V module.
 
     Attributes:
         version: SPIR-V version, ``(major, minor)``.

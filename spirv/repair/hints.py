@@ -1,4 +1,4 @@
-"""What modules say that means nothing for their execution, and modules without it.
+"""Extensions and decorations without a meaning for execution, and modules without them.
 
 Compilers note how sources name things (semantics and types of HLSL, debug information), and what optimizers may assume.
 Devices without the extension run the module as well without the note.

@@ -1,4 +1,4 @@
-"""Which workers of a cluster have which devices."""
+"""The devices of a cluster's workers."""
 
 from __future__ import annotations
 

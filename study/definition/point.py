@@ -49,7 +49,7 @@ class Point:
 
     @property
     def label(self) -> str:
-        """For messages: ``saxpy n=1024 batch=4``, with ``(old)`` behind it for a point of the other side."""
+        """The text for messages: ``saxpy n=1024 batch=4``, followed by ``(old)`` for a point of the other side."""
         values = (f"{name}={value}" for name, value in self.axes.items())
         return " ".join([self.target, *values, *(["(old)"] if self.is_against else [])])
 

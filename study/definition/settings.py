@@ -22,7 +22,7 @@ def _setting(
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """How points are sampled; docs/reference/study.md describes the fields.
+    """Settings of sampling; docs/reference/study.md describes the fields.
 
     Raises:
         InvalidArgumentError: a value of the wrong type or outside its range.

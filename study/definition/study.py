@@ -31,7 +31,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """What is measured.
+    """The kernel, program or operation that a study measures.
 
     Attributes:
         name: in results.

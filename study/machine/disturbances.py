@@ -1,4 +1,4 @@
-"""What disturbed the samples of a point: its ``SampleFlag`` bits.
+"""Disturbances of a point's samples: their ``SampleFlag`` bits.
 
 - **STARVED**: the sample took longer than most, its processor time does not explain that, and the process' threads
   waited longer for a core during the block than they mostly do. On a device that is the CPU its workers are such

@@ -26,7 +26,9 @@ _SAID: Final[Mapping[PointStatus, str]] = {
 
 @dataclass(frozen=True, slots=True)
 class ClockQuality:
-    """How well the clocks of a device and the host are related in a run; ``None`` without device times."""
+    """The quality of the relation between the device's and the host's clocks in a run; ``None``
+    without device times.
+    """
 
     run: int
     device: str

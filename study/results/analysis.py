@@ -95,7 +95,7 @@ class PointAnalysis:
 
     @property
     def samples_used(self) -> str:
-        """Which samples are used: ``"undisturbed samples only: 970 of 1000"``, or all and why."""
+        """Says which samples are used: ``"undisturbed samples only: 970 of 1000"``, or all and why."""
         disturbed = self.flagged(DISTURBED)
         if not self.total:
             return "no samples"

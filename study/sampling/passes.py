@@ -17,7 +17,7 @@ _NO_LIMIT: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """How a study continues in a folder.
+    """The state in which a study continues in a folder.
 
     Attributes:
         runs: how often the study is measured, each time in a process of its own; None for as often as it was begun.

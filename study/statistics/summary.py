@@ -33,7 +33,7 @@ _SEVERE = 3.0
 
 @dataclass(frozen=True, slots=True)
 class OutlierCounts:
-    """How many samples are in each class."""
+    """The number of samples in each class."""
 
     low_severe: int
     low_mild: int

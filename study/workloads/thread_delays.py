@@ -1,4 +1,4 @@
-"""How long the threads of processes, including a driver's workers, have waited for a core.
+"""The time that the threads of processes, including a driver's workers, have waited for a core.
 
 Source: Documentation/scheduler/sched-stats.rst of Linux, ``/proc/<pid>/task/<tid>/schedstat``. Other systems have no
 such figures.

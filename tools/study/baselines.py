@@ -57,7 +57,7 @@ def find_baseline(baselines: Path, name: str) -> Path | None:
 
 
 def check_baselines(baselines: Path) -> None:
-    """Makes the folder, and an error of one that cannot be written: before minutes of measuring."""
+    """Creates the folder, and fails early if it is not writable: before minutes of measuring."""
     with writing_errors(baselines):
         baselines.mkdir(parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=baselines).close()

@@ -1,4 +1,4 @@
-"""What an instruction is and where it comes from: function names, mnemonics, lines of the source program."""
+"""The origin of instructions: function names, mnemonics, lines of the source program."""
 
 from __future__ import annotations
 

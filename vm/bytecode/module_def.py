@@ -79,7 +79,7 @@ class ExportDef:
 
 @dataclass(frozen=True, slots=True)
 class FunctionDescriptor:
-    """Where a function's bytecode is and what its frame needs."""
+    """The position of a function's bytecode, and the size of its frame."""
 
     offset: int  # of the first byte in ``ModuleDef.bytecode``; a multiple of 8
     length: int  # in bytes, at least 1

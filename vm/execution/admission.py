@@ -1,4 +1,4 @@
-"""Which invocation of a context may run, and which threads are inside: turns, tickets, the gate.
+"""Admission to a context: turns, tickets, the gate, and the threads inside.
 
 Each use of a context has a ``Turn``. A context that is not concurrent gives it to one at a time, from its beginning to
 its end, waits included; in a concurrent one turns overlap, unless a policy says otherwise. A use that has to wait for

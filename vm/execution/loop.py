@@ -46,7 +46,7 @@ class Abortable(Protocol):
 
 
 class Loop(Closeable, ABC):
-    """Where asynchronous invocations run. Thread rule: every method from any thread.
+    """A place where asynchronous invocations run. Thread rule: every method from any thread.
 
     Attributes:
         failure: the exception of a callback that ended it, or ``None``.

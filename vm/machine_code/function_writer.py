@@ -30,7 +30,7 @@ ROOM: Final = 5  # frames of the VM's stack
 
 @dataclass(frozen=True)
 class Unit:
-    """What the functions of one unit share.
+    """The state that the functions of one unit share.
 
     Attributes:
         layouts: of each function, by ordinal.

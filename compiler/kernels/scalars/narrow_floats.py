@@ -21,7 +21,7 @@ _NAN: Final = 0x7FC00000
 
 @dataclass(frozen=True, slots=True)
 class FloatFormat:
-    """A binary format.
+    """A binary floating-point format.
 
     Attributes:
         exponent: bits of the exponent.

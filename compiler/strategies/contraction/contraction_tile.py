@@ -44,7 +44,7 @@ _MAX_PRODUCTS: Final = 512
 
 
 class _Along(NamedTuple):
-    """How the elements of a tile share factors.
+    """The sharing of factors among the elements of a tile.
 
     Attributes:
         rows: operands that differ from row to row.

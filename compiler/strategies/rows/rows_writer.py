@@ -30,7 +30,7 @@ STEPS: Final = 8
 
 
 class RowShare(NamedTuple):
-    """How the invocations of a workgroup share rows; ``Rows`` documents the numbers."""
+    """The division of rows among the invocations of a workgroup; ``Rows`` documents the numbers."""
 
     invocations: int
     rows: int

@@ -56,7 +56,7 @@ def run_checks(
 
 
 class _Runner:
-    """What all files have in common."""
+    """The state that the checks of all files share."""
 
     def __init__(
         self,

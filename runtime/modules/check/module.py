@@ -44,7 +44,7 @@ _MAX_FRAMES_UP: Final = 12
 
 @dataclass(frozen=True, slots=True)
 class CheckLog:
-    """What was recorded since the last ``take``: the first failures, and the counts of all."""
+    """The checks recorded since the last ``take``: the first failures, and the counts of all."""
 
     failures: tuple[CheckFailure, ...]
     failure_count: int

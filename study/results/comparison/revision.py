@@ -39,7 +39,7 @@ class Revision:
 
     @property
     def name(self) -> str:
-        """For people: the hash, abbreviated, with a plus if the work tree was changed."""
+        """The name for people: the abbreviated hash, with a plus if the work tree had changes."""
         return self.commit[:9] + ("+" if self.dirty else "")
 
     def facts(self) -> dict[str, object]:

@@ -1,4 +1,4 @@
-"""Where measurements go: rows for tables of a results file, written at once (``Store``) or kept to be replayed."""
+"""Sinks of measurements: rows of a results file, written at once (``Store``) or kept to be replayed."""
 
 from __future__ import annotations
 
