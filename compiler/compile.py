@@ -36,8 +36,8 @@ def compile(
             devices with that feature. A module for several has executables for each and chooses by the device when it
             is loaded.
         device: the profile that Vulkan kernels are made for, as in ``Device.profile`` and ``pumice.list_devices``.
-        Other
-            devices load the module if they have the features that it uses. By default every device of Vulkan 1.1 does.
+            Other devices load the module if they have the features that it uses. By default every device of Vulkan 1.1
+            does.
         file_name: the text's name in errors; a path names itself.
         from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.
         feeds: arguments of a GraphDef as ``NAME[:N][=SHAPE]``; by default its placeholders.

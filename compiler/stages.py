@@ -123,8 +123,7 @@ class Program:
 
         Args:
             with_locations: whether to print where in the source each operation comes from. Without, debug information
-            of
-                modules that are made from the text refers to the text.
+                of modules that are made from the text refers to the text.
         """
         operations = self.operations
         if self.name != _UNNAMED or self.executables:

@@ -67,7 +67,7 @@ class Function:
 
         Raises:
             InvalidArgumentError: their number is not that of the symbols, or a length is negative or too large with
-            them.
+                them.
         """
         if len(constants) != self.symbols:
             raise InvalidArgumentError(f"{self.name} takes {self.symbols} constants, got {len(constants)}")

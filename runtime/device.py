@@ -334,8 +334,7 @@ class Device(ArrayDevice):
         Args:
             a: an array; one of this device is used in place.
             format: a name. The array has the format's stored dtype, or holds its bits as bytes (``uint8``) or as words
-            of
-                a texel. ``None`` follows from the dtype, and from a last axis of 2 to 4 channels.
+                of a texel. ``None`` follows from the dtype, and from a last axis of 2 to 4 channels.
         """
         from ..formats.image_format import ImageFormat
         from .images.texel_array import TexelArray, texel_format

@@ -38,7 +38,7 @@ def write_c(
     Args:
         module: the program.
         stem: names the files, also in ``#include``, and is the prefix of all names in C, with ``_`` for other
-        characters.
+            characters.
         source: names the module in comments.
         main: adds ``stem_main.c``, a program that runs the functions on ``.npy`` files.
         cmake: adds ``CMakeLists.txt``.

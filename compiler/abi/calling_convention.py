@@ -73,8 +73,7 @@ class CallingConvention:
 
     Raises:
         InvalidArgumentError: the function cannot be called, or the name is not made of letters, digits, ``_``, ``.``
-        and
-            ``-``.
+            and ``-``.
     """
 
     def __init__(

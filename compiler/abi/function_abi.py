@@ -76,7 +76,7 @@ class FunctionAbi:
 
         Raises:
             OperationError: the attribute is not in the form that ``attribute`` gives it, or does not fit the function's
-            type.
+                type.
         """
         type = function.attributes["function_type"]
         assert isinstance(type, FunctionType)

@@ -78,7 +78,7 @@ def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Ke
 
     Raises:
         CompileError: the generator or the target does not support an operation or a type, or the strategy does not
-        apply.
+            apply.
         NeedsSplitError: the region is too much for one kernel.
     """
     region.check()

@@ -59,7 +59,7 @@ def vulkan_kernel(function: Operation, target: Target, strategy: Strategy | None
 
     Raises:
         CompileError: the generator or the target does not support an operation or a type, or the strategy does not
-        apply.
+            apply.
     """
     if strategy is None and STRATEGY in function.attributes:
         strategy = strategy_of(function.attributes[STRATEGY])

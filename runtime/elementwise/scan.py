@@ -62,8 +62,7 @@ class ScanKernel(Generated):
             input_expr: the value of an element; the first parameter without it.
             neutral: ``prev_item`` of the first element.
             output_statement: statements that assign results; with ``None`` the only result is ``item``, or
-            ``prev_item``
-                with ``exclusive``.
+                ``prev_item`` with ``exclusive``.
             exclusive: leave each element out of its own result.
             name: for messages and profiles.
             scan_type: the type of ``a`` and ``b``; that of the first result without it.

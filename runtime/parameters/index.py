@@ -49,8 +49,7 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
         Args:
             paths: one file, or the files that a model is split over.
             writable: map the files so that programs may write their parameters back. Copies stay read-only: the arrays
-            of
-                ``.npy`` files in Fortran order or big-endian.
+                of ``.npy`` files in Fortran order or big-endian.
 
         Raises:
             NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be opened.

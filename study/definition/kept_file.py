@@ -84,7 +84,7 @@ class KeptFiles:
     Attributes:
         files: by ``KeptFile.name``.
         origin: names the results that they come from, in messages; a file that these lack is an error. If empty, other
-        files are read from disk.
+            files are read from disk.
         revision: the recorded commit of the files; see ``Revision.facts``.
     """
 

@@ -15,7 +15,7 @@ class Process:
 
     Attributes:
         python: the interpreter of another installation of pumice, by its path or name; empty for the interpreter that
-        runs the study.
+            runs the study.
         variables: additional environment variables.
 
     Raises:

@@ -40,7 +40,7 @@ class Best:
         is_highest: whether the highest value is best, as for rates, which fall as times grow.
         count: the points of the group that have a value.
         ties: other points of the group that cannot be told apart from the best one, the nearest first. Of the next 50
-        points, until three in succession can be told apart.
+            points, until three in succession can be told apart.
     """
 
     group: Mapping[str, AxisValue]

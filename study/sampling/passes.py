@@ -23,7 +23,7 @@ class Resumption:
         runs: how often the study is measured, each time in a process of its own; None for as often as it was begun.
         continue_noisy: also sample points further that were too noisy, with another ``time_limit`` and ``max_samples``.
         more_time: seconds for which all measured points are sampled further, however quiet they are; with
-        ``continue_noisy`` only those that were too noisy, until they are quiet.
+            ``continue_noisy`` only those that were too noisy, until they are quiet.
 
     Raises:
         InvalidArgumentError: a value out of range.

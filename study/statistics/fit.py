@@ -38,12 +38,12 @@ class Line:
 
     Attributes:
         slope, intercept: the marginal cost (unit of the samples per unit of ``x``) and the fixed one (unit of the
-        samples).
+            samples).
         slope_interval, intercept_interval: at the level ``confidence``.
         confidence: level of the intervals.
         r_squared: share of the medians' variance that the line explains; NaN if all medians are equal.
         misfit: distance of the medians from the line in units of their errors: root of chi-squared per degree of
-        freedom. About 1 for a line; NaN for two points.
+            freedom. About 1 for a line; NaN for two points.
         x: the values of the axis, ascending.
         medians: at each ``x``.
         residuals: medians minus the line, at each ``x``.

@@ -24,7 +24,7 @@ class KernelBindings(Closeable):
     Attributes:
         values: in the order of a call.
         ranges: the buffers of each binding that dispatches rotate through, each with its inputs; empty for one range,
-        which is the values.
+            which is the values.
 
     Raises:
         PumiceError: they cannot be made, or are not what the kernel takes.

@@ -34,7 +34,7 @@ class StudyFiles:
     Args:
         study: of the points.
         sent: whether they are for another machine: then files of any size are copied. Otherwise files that are too
-        large to be kept stay in place, and inputs relative to the working folder are not taken.
+            large to be kept stay in place, and inputs relative to the working folder are not taken.
 
     Attributes:
         contents: copies by name, for ``unpack_files``.

@@ -56,7 +56,7 @@ def resolve(function: Operation, functions: Mapping[str, Operation], source: Sou
 
     Raises:
         CompileError: a length is no polynomial in the lengths of arguments' dimensions, or cannot have its required
-        value.
+            value.
     """
     if all(_is_static(operation) for operation in function.walk()):
         return function

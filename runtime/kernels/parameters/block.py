@@ -121,8 +121,7 @@ def pack_members(
         what: the noun for a member in messages.
         length: of the run-time sized array at the end.
         missing: how members without a value are treated: ``"refused"`` raises; ``"zero"`` leaves their bytes as they
-        are,
-            but raises for pointers; ``"any"`` leaves the bytes of all.
+            are, but raises for pointers; ``"any"`` leaves the bytes of all.
     """
     known = member_names(members)
     for name in values:
