@@ -128,7 +128,7 @@ class Dispatcher(Closeable):
         ranges = self.recorder.resident_ranges(call.arrays)
         if ranges is None:
             return self._run_moved(call)
-        arrays = cast("Sequence[DeviceArray]", call.arrays)
+        arrays: Sequence[DeviceArray] = call.arrays  # type: ignore[assignment]  # as ``resident_ranges`` has checked
         call.bound, call.parameters, call.ranges = arrays, self._parameters, ranges
         if self._is_repeatable and call.groups is None:
             call.epoch = epoch
