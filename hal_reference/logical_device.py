@@ -34,7 +34,7 @@ class LogicalDevice(AnyDevice):
 
     def __init__(self) -> None:
         super().__init__()
-        self.changed = threading.Condition()
+        self.changed: threading.Condition = threading.Condition()
         self.on_change: Callable[[], None] = lambda: None
         self.semaphores: weakref.WeakSet[Fails] = weakref.WeakSet()
 

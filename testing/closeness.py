@@ -71,6 +71,8 @@ class NotCloseError(AssertionError):
     ) -> None:
         super().__init__(message)
         self.got, self.expected, self.wrong = got, expected, wrong
+        self.atol: float
+        self.rtol: float
         self.rtol, self.atol = rtol, atol
 
     def save(self, folder: Path) -> list[str]:

@@ -131,6 +131,7 @@ class ShaderPicture(Picture):
             and "shuffle" in operations
             and profile.limits.max_compute_work_group_invocations >= WIDEST_GROUP,
         )
+        self.counts_upward: bool
         self._has_main, self.counts_upward = source.entry == "main", source.entry == "mainImage"
         self._tile, self._is_packed = source.tile, source.is_packed
         return compile_source(

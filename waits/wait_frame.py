@@ -85,7 +85,7 @@ class Wait:
         self.sources: tuple[Any, ...] = sources
         self.any: bool = any
         self.deadline: float | None = deadline
-        self.resume = resume
+        self.resume: Callable[[PumiceError | None], object] = resume
         self.callee: tuple[Any, tuple[Any, ...]] | None = None
 
     def __repr__(self) -> str:
@@ -107,7 +107,7 @@ class WaitFrame:
         self.sources: tuple[Any, ...] = wait.sources
         self.any: bool = wait.any
         self.deadline: float | None = wait.deadline
-        self.resume = wait.resume
+        self.resume: Callable[[PumiceError | None], object] = wait.resume
         self.done = False
         self.error: PumiceError | None = None
 

@@ -102,6 +102,7 @@ class Shader:
         self.region = region
         self._words = region.words
         self._symbols = symbols_in(region.block)
+        self.builder: KernelBuilder
         self.builder = builder = builder or KernelBuilder(self._symbols)
         self.scalars: Scalars = Scalars(builder, region.target)
         count = len(region.block.arguments)

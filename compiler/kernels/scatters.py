@@ -34,6 +34,7 @@ class ScatterAxes:
         numbers = operation.attributes["scatter_dimension_numbers"]
         assert isinstance(numbers, StructAttr)
         self.shape, self.target = shape_of(operation.operands[-1]), shape_of(operation.operands[0])
+        self.window: tuple[int, ...]
         self.window, inserted = numbers.ints("update_window_dims"), numbers.ints("inserted_window_dims")
         self.mapped: tuple[int, ...] = numbers.ints("scatter_dims_to_operand_dims")
         self.vector: int = numbers.int("index_vector_dim")

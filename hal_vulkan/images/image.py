@@ -67,6 +67,9 @@ class Image(Closeable):
         self._allocator = allocator
         self.format = image_format
         self.dim, self.extent = _shape(extent, dim)
+        self.layers: int
+        self.mutable_format: bool
+        self.samples: int
         self.layers, self.samples, self.mutable_format = layers, samples, mutable_format
         self.levels: int = levels or max(self.extent).bit_length()
         self.name: str = name or f"{image_format.name} image"

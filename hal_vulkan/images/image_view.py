@@ -87,8 +87,15 @@ class ImageView:
     bindable: Final = False  # as a buffer
 
     def __init__(self, image: Viewed, allocator: Allocator, key: ViewKey) -> None:
+        self.device: LogicalDevice
         device = self.device = image.device
         self.image: Viewed = image
+        self.arrayed: bool
+        self.base_layer: int
+        self.base_level: int
+        self.format: ImageFormat
+        self.layers: int
+        self.levels: int
         self.dim, self.arrayed, self.format, self.base_level, self.levels, self.base_layer, self.layers = key[:-1]
         self.aspect: Aspect = key.aspect
         self._allocator = allocator

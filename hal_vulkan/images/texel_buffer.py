@@ -35,6 +35,7 @@ class TexelBuffer:
         self.buffer: Buffer = buffer
         self.format: ImageFormat = image_format
         self.features: int = format_features(device, image_format).buffer & (UNIFORM_TEXELS | STORAGE_TEXELS)
+        self.texels: int
         self.texels, rest = divmod(buffer.size, image_format.texel_bytes)
         if not self.features:
             raise UnimplementedError(

@@ -188,6 +188,7 @@ class TimelineSemaphore(AnySemaphore):
                     noted = True
                     result = self.device.fn.vkSignalSemaphore(self.device.handle, info)
                     if result:
+                        self.scheduled: int
                         self.scheduled, self.reached = before, reached
             if result:
                 self.device.check(result, f"signalling {self.name}")

@@ -75,7 +75,7 @@ class DeviceArray(Previewed, Closeable):
         self.device: ArrayDevice = device
         self.buffer: Buffer = buffer
         self.shape: tuple[int, ...] = shape
-        self.dtype = dtype
+        self.dtype: np.dtype[np.generic] = dtype
         self.nbytes: int = nbytes
         self.token: object = object()  # threads need no lock for it, unlike for a counter
         self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses

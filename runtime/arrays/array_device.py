@@ -64,7 +64,7 @@ class ArrayDevice(Closeable):
         self.name: str = hal_device.name
         self.uri: str = hal_device.uri
         self.staging: bool = hal_device.staging
-        self.mark_lock = threading.Lock()
+        self.mark_lock: threading.Lock = threading.Lock()
         self.kept: dict[type, Closeable] = {}
         self.verdicts: Verdicts = Verdicts(hal_device)
         self.stream = hal_device.compute_queue.stream

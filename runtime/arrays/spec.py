@@ -26,7 +26,7 @@ class ArraySpec:
 
     def __init__(self, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> None:
         self.shape: tuple[int, ...] = shape
-        self.dtype = dtype
+        self.dtype: np.dtype[np.generic] = dtype
         self.nbytes: int = math.prod(shape) * dtype.itemsize
 
     def __repr__(self) -> str:

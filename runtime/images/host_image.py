@@ -23,7 +23,7 @@ class HostImage:
         sampler: Sampler | None,
     ) -> None:
         self.array = value if isinstance(value, np.ndarray) else None
-        self.dtype = value.dtype
+        self.dtype: np.dtype[np.generic] = value.dtype
         self.shape: tuple[int, ...] = value.shape
         self.nbytes: int = value.nbytes
         self.format: ImageFormat = image_format

@@ -93,7 +93,7 @@ class DeviceImage(Closeable):
         self.sampler: Sampler | None = sampler
         self.resources: dict[object, ImageView | CombinedImageSampler] = {}  # by the parameter that binds them
         self.shape: tuple[int, ...] = layout.shape(image_format)
-        self.dtype = image_format.dtype
+        self.dtype: np.dtype[np.generic] = image_format.dtype
         self.nbytes: int = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
         self._base = base
         self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses

@@ -56,12 +56,17 @@ class CallRecord:
         self.is_async: bool = is_async
         self.on_end = on_end
         self.thread: int = threading.get_ident()
+        self.bind_end: int
+        self.convert_begin: int
+        self.settled: int
         self.bind_end = self.settled = self.convert_begin = self.end = 0
         self.error = ""
         self.steps: list[tuple[int, int, int]] = []
         self._step = 0
         self.is_detailed = True
         self.phase: int = phase
+        self.begin: int
+        self.bind_begin: int
         self.begin = self.bind_begin = now()
 
     def __enter__(self) -> CallRecord:

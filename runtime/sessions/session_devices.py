@@ -44,7 +44,7 @@ class SessionDevices:
         self._owns_instance = instance is None
         if wait is not None:
             checked_wait_mode(wait)
-        self.instance = instance or Instance(sanitize=sanitize, wait=wait)
+        self.instance: Instance = instance or Instance(sanitize=sanitize, wait=wait)
         self._settings = {"sanitize": sanitize, "wait": wait}  # its devices are opened with these
         self.opened: tuple[Device, ...] = ()
         self.known: set[Device] = set()

@@ -120,7 +120,7 @@ class ContextGate:
         # How it is made concurrent, for messages.
         self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
         self.is_closed = False
-        self.lock = threading.RLock()
+        self.lock: threading.RLock = threading.RLock()
         self.holder: Turn | None = None
         self.waiting: list[Ticket] = []
         self._ended = threading.Condition(self.lock)  # notified when a turn has ended, if somebody waits for that

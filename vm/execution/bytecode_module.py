@@ -71,7 +71,7 @@ class BytecodeModule:
         self.version: int = definition.version
         self.exports: dict[str, int] = self.code_map.exports
         self._translations: dict[tuple[int, frozenset[int]], Translation] = {}
-        self.translation_lock = threading.RLock()
+        self.translation_lock: threading.RLock = threading.RLock()
 
     @classmethod
     def open(cls, path: str | os.PathLike[str]) -> BytecodeModule:

@@ -65,7 +65,7 @@ class NativeFrame:
     def __init__(self, name: str | Frame, resume: Callable[..., object]) -> None:
         # The name is found from the caller only when asked for: waits are frequent, errors are not.
         self._origin = name if isinstance(name, str) else (name.function, name.pc)
-        self.resume = resume
+        self.resume: Callable[..., object] = resume
 
     @property
     def name(self) -> str:

@@ -116,8 +116,8 @@ class Run(Turn):
         self.gate: ContextGate = context.gate
         self.function: RunFunction = function
         self._values = values
-        self.timeout = timeout
-        self.deadline = None if timeout is None and not deadlines else deadline_of_call(timeout)
+        self.timeout: float | None = timeout
+        self.deadline: float | None = None if timeout is None and not deadlines else deadline_of_call(timeout)
         self.on_wait: OnWait = "suspend" if on_wait == "block" and self.deadline is not None else on_wait
         self.observer: InvocationObserver | None = None
         self.settle: Callable[[], WaitSource | None] | None = None

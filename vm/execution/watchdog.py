@@ -161,7 +161,7 @@ class _Watchdog:
     """A thread that keeps deadlines, started by the first one."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock: threading.Lock = threading.Lock()
         self._wake = threading.Condition(self.lock)
         self._heap: list[tuple[float, int, Guard]] = []
         self._thread: threading.Thread | None = None

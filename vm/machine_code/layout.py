@@ -69,7 +69,7 @@ class Layout:
 
     def __init__(self, analysis: FunctionAnalysis) -> None:
         self.analysis = analysis
-        self.lock = threading.Lock()
+        self.lock: threading.Lock = threading.Lock()
         self.homes: dict[str, int] = {}
         self._homes_at: dict[int, tuple[tuple[str, int], ...]] = {}
         self.size = 1 + len(analysis.function.signature.results)

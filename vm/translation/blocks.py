@@ -129,6 +129,11 @@ class NodeWriter(CopyWriter, TreeWriter):
         if len(self.lines) == count:
             self.line("pass")
         self.indent -= 1
+        self.local_constants: dict[str, Expression]
+        self.pc: int
+        self.pending: dict[str, PendingValue]
+        self.state: dict[int, str]
+        self.uses: dict[int, int]
         self.state, self.pending, self._readers, self.local_constants, self.uses, self.bounds, self.pc = saved
 
     def _leave(self, edge: Edge, place: Place) -> int | None:

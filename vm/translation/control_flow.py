@@ -40,8 +40,8 @@ class Graph:
                 stack.append((target, 0))
             else:
                 postorder.append(node)
-        self.order = postorder[::-1]
-        self.rank = {node: position for position, node in enumerate(self.order)}
+        self.order: list[int] = postorder[::-1]
+        self.rank: dict[int, int] = {node: position for position, node in enumerate(self.order)}
         self.predecessors: dict[int, list[int]] = {node: [] for node in self.order}  # without duplicates
         for node in self.order:
             for target in dict.fromkeys(self.successors[node]):

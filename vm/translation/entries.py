@@ -39,6 +39,7 @@ class Loops:
     """
 
     def __init__(self, blocks: Sequence[Block]) -> None:
+        self.reachable: frozenset[int]
         back_edges, self.reachable = _search(blocks)
         predecessors: dict[int, list[int]] = {}
         for index in self.reachable:

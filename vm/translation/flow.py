@@ -36,7 +36,9 @@ class Flow:
                 if edge.target in entries:
                     entries[edge.target] += 1
         # Nodes without edges, of few instructions, that are copied to each branch that leads to them.
-        self.small_ends = frozenset(index + 1 for index, size in sizes.items() if index and size <= _MAX_SMALL)
+        self.small_ends: frozenset[int] = frozenset(
+            index + 1 for index, size in sizes.items() if index and size <= _MAX_SMALL
+        )
         # All nodes without edges whose copies together are not too long. Copies lengthen the source, but nesting the
         # rest of
         # the function behind each branch to a shared end lengthens it more.

@@ -105,6 +105,8 @@ class ContractionGrid:
         ]
         self.lengths: ResultSides = lengths_of(hero, is_whole)
         self.unit: Sides = Sides(tile.rows * group.rows, tile.columns * group.columns)
+        self.across: int
+        self.invocations: int
         self.across, self.invocations = group.columns, group.rows * group.columns
         # Workgroups by dimension: the last row dimension counts for all of them.
         self._groups = list(self._shape)

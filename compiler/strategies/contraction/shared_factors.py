@@ -59,6 +59,7 @@ class SharedFactors:
         is_kept: bool,
         invocation: tuple[Id, int],
     ) -> None:
+        self.operand: int
         (self.operand,) = grid.operands[0 if is_rows else 1]
         self._products, self._frame, self._builder = products, shader.frame, shader.builder
         self._grid, self._place, self._is_rows = grid, position, is_rows

@@ -36,7 +36,11 @@ class ScanTile:
     def __init__(self, region: KernelRegion, invocations: int, run: int, rows: int = 1) -> None:
         match = scan_in(region)
         assert match is not None
+        self.operation: Operation
+        self.scan: Scan
         self.operation, self.scan = match
+        self.invocations: int
+        self.run: int
         self.invocations, self.run = invocations, run
         self.shader: Shader = Shader(region)
         self.shader.load_runs()

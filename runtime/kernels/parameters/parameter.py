@@ -78,6 +78,8 @@ class Parameter(ABC):
         self.written: bool = binding.writable
         self.dtype: np.dtype[np.generic] | None = None
         self.accepted: set[tuple[np.dtype[np.generic], int]] = set()
+        self.head: int
+        self.stride: int
         self.stride = self.head = 0
         name = f" ({binding.name})" if binding.name else ""
         self.label = f"binding {binding.binding}{name}"
@@ -128,6 +130,8 @@ class BufferParameter(Parameter):
         self.dtype = dtypes.pop() if len(dtypes) == 1 else None
         strides = {(_stride(block), _head(block)) for block in self._blocks}
         if len(strides) == 1:
+            self.head: int
+            self.stride: int
             self.stride, self.head = strides.pop()
 
     def declared(self) -> str:

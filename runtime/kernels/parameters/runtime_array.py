@@ -25,6 +25,8 @@ class RuntimeArrayParameter(Parameter):
         super().__init__(element.index, element.binding, limits)
         self.element: Parameter = element
         self.dtype = element.dtype
+        self.head: int
+        self.stride: int
         self.stride, self.head = element.stride, element.head
 
     def declared(self) -> str:
