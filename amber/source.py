@@ -172,7 +172,7 @@ class Statement:
         return known[token.text]
 
     def unknown(self, expected: str, token: Token, known: Iterable[str]) -> ScriptError:
-        """Returns the error for a word that is none of those known, with the most alike, or all if they are few."""
+        """Returns the error for an unknown word. It suggests similar words, or lists all if there are at most 12."""
         names = list(known)
         alike = close_to(token.text, names)
         if alike:

@@ -14,7 +14,7 @@ from ..ir.types import DialectType, MemRefType, ScalarType, TensorType, Type
 from .function_abi import Abi
 
 Role: TypeAlias = Literal["argument", "result", "out"]
-"""What a type is used for. An out-parameter is an argument whose memory the function writes."""
+"""The use of a type. An out-parameter is an argument whose memory the function writes."""
 
 Conversion: TypeAlias = Callable[[Type], Type | None]
 """Returns a type to use in place of another, or None to decline."""

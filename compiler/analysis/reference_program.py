@@ -30,7 +30,7 @@ class ProgramWriter:
         functions: functions by symbol name.
 
     Attributes:
-        sizes: the numbers by which specs and attributes refer to sizes that depend on the call.
+        sizes: the index of each call-dependent size; specs and attributes name sizes by it.
     """
 
     def __init__(self, functions: Mapping[str, Operation]) -> None:

@@ -225,4 +225,4 @@ ARITH: Final[Mapping[str, Rule]] = {
     "remui": Rule(2, _unsigned("remainder")),
     "select": Rule(3, _select),
 }
-"""By name without the dialect."""
+"""Conversions of ``arith`` operations. Keys are operation names without ``arith.``."""

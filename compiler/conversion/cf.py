@@ -31,7 +31,7 @@ def _assert(site: Site) -> Values:
 
 
 CF: Final[Mapping[str, Rule]] = {"assert": Rule(1, _assert)}
-"""By name without the dialect; branches end blocks."""
+"""Conversions of ``cf`` operations other than branches, which end blocks. Keys are names without ``cf.``."""
 
 
 def structured(

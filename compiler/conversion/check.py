@@ -40,4 +40,4 @@ CHECK: Final[Mapping[str, Rule]] = {
     "expect_eq": Rule(2, _expect("expect_eq")),
     "expect_eq_const": Rule(1, _expect("expect_eq")),
 }
-"""By name without the dialect."""
+"""Conversions of ``check`` operations. Keys are operation names without ``check.``."""

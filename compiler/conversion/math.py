@@ -96,4 +96,4 @@ MATH: Final[Mapping[str, Rule]] = {
     "powf": Rule(2, simple("power")),
     "trunc": Rule(1, formula(_truncated)),
 }
-"""By name without the dialect."""
+"""Conversions of ``math`` operations. Keys are operation names without ``math.``."""

@@ -96,4 +96,4 @@ SCF: Final[Mapping[str, Rule]] = {
     "index_switch": Rule(1, _index_switch),
     "while": Rule(None, _while, 2),
 }
-"""By name without the dialect."""
+"""Conversions of ``scf`` operations. Keys are operation names without ``scf.``."""

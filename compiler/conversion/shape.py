@@ -142,4 +142,4 @@ SHAPE: Final[Mapping[str, Rule]] = {
     "size_to_index": Rule(1, _same),
     "to_extent_tensor": Rule(1, _same),
 }
-"""By name without the dialect."""
+"""Conversions of ``shape`` operations. Keys are operation names without ``shape.``."""

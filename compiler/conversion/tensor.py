@@ -221,4 +221,4 @@ TENSOR: Final[Mapping[str, Rule]] = {
     "reshape": Rule(2, _reshaped),
     "splat": Rule(None, _splat),
 }
-"""By name without the dialect."""
+"""Conversions of ``tensor`` operations. Keys are operation names without ``tensor.``."""

@@ -1,8 +1,8 @@
 """Lengths that are known only when a function is called: polynomials in the lengths of its arguments.
 
-A polynomial suffices for most of what tensor programs do with a length (sums for concatenations and padding, products
-for reshapes). It has a canonical form, so that equal lengths compare equal, and is evaluated with additions and
-multiplications. A quotient that is no polynomial is a symbol of its own, ``[d0+1]/2``, whose name is its definition.
+Polynomials cover most computations on lengths: concatenation and padding add, reshapes multiply. They have a canonical
+form, so that equal lengths compare equal. A quotient that is no polynomial is a symbol of its own, ``[d0+1]/2``, whose
+name is its definition.
 """
 
 from __future__ import annotations

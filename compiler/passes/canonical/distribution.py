@@ -60,4 +60,4 @@ DISTRIBUTION: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]]
     "collective_reduce": _reduced,
     "reduce_scatter": _reduced,
 }
-"""By name without the dialect."""
+"""Rewrites of collectives for one process. Keys are operation names without the dialect's prefix."""

@@ -256,4 +256,4 @@ RULES: Final[Mapping[str, Rule]] = {
     "torch_index_select": _torch_index_select,
     "unary_einsum": _einsum,
 }
-"""By name without the dialect; a rule that does not apply returns None."""
+"""Rewrites of older operations; None declines. Keys are operation names without the dialect's prefix."""

@@ -162,7 +162,7 @@ FORMS: Final[Mapping[str, Callable[[Builder, Operation, Known], Values]]] = {
     "real_dynamic_slice": _slice,
     "set_dimension_size": _set_dimension_size,
 }
-"""By name without the dialect."""
+"""Static forms of operations. Keys are operation names without the dialect's prefix."""
 
 
 def static_window(builder: Builder, operation: Operation, known: Known, functions: Mapping[str, Operation]) -> Values:

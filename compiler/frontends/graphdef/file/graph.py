@@ -12,7 +12,7 @@ from .messages import AttributeMessage, NodeMessage
 ARGUMENT: Final = "_Arg"
 """The operation that stands for an argument in a function's graph."""
 
-# Names of outputs, by which functions refer to them, of operations that have several.
+# The output names of operations with several outputs; functions refer to outputs by name.
 _OUTPUTS: Final[Mapping[str, Sequence[str]]] = {
     "Switch": ("output_false", "output_true"),
     "Merge": ("output", "value_index"),
