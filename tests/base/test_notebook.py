@@ -23,7 +23,7 @@ from pumice.base.notebook import figure_text, html_table, interval_text, place_t
 from pumice.hal.buffer import Buffer
 from pumice.study import compare, compare_results, summarize
 from pumice.study.definition.point import Point
-from pumice.study.results.comparison.series import Plotted, series_figure
+from pumice.study.results.comparison.series import Plotted, series_figure, series_plot
 from pumice.study.results.storage.store import Store
 
 
@@ -154,6 +154,9 @@ def test_intervals_of_a_plot_are_its_error_bars_where_they_are_known() -> None:
     assert (list(bars.array), list(bars.arrayminus)) == ([2, 0, 0], [1, 0, 0])
     assert (figure.layout.yaxis.title.text, figure.layout.yaxis.type) == ("&lt;t&gt;", "linear")
     assert series_figure(marks[:1]) is None
+    # The page has the script itself: it shows without a network.
+    plot = series_plot(marks)
+    assert "Plotly.newPlot" in plot and re.search(r"<script[^>]* src=", plot) is None
 
 
 def test_cells_are_named_by_number_and_alike_in_every_process(monkeypatch: pytest.MonkeyPatch) -> None:

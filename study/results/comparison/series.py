@@ -73,9 +73,9 @@ class Plotted(NamedTuple):
 
 
 def series_plot(points: Collection[Plotted], first: Collection[str] = ()) -> str:
-    """Returns the HTML of ``series_figure``, or "" for None. The browser loads Plotly's script from its CDN."""
+    """Returns the HTML of ``series_figure``, or "" for None; it contains Plotly's script, so that it shows offline."""
     figure = series_figure(points, first)
-    return "" if figure is None else figure.to_html(full_html=False, include_plotlyjs="cdn")
+    return "" if figure is None else figure.to_html(full_html=False, include_plotlyjs=True)
 
 
 def series_figure(points: Collection[Plotted], first: Collection[str] = ()) -> Figure | None:
