@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import threading
 from collections.abc import Sequence
 from typing import Any, Final, Self, TypeAlias
 from weakref import WeakValueDictionary
@@ -13,6 +14,8 @@ import numpy.typing as npt
 
 from .sizes import Dim, product
 
+_PUBLISHING: Final = threading.RLock()
+
 
 class Type:
     """A type; ``str()`` gives its MLIR text."""
@@ -22,14 +25,17 @@ class Type:
     _text: str
 
     @classmethod
-    def _of(cls, *key: object) -> tuple[Self, bool]:
-        """Returns the type of this class with this key, and whether it is new and lacks its attributes."""
-        existing = Type._existing.get((cls, *key))
-        if existing is not None:
-            return existing, False  # type: ignore[return-value]
-        made = object.__new__(cls)
-        Type._existing[(cls, *key)] = made
-        return made, True
+    def _find(cls, *key: object) -> Self | None:
+        """Returns the type of this class with this key, if it exists."""
+        return Type._existing.get((cls, *key))  # type: ignore[return-value]
+
+    def _publish(self, *key: object) -> Self:
+        """Returns the one type of this class with this key: this one, unless another thread was first."""
+        with _PUBLISHING:
+            first = self._find(*key)
+            if first is None:
+                Type._existing[(type(self), *key)] = first = self
+            return first
 
     def __str__(self) -> str:
         return self._text
@@ -88,11 +94,13 @@ class ScalarType(Type):
         Raises:
             ValueError: no scalar type has that name.
         """
-        self, is_new = cls._of(name)
-        if is_new:
-            self._text = name
-            self.kind, self.bits, self._dtype = _described(name)
-        return self
+        existing = cls._find(name)
+        if existing is not None:
+            return existing
+        self = object.__new__(cls)
+        self._text = name
+        self.kind, self.bits, self._dtype = _described(name)
+        return self._publish(name)
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -156,14 +164,16 @@ class ShapedType(Type):
     _lengths: tuple[Dim, ...]
 
     def __new__(cls, shape: Sequence[Dim | None], element: Type, encoding: str = "") -> Self:
-        self, is_new = cls._of(tuple(shape), element, encoding)
-        if is_new:
-            self.shape, self.element, self.encoding = tuple(shape), element, encoding
-            # Passes read these often.
-            self._lengths, self._count = tuple(length for length in shape if length is not None), None
-            dims = "".join("?x" if length is None else f"{length}x" for length in shape)
-            self._text = f"{cls.keyword}<{dims}{element}{', ' + encoding if encoding else ''}>"
-        return self
+        existing = cls._find(tuple(shape), element, encoding)
+        if existing is not None:
+            return existing
+        self = object.__new__(cls)
+        self.shape, self.element, self.encoding = tuple(shape), element, encoding
+        # Passes read these often.
+        self._lengths, self._count = tuple(length for length in shape if length is not None), None
+        dims = "".join("?x" if length is None else f"{length}x" for length in shape)
+        self._text = f"{cls.keyword}<{dims}{element}{', ' + encoding if encoding else ''}>"
+        return self._publish(tuple(shape), element, encoding)
 
     @property
     def rank(self) -> int:
@@ -237,11 +247,13 @@ class TupleType(Type):
     elements: tuple[Type, ...]
 
     def __new__(cls, elements: Sequence[Type]) -> Self:
-        self, is_new = cls._of(tuple(elements))
-        if is_new:
-            self.elements = tuple(elements)
-            self._text = f"tuple<{types_text(elements)}>"
-        return self
+        existing = cls._find(tuple(elements))
+        if existing is not None:
+            return existing
+        self = object.__new__(cls)
+        self.elements = tuple(elements)
+        self._text = f"tuple<{types_text(elements)}>"
+        return self._publish(tuple(elements))
 
 
 class FunctionType(Type):
@@ -252,14 +264,16 @@ class FunctionType(Type):
     results: tuple[Type, ...]
 
     def __new__(cls, inputs: Sequence[Type], results: Sequence[Type]) -> Self:
-        self, is_new = cls._of(tuple(inputs), tuple(results))
-        if is_new:
-            self.inputs, self.results = tuple(inputs), tuple(results)
-            result_text = str(results[0]) if len(results) == 1 else f"({types_text(results)})"
-            if len(results) == 1 and isinstance(results[0], FunctionType):
-                result_text = f"({result_text})"
-            self._text = f"({types_text(inputs)}) -> {result_text}"
-        return self
+        existing = cls._find(tuple(inputs), tuple(results))
+        if existing is not None:
+            return existing
+        self = object.__new__(cls)
+        self.inputs, self.results = tuple(inputs), tuple(results)
+        result_text = str(results[0]) if len(results) == 1 else f"({types_text(results)})"
+        if len(results) == 1 and isinstance(results[0], FunctionType):
+            result_text = f"({result_text})"
+        self._text = f"({types_text(inputs)}) -> {result_text}"
+        return self._publish(tuple(inputs), tuple(results))
 
 
 class DialectType(Type):
@@ -268,10 +282,12 @@ class DialectType(Type):
     __slots__ = ()
 
     def __new__(cls, text: str) -> Self:
-        self, is_new = cls._of(text)
-        if is_new:
-            self._text = text
-        return self
+        existing = cls._find(text)
+        if existing is not None:
+            return existing
+        self = object.__new__(cls)
+        self._text = text
+        return self._publish(text)
 
 
 Types: TypeAlias = Sequence[Type]
