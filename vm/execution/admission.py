@@ -155,13 +155,12 @@ class ContextGate:
             return None
         if self._dropped:
             self.release_dropped()
-        ticket = None
-        self.lock.acquire()
-        try:
+        with self.lock:  # unlike after acquire(), an interrupt cannot leave it locked
             if self._closer and self._closer != thread:
                 raise ClosedError(f"this {self.kind} was closed")
             if turn.ending is not None:
                 raise turn.ending.again()
+            ticket = None
             if not turn.has_turn:
                 policy = turn.policy
                 overlaps = self.concurrent if policy is None else policy.concurrent
@@ -177,8 +176,6 @@ class ContextGate:
                 turn.thread = thread
                 self._inside += 1
                 return None
-        finally:
-            self.lock.release()
         _Releaser.start()
         self.release_dropped()  # dropped before the releaser ran
         return ticket
@@ -196,7 +193,7 @@ class ContextGate:
     def end_step(self, turn: Turn, is_over: bool) -> None:
         """Leaves after ``begin_step``, if that began a step; gives the turn back if it is over."""
         guard = ticket = None
-        with self.lock:  # unlike after acquire(), an interrupt cannot leave it locked
+        with self.lock:
             if turn.thread and (is_over or not turn.stays):
                 turn.thread = 0
                 self._inside -= 1

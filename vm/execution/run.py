@@ -293,14 +293,14 @@ def call(run: Run) -> Any:
         Interrupted: the deadline of the outer invocation passed.
         PumiceError: the run's error.
     """
-    while (wait := run.advance()) is not None:
-        if not wait.done:
-            assert run.stack is not None
-            try:
+    try:  # around the loop as well: an interrupt may come between two steps
+        while (wait := run.advance()) is not None:
+            if not wait.done:
+                assert run.stack is not None
                 wait_for(run.stack, wait, run.deadline)
-            except BaseException:
-                run.close()
-                raise
+    except BaseException:
+        run.close()
+        raise
     if run.timeout is not None and run.timeout > 0 and run.error is None:
         assert run.deadline is not None
         if monotonic() >= run.deadline:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import dis
 import gc
+import itertools
 import math
 import signal as signals
 import subprocess
@@ -12,6 +14,8 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
+from types import CodeType, FrameType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -344,6 +348,75 @@ def test_ctrl_c_ends_a_loop(name: str, timeout: float | None) -> None:
     finally:
         signals.setitimer(signals.ITIMER_REAL, 0)
         signals.signal(signals.SIGALRM, before)
+
+
+def interrupt_at(number: int, run: Callable[[], object], files: tuple[str, ...]) -> None:
+    """Runs with Ctrl-C at the numbered point in these files where CPython looks for signals.
+
+    These are the beginnings of functions, the ends of calls, and jumps backward.
+    """
+    checks: dict[CodeType, set[int]] = {}
+    count = 0
+
+    def points(code: CodeType) -> set[int]:
+        previous, offsets = "", set()
+        for instruction in dis.get_instructions(code):
+            if previous.startswith(("CALL", "RESUME", "JUMP_BACKWARD")):
+                offsets.add(instruction.offset)
+            previous = instruction.opname
+        return offsets
+
+    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
+        nonlocal count
+        code = frame.f_code
+        if not code.co_filename.endswith(files):
+            return None
+        frame.f_trace_opcodes = True
+        if code not in checks:
+            checks[code] = points(code)
+        if event == "opcode" and frame.f_lasti in checks[code]:
+            count += 1
+            if count == number:
+                raise KeyboardInterrupt
+        return trace
+
+    sys.settrace(trace)
+    try:
+        run()
+    finally:
+        sys.settrace(None)
+
+
+@pytest.mark.parametrize("timeout", [None, 30])
+def test_ctrl_c_at_any_point_of_a_call_loses_nothing(timeout: float | None) -> None:
+    """Its driver and the gate; the loop yields twice and a native function waits."""
+    calls = 0
+
+    def host(value: int) -> object:
+        nonlocal calls
+        calls += 1
+        if calls % 3:
+            return Wait([], resume=lambda error: value)
+        raise ValueError("over")
+
+    for number in itertools.count(1):
+        with context_of(host) as context:  # closes it, which is refused while it counts a thread inside
+            calls = 0
+            with pytest.raises((KeyboardInterrupt, ValueError)) as raised:
+                interrupt_at(
+                    number,
+                    lambda: invoke(context, "calls_host_for_ever", timeout),
+                    ("vm/execution/run.py", "vm/execution/admission.py"),
+                )
+            calls = 0
+            assert invoke(context, "call_host", timeout) == 3
+            other = threading.Thread(target=invoke, args=(context, "call_host", timeout))
+            other.start()
+            other.join(_LATE)
+            assert not other.is_alive()  # no lock is held
+        if raised.type is ValueError:  # it has fewer points
+            break
+    assert number > 20
 
 
 @pytest.mark.slow
