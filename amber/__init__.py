@@ -32,23 +32,24 @@ __all__ = [
     "run",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".reading": (
-            "parse",
-            "parse_text",
-        ),
-        ".report": (
-            "Outcome",
-            "ScriptReport",
-        ),
-        ".running": ("run",),
-        ".script": ("Script",),
-        ".source": (
-            "ScriptError",
-            "UnsupportedScriptError",
-        ),
-        ".writer": ("format_script",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".reading": (
+                "parse",
+                "parse_text",
+            ),
+            ".report": (
+                "Outcome",
+                "ScriptReport",
+            ),
+            ".running": ("run",),
+            ".script": ("Script",),
+            ".source": (
+                "ScriptError",
+                "UnsupportedScriptError",
+            ),
+            ".writer": ("format_script",),
+        },
+    )

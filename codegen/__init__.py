@@ -19,13 +19,14 @@ __all__ = [
     "write_hal",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".c.writer": ("write_c",),
-        ".hal.module_writer": (
-            "HalCode",
-            "write_hal",
-        ),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".c.writer": ("write_c",),
+            ".hal.module_writer": (
+                "HalCode",
+                "write_hal",
+            ),
+        },
+    )

@@ -30,20 +30,21 @@ __all__ = [
     "results_to_outs_convention",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".abi.calling_convention": (
-            "CallingConvention",
-            "ConventionError",
-            "default_convention",
-            "named_convention",
-            "results_to_outs_convention",
-        ),
-        ".abi.function_abi": ("Abi",),
-        ".abi.type_converter": (
-            "TypeConverter",
-            "parse_type",
-        ),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".abi.calling_convention": (
+                "CallingConvention",
+                "ConventionError",
+                "default_convention",
+                "named_convention",
+                "results_to_outs_convention",
+            ),
+            ".abi.function_abi": ("Abi",),
+            ".abi.type_converter": (
+                "TypeConverter",
+                "parse_type",
+            ),
+        },
+    )

@@ -56,7 +56,7 @@ class LogicalDevice(Closeable):
 
     def __init__(self) -> None:
         self.is_closed = False
-        self.lost = None
+        self.lost: PumiceError | None = None
         self.abandoned = False
         self.caches = weakref.WeakSet()
         self.dropped = deque()

@@ -10,7 +10,7 @@ import os
 import threading
 import time
 import weakref
-from collections.abc import Container
+from collections.abc import Callable, Container
 
 import numpy as np
 
@@ -39,7 +39,7 @@ class ProgramAllocator(AnyAllocator):
     def __init__(self, device: Device, timeline: AnySemaphore) -> None:
         self.device: Device = device
         self.timeline = timeline
-        self.last_signal = 0, 0
+        self.last_signal: tuple[int, int] = 0, 0
         self.is_closed = False
 
     def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:
@@ -68,7 +68,7 @@ class Device(LogicalDevice, AnyDevice):
     def __init__(self) -> None:
         super().__init__()
         self.compute_queue = Queue(self)
-        self.on_change = self.compute_queue.release
+        self.on_change: Callable[[], None] = self.compute_queue.release
         _devices.add(self)
 
     def trim(self) -> int:

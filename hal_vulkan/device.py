@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Container, Mapping
-from typing import Literal, Unpack
+from typing import TYPE_CHECKING, Literal, Unpack
 
 from ..formats.image_format import ImageFormat
 from ..hal.clock import ClockCalibration
@@ -57,6 +57,9 @@ from .sync.timeline import wait_timeline
 from .vulkan.functions import ffi
 from .vulkan.results import pending_validation, raise_pending_validation
 
+if TYPE_CHECKING:
+    from .sync.notifier import Notifier
+
 
 class Device(LogicalDevice, AnyDevice):
     """A VkDevice with its queues, memory and caches.
@@ -97,7 +100,7 @@ class Device(LogicalDevice, AnyDevice):
         try:
             self.allocator: Allocator = Allocator(self)
             self.semaphore_context: SemaphoreContext = SemaphoreContext(self, self.plan.wait)
-            self.notifier = self.semaphore_context.notifier
+            self.notifier: Notifier = self.semaphore_context.notifier
             self.reports = ReportTable(self.allocator)
             self.pipeline_context: PipelineContext = PipelineContext(
                 self, self.reports, persistent_cache=persistent_cache

@@ -23,8 +23,8 @@ class StaticParameters:
 
     def __init__(self, function: Callable[..., object], nums: Nums, names: Names) -> None:
         """Infers names if only positions are given, and positions if only names are."""
-        self.nums = frozenset(() if nums is None else (nums,) if isinstance(nums, int) else nums)
-        self.names = frozenset(() if names is None else (names,) if isinstance(names, str) else names)
+        self.nums: frozenset[int] = frozenset(() if nums is None else (nums,) if isinstance(nums, int) else nums)
+        self.names: frozenset[str] = frozenset(() if names is None else (names,) if isinstance(names, str) else names)
         if not self.nums and not self.names:
             return
         try:

@@ -39,15 +39,16 @@ __all__ = [
     "open_device",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".arrays": ("ArraySpec", "DeviceArray", "empty"),
-        ".device": ("Device", "list_devices", "open_device"),
-        ".images": ("DeviceImage", "Sampler", "TexelArray"),
-        ".parameters": ("ParameterIndex",),
-        ".sessions": ("Instance", "Session", "SessionFunction", "SessionOptions"),
-        ".elementwise": ("ElementwiseKernel", "ReductionKernel", "ScanKernel"),
-        ".kernels": ("Kernel",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".arrays": ("ArraySpec", "DeviceArray", "empty"),
+            ".device": ("Device", "list_devices", "open_device"),
+            ".images": ("DeviceImage", "Sampler", "TexelArray"),
+            ".parameters": ("ParameterIndex",),
+            ".sessions": ("Instance", "Session", "SessionFunction", "SessionOptions"),
+            ".elementwise": ("ElementwiseKernel", "ReductionKernel", "ScanKernel"),
+            ".kernels": ("Kernel",),
+        },
+    )

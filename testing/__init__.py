@@ -27,11 +27,12 @@ __all__ = [
     "tolerance",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".closeness": ("NotCloseError", "assert_close", "tolerance"),
-        ".live": ("LiveLimit", "nothing_left"),
-        ".requirements": ("DriverRange", "missing_features"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".closeness": ("NotCloseError", "assert_close", "tolerance"),
+            ".live": ("LiveLimit", "nothing_left"),
+            ".requirements": ("DriverRange", "missing_features"),
+        },
+    )

@@ -70,6 +70,9 @@ class NotCloseError(AssertionError):
         atol: float,
     ) -> None:
         super().__init__(message)
+        self.got: np.ndarray
+        self.expected: np.ndarray
+        self.wrong: npt.NDArray[np.bool_]
         self.got, self.expected, self.wrong = got, expected, wrong
         self.atol: float
         self.rtol: float

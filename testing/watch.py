@@ -41,7 +41,9 @@ class Watch:
         self.killers: weakref.WeakKeyDictionary[ArrayDevice, str] = weakref.WeakKeyDictionary()
         # Devices that were lost before the run are blamed on no test.
         self._lost_before = weakref.WeakSet(device for device in list(array_devices) if device.hal.lost)
-        self.last_good = ""
+        self.last_good: str = ""
+        self.is_broken: bool
+        self.is_set_up: bool
         self.is_set_up = self.is_broken = False
         self._before: dict[str, int] = {}
         self._after: dict[str, int] | None = None

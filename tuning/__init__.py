@@ -26,11 +26,12 @@ __all__ = [
     "tuned_target",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".database": ("Finding", "TuningDatabase", "tuned_target"),
-        ".regions": ("TunableRegion", "tunable_regions"),
-        ".tuner": ("Tuning", "tune", "tune_program"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".database": ("Finding", "TuningDatabase", "tuned_target"),
+            ".regions": ("TunableRegion", "tunable_regions"),
+            ".tuner": ("Tuning", "tune", "tune_program"),
+        },
+    )

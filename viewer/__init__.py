@@ -36,16 +36,17 @@ __all__ = [
     "render",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".canvas": ("CanvasView",),
-        ".offscreen": ("render",),
-        ".picture": ("Picture", "pixels_of"),
-        ".program": ("ProgramPicture",),
-        ".renderer": ("FrameTiming", "Renderer"),
-        ".shader": ("ShaderOptions", "ShaderPicture"),
-        ".uniforms": ("Uniforms",),
-        ".window": ("Window",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".canvas": ("CanvasView",),
+            ".offscreen": ("render",),
+            ".picture": ("Picture", "pixels_of"),
+            ".program": ("ProgramPicture",),
+            ".renderer": ("FrameTiming", "Renderer"),
+            ".shader": ("ShaderOptions", "ShaderPicture"),
+            ".uniforms": ("Uniforms",),
+            ".window": ("Window",),
+        },
+    )

@@ -11,7 +11,7 @@ class Mouse:
     """
 
     def __init__(self) -> None:
-        self.down = False
+        self.down: bool = False
         self._place = (0.0, 0.0)
         self._click = (0.0, 0.0)
         self._is_new = False

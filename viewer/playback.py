@@ -24,11 +24,11 @@ class Playback:
     """
 
     def __init__(self) -> None:
-        self.time = 0.0
-        self.delta = 0.0
-        self.frame = -1
-        self.paused = False
-        self.rate = 60.0
+        self.time: float = 0.0
+        self.delta: float = 0.0
+        self.frame: int = -1
+        self.paused: bool = False
+        self.rate: float = 60.0
         self._last: float | None = None
         self._steps = 0
         self._moved = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ..status import InvalidArgumentError
 from ..vm.execution.bytecode_module import BytecodeModule
 from .picture import Picture, Size
 from .uniforms import Uniforms
+
+if TYPE_CHECKING:
+    from ..runtime.images.image import DeviceImage
 
 Role = Literal["time", "frame", "mouse", "state"]
 
@@ -56,7 +59,7 @@ class ProgramPicture(Picture):
         self.size: Size = (width, height)
         self._is_direct = dtype == np.float32 and channels == 4
         self._format = ImageFormat.parse("rgba32float" if self._is_direct else "rgba8unorm")
-        self.image = device.empty_image((height, width), self._format.name)
+        self.image: DeviceImage = device.empty_image((height, width), self._format.name)
         self.restart()
 
     def restart(self) -> None:

@@ -65,7 +65,7 @@ class Renderer(Closeable):
         self._clock = hal.read_clock() if has_clock else None
         self._count = 0
         self.failure: PumiceError | None = None
-        self.is_closed = False
+        self.is_closed: bool = False
         self._slots = [
             _Slot(
                 _Commands(hal.create_command_buffer(name=f"frame {i}")),

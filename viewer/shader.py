@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Final, cast
+from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
@@ -31,6 +31,9 @@ from ..status import InvalidArgumentError
 from .picture import Picture, Size
 from .source import CHANNELS, PICTURE, SET, UNIFORMS, WIDEST_GROUP, viewed_source
 from .uniforms import NAMES, UNIFORM_BYTES, Uniforms
+
+if TYPE_CHECKING:
+    from ..hal_vulkan.pipelines.reports import ReportSlot
 
 PREVIOUS: Final = "previous"
 """In place of a channel's file: the picture of the frame before."""
@@ -96,7 +99,7 @@ class ShaderPicture(Picture):
         self._kernel = Kernel(device, code, name=path.stem)
         self._check_push(path)
         report = self._kernel.pipeline.report
-        self.reports = () if report is None else (report,)
+        self.reports: tuple[ReportSlot, ...] = () if report is None else (report,)
         for parameter in self._kernel.parameters:
             _check(parameter, path)
         self._target = self._find_target(path)

@@ -79,12 +79,12 @@ class Window(Closeable):
         self._glfw = glfw = _glfw()
         self._title, self._screenshots, self._vsync = title, screenshots, vsync
         self._closers = contextlib.ExitStack()
-        self.has_overlay = has_overlay
+        self.has_overlay: bool = has_overlay
         self.messages: dict[str, str] = {}
         self.playback: Playback = Playback()
         self.times: FrameTimes = FrameTimes()
-        self.shown = 0
-        self.is_closed = False
+        self.shown: int = 0
+        self.is_closed: bool = False
         self._mouse = Mouse()
         self._panel: DeviceImage | None = None
         self._panel_text: object = None
@@ -121,7 +121,7 @@ class Window(Closeable):
             self._open_surface()
             self._closers.callback(self._close_surface)
             self._overlay = Overlay(glfw.get_window_content_scale(self._window)[0] or 1.0)
-            self.picture = make(self.device)
+            self.picture: Picture = make(self.device)
             self._closers.callback(self._close_picture)
             self._resized = self._pixels() if all(self._pixels()) else size
             self.picture.resize(self._resized, self._swapchain.format)

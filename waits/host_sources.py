@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import selectors
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..status import DeadlineExceededError, InvalidArgumentError, PumiceError
 from .armed_wait import ArmedWait, arm
@@ -16,6 +16,9 @@ from .futures import as_pumice_error, as_wait_source
 from .latch import Latch
 from .notification import Callback, Notification
 from .source import Source
+
+if TYPE_CHECKING:
+    from .source import WaitSource
 
 
 class Event(Latch):
@@ -150,7 +153,7 @@ class _Several(Source):
     _any = False
 
     def __init__(self, *sources: Any) -> None:
-        self.sources = tuple(as_wait_source(source) for source in sources)
+        self.sources: tuple[WaitSource, ...] = tuple(as_wait_source(source) for source in sources)
 
     def notify(self, callback: Callback) -> ArmedWait:
         """Calls back once, when it is ready or failed."""

@@ -40,7 +40,7 @@ class Latch(Source):
     __slots__ = ("__weakref__", "_error", "_notifications", "is_settled")
 
     def __init__(self) -> None:
-        self.is_settled = False
+        self.is_settled: bool = False
         self._error: PumiceError | None = None
         self._notifications: dict[_LatchNotification, None] | None = None  # in order
 

@@ -108,7 +108,7 @@ class WaitFrame:
         self.any: bool = wait.any
         self.deadline: float | None = wait.deadline
         self.resume: Callable[[PumiceError | None], object] = wait.resume
-        self.done = False
+        self.done: bool = False
         self.error: PumiceError | None = None
 
     def until(self, deadline: float | None) -> float | None:

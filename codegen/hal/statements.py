@@ -60,8 +60,8 @@ class StatementWriter:
         self.counters = counters
         self.calls: CallWriter = CallWriter(module, function, self.term_of)
         self.lines: list[str] = []
-        self.statements = 0  # lines that are no comments
-        self.indent = 0
+        self.statements: int = 0  # lines that are no comments
+        self.indent: int = 0
         # Values that wait for their use, with all variables that they read.
         self._pending: dict[Variable, tuple[Instruction, Term, frozenset[Variable]]] = {}
         self._read: set[Variable] = set()  # by the expression that is being built

@@ -154,7 +154,7 @@ class RowSpaces:
     def __init__(self, rows: RowShape, root: Operation) -> None:
         self._rows = rows
         self.of: dict[Value, Space] = {}
-        self.is_over_rows = True
+        self.is_over_rows: bool = True
         for value in root.results:
             if _is_of_rows(value, rows):
                 self.of[value] = Space.ROWS

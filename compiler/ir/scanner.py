@@ -38,7 +38,7 @@ class Scanner:
     def __init__(self, source: SourceText) -> None:
         self.source = source
         self.text: str = source.text
-        self.position = 0
+        self.position: int = 0
 
     def error(self, message: str, offset: int | None = None) -> Never:
         """Raises an error at an offset, by default at the next token."""

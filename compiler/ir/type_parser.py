@@ -44,7 +44,7 @@ class TypeParser(Scanner):
     def __init__(self, source: SourceText) -> None:
         super().__init__(source)
         self.type_aliases: dict[str, Type] = {}
-        self.depth = 0
+        self.depth: int = 0
         self._simple: dict[str, Type] = {}
 
     def enter(self) -> None:
@@ -63,7 +63,7 @@ class TypeParser(Scanner):
         if match is not None:
             known = self._simple.get(match[1])
             if known is not None:
-                self.position = match.end()
+                self.position: int = match.end()
                 return known
         start = self.here()
         type = self.accept_type()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...spirv.binary.expression import Id
 from ...spirv.binary.integer_dots import dot
@@ -19,6 +19,9 @@ from .scalars import complex_math
 from .scalars.conversions import convert
 from .scalars.scalars import Complex, Scalar, as_complex, as_id, is_signed, select
 from .scalars.target import Target
+
+if TYPE_CHECKING:
+    from ..ir.operation import Value
 
 MAX_IN_ORDER: Final = 128
 """The longest sum of floats in order; longer ones are sums of runs, which bounds the rounding error."""
@@ -207,7 +210,7 @@ class Products(ABC):
     def __init__(self, frame: Frame, operation: Operation, pack: int = 1) -> None:
         self._frame = frame
         self.pack = pack
-        self.operands = operation.operands[:2]
+        self.operands: Sequence[Value] = operation.operands[:2]
         self.working: ScalarType = working_type(scalar_of(operation.result))
         self._numbers = _numbers(operation)
         self._shapes = shape_of(operation.operands[0]), shape_of(operation.operands[1])

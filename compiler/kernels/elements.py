@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...spirv.binary.expression import Id
 from ...spirv.binary.offsets import quotient
@@ -19,6 +19,9 @@ from ..ir.types import ScalarType
 from .index import Index
 from .scalars.scalars import Scalar, Scalars, storage_bits
 from .scalars.target import NeedsSplitError, compile_error
+
+if TYPE_CHECKING:
+    from .scalars.lengths import KernelBuilder
 
 MAX_WORDS: Final = 1 << 18
 """Upper bound for the words of a kernel's instructions."""
@@ -103,7 +106,7 @@ class Frame:
         self._subjects: dict[Value, _Subject] = {}
         work.frames += 1
         self.scalars: Scalars = work.scalars
-        self.builder = work.scalars.builder
+        self.builder: KernelBuilder = work.scalars.builder
 
     # -- values ----------------------------------------------------------------------------------------
 

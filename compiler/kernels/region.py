@@ -112,7 +112,7 @@ class Shader:
         self.outputs: list[int] = [
             builder.buffer(count + number, f"result{number}", True, shared) for number in range(len(region.results))
         ]
-        self.scratch = -1
+        self.scratch: int = -1
         if region.scratch is not None:
             self.scratch = builder.buffer(count + len(region.results), "scratch", True, True)
         self.frame: Frame = Frame(Work(DEFINITIONS, self.scalars), region.block, None, self._inputs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...spirv.binary.expression import Id
 from ...spirv.binary.grammar import Op
@@ -14,6 +14,9 @@ from .elements import Frame, Structure, scalar_of, shape_of
 from .index import Index, split
 from .movement import saturated, vector_index
 from .scalars.scalars import Scalar, is_signed
+
+if TYPE_CHECKING:
+    from ..ir.sizes import Dim
 
 
 class ScatterAxes:
@@ -33,6 +36,8 @@ class ScatterAxes:
     def __init__(self, operation: Operation) -> None:
         numbers = operation.attributes["scatter_dimension_numbers"]
         assert isinstance(numbers, StructAttr)
+        self.shape: tuple[Dim, ...]
+        self.target: tuple[Dim, ...]
         self.shape, self.target = shape_of(operation.operands[-1]), shape_of(operation.operands[0])
         self.window: tuple[int, ...]
         self.window, inserted = numbers.ints("update_window_dims"), numbers.ints("inserted_window_dims")

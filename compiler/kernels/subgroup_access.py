@@ -18,13 +18,16 @@ and stored one by one.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from ...spirv.binary.declarations import U32, U64, Kind
 from ...spirv.binary.expression import Id
 from ...spirv.binary.grammar import BuiltIn, Op, StorageClass
 from ...spirv.binary.offsets import quotient
 from .scalars.lengths import KernelBuilder
+
+if TYPE_CHECKING:
+    from ...spirv.binary.expression import Arithmetic
 
 WIDTH: Final = 8
 """Invocations of a subgroup."""
@@ -53,9 +56,9 @@ class Spread(Id):
     __slots__ = ("first",)
 
     def __init__(self, first: Id) -> None:
-        self.builder = first.builder
+        self.builder: Arithmetic = first.builder
         self.kind = U32
-        self.value = None
+        self.value: int | None = None
         self.first: Id = first
 
     def __getattr__(self, name: str) -> Any:

@@ -8,7 +8,7 @@ with different lengths each have their own.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...status import InvalidArgumentError
 from ..ir.attributes import Attribute, DenseArray
@@ -21,6 +21,9 @@ from .argument_values import read_values
 from .function_builder import FunctionBuilder, Register
 from .lengths import Lengths
 from .parameters import Parameters
+
+if TYPE_CHECKING:
+    from ..ir.sizes import Dim
 
 _INVALID_ARGUMENT: Final = 3
 ELEMENT: Final = "!vm.opaque"
@@ -45,7 +48,7 @@ class DynamicCall:
         self._name = name
         self._plan = plan
         self._requires = attributes.get(REQUIRES, ())
-        self.values = values_of(attributes, [buffer.type for buffer in plan.arguments])
+        self.values: dict[int, Dim] = values_of(attributes, [buffer.type for buffer in plan.arguments])
         lengths = [length for buffer in plan.arguments for length in buffer.type.lengths]
         self.symbols: tuple[str, ...] = tuple(sorted(symbols_of([*lengths, *self.values.values()])))
         self.recorded: str = f"{name}.recorded"

@@ -11,7 +11,7 @@ class Rodata:
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
         self._ordinals: dict[bytes, int] = {}
-        self.pool = bytearray()
+        self.pool: bytearray = bytearray()
         self._offsets: dict[Buffer, int] = {}
         self._contents: dict[bytes, int] = {}
 

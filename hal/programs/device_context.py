@@ -23,7 +23,7 @@ from ..device import Device
 from ..fence import Fence
 from ..logical_device import LogicalDevice
 from ..mirror import Mirror
-from ..program import ProgramCommandBuffer
+from ..program import ProgramAllocator, ProgramCommandBuffer
 from ..queue import Submits, TimedQueue
 from ..semaphore import Semaphore
 from .checks import Ref
@@ -61,8 +61,8 @@ class DeviceContext:
         self.device = device
         self.queue: Submits = device.compute_queue
         self.timed: TimedQueue | None = None
-        self.timeline = device.program_semaphore("context timeline")
-        self.allocator = device.program_allocator(self.timeline)
+        self.timeline: Semaphore = device.program_semaphore("context timeline")
+        self.allocator: ProgramAllocator = device.program_allocator(self.timeline)
         self.peers: Mapping[LogicalDevice, DeviceContext] = {}
         self._lock = threading.Lock()
 

@@ -29,6 +29,9 @@ from .device_context import DeviceTable
 from .fence import HalFence, OptionalFence, check_fence
 from .file import read_bytes, upload
 
+if TYPE_CHECKING:
+    from .device_context import DeviceContext
+
 Semaphores: TypeAlias = HalFence | Fence | Sequence[tuple[Semaphore, int]] | None
 """Timeline semaphores at payloads to wait for, or to signal; or a fence; none for ``None`` and ``()``."""
 
@@ -48,7 +51,7 @@ class HostProgram(Closeable):
     def __init__(self, device: Device) -> None:
         self._table = DeviceTable((device,))
         self.device = device
-        self.context = self._table.contexts[device]
+        self.context: DeviceContext = self._table.contexts[device]
 
     @classmethod
     def create(cls, device: Device) -> Self:

@@ -14,10 +14,11 @@ if TYPE_CHECKING:
 
 __all__ = ["CommandBuffer", "DispatchTiming"]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".command_buffer": ("CommandBuffer",),
-        ".timestamps": ("DispatchTiming",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".command_buffer": ("CommandBuffer",),
+            ".timestamps": ("DispatchTiming",),
+        },
+    )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import weakref
-from typing import Final, Protocol
+from typing import TYPE_CHECKING, Final, Protocol
 
 from ...status import UnimplementedError
 from ..instance.logical_device import LogicalDevice
@@ -18,6 +18,9 @@ from ..vulkan.functions import ffi, new
 from .recording import Barriers, NativeCommands, Recording
 from .recording_cache import RecordingCache
 from .timestamps import QueryPools
+
+if TYPE_CHECKING:
+    from ..vulkan.functions import CData
 
 _MAX_KEPT: Final = 128
 
@@ -44,8 +47,8 @@ class CommandContext:
         self.builtins: Builtins = Builtins(pipelines, allocator)
         self.query_pools: QueryPools = QueryPools(device)
         self.recording: dict[int, weakref.ref[_Recorder]] = {}
-        self.begin_once = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT
-        self.begin_again = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
+        self.begin_once: CData = new("VkCommandBufferBeginInfo", flags=0x1)  # ONE_TIME_SUBMIT
+        self.begin_again: CData = new("VkCommandBufferBeginInfo", flags=0x4)  # SIMULTANEOUS_USE
         families = (device.plan.compute_family, device.plan.transfer_family)
         self.barriers: dict[int, Barriers] = {
             family: Barriers(device, family) for family in families if family is not None

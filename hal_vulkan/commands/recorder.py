@@ -7,7 +7,7 @@ once a table of buffers fills the slots.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.command_buffer import BindingSlot, CommandBufferState, refuse_slot
@@ -25,6 +25,9 @@ from .context import CommandContext
 from .recording import Named, Recording
 from .recording_cache import RecordingCache
 from .timestamps import TimestampRecorder
+
+if TYPE_CHECKING:
+    from ..instance.logical_device import LogicalDevice
 
 # An enum's member, looked up by name, takes five times as long as a global.
 _RECORDING: Final = CommandBufferState.RECORDING
@@ -54,6 +57,7 @@ class CommandRecorder:
         if timing not in (False, True, "span"):
             raise InvalidArgumentError(f'timing is False, True (each dispatch) or "span", got {timing!r}')
         self.context = context
+        self.device: LogicalDevice
         device = self.device = context.device
         self.name = name
         self.one_shot = one_shot

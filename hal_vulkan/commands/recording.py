@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...base.lazy_dataclass import dataclass
 from ..images.image import Image
@@ -14,6 +14,9 @@ from ..pipelines.reports import ReportSlot
 from ..pipelines.resources import Resource
 from ..vulkan.functions import NULL, CData, new
 from .timestamps import TimestampRecorder
+
+if TYPE_CHECKING:
+    from ..vulkan.functions import NativeFunction
 
 _STAGE_INDIRECT: Final = 0x2
 _STAGE_COMPUTE: Final = 0x800
@@ -58,6 +61,7 @@ class Barriers:
         at_end = (work, after | _STAGE_HOST, writes, reads | _ACCESS_HOST)
         self.between: tuple[object, ...]
         self.at_end: tuple[object, ...]
+        self.record: NativeFunction
         if "synchronization2" in device.plan.features:
             core = device.profile.api_version[:2] >= (1, 3)
             self.record = device.fn.vkCmdPipelineBarrier2 if core else device.fn.vkCmdPipelineBarrier2KHR

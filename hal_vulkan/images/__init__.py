@@ -26,13 +26,14 @@ __all__ = [
     "format_features",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".format_features": ("ImageUsage", "format_features"),
-        ".image": ("Image",),
-        ".image_view": ("CombinedImageSampler", "ImageView"),
-        ".sampler": ("Sampler",),
-        ".texel_buffer": ("TexelBuffer",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".format_features": ("ImageUsage", "format_features"),
+            ".image": ("Image",),
+            ".image_view": ("CombinedImageSampler", "ImageView"),
+            ".sampler": ("Sampler",),
+            ".texel_buffer": ("TexelBuffer",),
+        },
+    )

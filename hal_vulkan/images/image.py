@@ -12,7 +12,7 @@ Thread rule: an image may be used from any thread; the caller orders accesses to
 from __future__ import annotations
 
 import threading
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...base.closeable import Closeable
 from ...formats.image_format import Aspect, ImageFormat
@@ -21,6 +21,9 @@ from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, new
 from .format_features import ImageUsage, format_features, formats_with, usage_bits
 from .image_view import Dim, ImageView, ViewKey
+
+if TYPE_CHECKING:
+    from ..instance.logical_device import LogicalDevice
 
 Extent = tuple[int, int, int]
 
@@ -62,10 +65,12 @@ class Image(Closeable):
         name: str = "",
     ) -> None:
         """Makes an image whose layout is still undefined; see ``Device.create_image``."""
+        self.device: LogicalDevice
         device = self.device = allocator.device
         device.check_usable()
         self._allocator = allocator
         self.format = image_format
+        self.extent: tuple[int, int, int]
         self.dim, self.extent = _shape(extent, dim)
         self.layers: int
         self.mutable_format: bool

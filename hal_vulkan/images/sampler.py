@@ -9,12 +9,15 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from typing import Final, Literal, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypedDict
 
 from ...base.closeable import Closeable
 from ...status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError, shown
 from ..memory.allocator import Allocator
 from ..vulkan.functions import CData, chain, handle_value, new
+
+if TYPE_CHECKING:
+    from ..instance.logical_device import LogicalDevice
 
 Filter = Literal["nearest", "linear"]
 """Between texels: the nearest one, or a weighted mean."""
@@ -136,6 +139,7 @@ class Sampler(Closeable):
         unnormalized: bool = False,
     ) -> None:
         """See ``Device.create_sampler`` and ``SamplerOptions``."""
+        self.device: LogicalDevice
         device = self.device = allocator.device
         device.check_usable()
         self._allocator = allocator

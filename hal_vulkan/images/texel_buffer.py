@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...formats.image_format import ImageFormat
 from ...status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from ..memory.buffer import Buffer
 from ..vulkan.functions import handle_value
 from .format_features import STORAGE_TEXELS, UNIFORM_TEXELS, format_features, formats_with
+
+if TYPE_CHECKING:
+    from ..instance.logical_device import LogicalDevice
 
 # A VkBufferView, and a serial.
 _DESCRIPTOR: Final = struct.Struct("=QQQQ")
@@ -29,6 +32,7 @@ class TexelBuffer:
 
     def __init__(self, buffer: Buffer, image_format: ImageFormat) -> None:
         """See ``Device.texel_buffer``."""
+        self.device: LogicalDevice
         device = self.device = buffer.device
         buffer.check_range(0, None, "texel buffer")
         limits, profile = device.profile.limits, device.profile

@@ -137,17 +137,17 @@ class LogicalDevice(AnyDevice):
         self.physical_device: CData = self.driver.physical_devices[index]
         self.queues = ()
         self.on_lost: Callable[[PumiceError], None] | None = None
-        self.close_epoch = 0
+        self.close_epoch: int = 0
         self.pipeline_statistics: list[PipelineStatistic] = []
         self.sampler_count = 0
         limits = self.profile.limits
-        self.bind_limits = (
+        self.bind_limits: tuple[int, int] = (
             max(limits.min_storage_buffer_offset_alignment, limits.min_uniform_buffer_offset_alignment) - 1,
             min(limits.max_storage_buffer_range, limits.max_uniform_buffer_range),
         )
         self.bind_alignment: int = self.bind_limits[0] + 1
-        self.groups_max = limits.max_compute_work_group_count
-        self.lock = threading.RLock()
+        self.groups_max: tuple[int, int, int] = limits.max_compute_work_group_count
+        self.lock: threading.RLock = threading.RLock()
         self._owned: dict[tuple[str, int], CData] = {}
         self._pending: OrderedDict[int, None] = OrderedDict()
         self._last_pending = 0

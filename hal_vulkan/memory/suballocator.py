@@ -44,7 +44,7 @@ class Suballocator:
 
     def __init__(self, size: int) -> None:
         self.size: int = size
-        self.allocated = 0
+        self.allocated: int = 0
         self._used: dict[int, int] = {}
         self._torn = False
         self._by_size: list[tuple[int, int]] = [(size, 0)]

@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 
 __all__ = ["ComputePipeline", "Executable", "SetPins", "SpecializationValue", "check_groups"]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".descriptors": ("SetPins",),
-        ".executable": ("Executable",),
-        ".pipeline": ("ComputePipeline", "check_groups"),
-        ".specialization": ("SpecializationValue",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".descriptors": ("SetPins",),
+            ".executable": ("Executable",),
+            ".pipeline": ("ComputePipeline", "check_groups"),
+            ".specialization": ("SpecializationValue",),
+        },
+    )

@@ -45,7 +45,7 @@ class DescriptorSet:
 
     def __init__(self, handle: CData) -> None:
         self.handle: CData = handle
-        self.array = ffi.new("VkDescriptorSet[1]", [handle])
+        self.array: CData = ffi.new("VkDescriptorSet[1]", [handle])
         self.pins: int = 0
         self.dropped: bool = False
 

@@ -13,7 +13,7 @@ import logging
 import math
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...base.closeable import Closeable
 from ...formats.vke1 import BdaEntryType, DispatchAbi, ExecutableDef, PipelineDef
@@ -28,6 +28,9 @@ from .prepared_shader import prepare_shader
 from .resources import STORAGE_BUFFER, UNIFORM_BUFFER
 from .shader_module import ShaderModule
 from .specialization import PackedConstants, SpecializationValue
+
+if TYPE_CHECKING:
+    from ..instance.logical_device import LogicalDevice
 
 _TABLE_SET: Final = 3
 _log = logging.getLogger("pumice.executable")
@@ -51,12 +54,13 @@ class Executable(Closeable):
         self._sanitize = sanitize
         self._pushes_addresses = pushes_addresses
         self._context = context
+        self.device: LogicalDevice
         self.device = context.device
         self.source = source
         self._modules = modules
         self._pipelines: dict[tuple[object, ...], ComputePipeline] = {}
         self._lock = threading.Lock()
-        self.is_closed = False
+        self.is_closed: bool = False
 
     @classmethod
     def from_spirv(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...base.closeable import Closeable
 from ...spirv.instrument.reports import Instrumented
@@ -31,6 +31,10 @@ from .reports import ReportSlot
 from .resources import ABSENT, STORAGE_BUFFER, UNIFORM_BUFFER, Resource, check_resource, noun_of
 from .specialization import PackedConstants, specialization_info
 from .subgroups import check_subgroup_size, subgroup_flags
+
+if TYPE_CHECKING:
+    from ...spirv.reflection.reflection_types import EntryPoint
+    from ..instance.logical_device import LogicalDevice
 
 _log = logging.getLogger("pumice")
 
@@ -105,8 +109,9 @@ class ComputePipeline(Closeable):
         instrumented: Instrumented | None = None,
         sanitized: bool = False,
     ) -> None:
+        self.device: LogicalDevice
         device = self.device = context.device
-        self.entry = reflection.entry_point(entry_point)
+        self.entry: EntryPoint = reflection.entry_point(entry_point)
         if self.entry.execution_model != "GLCompute":
             raise InvalidArgumentError(
                 f"entry point {self.entry.name!r} is a {self.entry.execution_model} shader; pumice runs compute "
@@ -173,11 +178,11 @@ class ComputePipeline(Closeable):
             device, self.name, self.local_size, subgroup_size, full=full_subgroups, varying=varying_subgroup_size
         )
         self.handle: CData = self._create(shader_module, constants, subgroup_size, flags, context.cache)
-        self.is_closed = False
+        self.is_closed: bool = False
         self._reports = context.reports
         self.report: ReportSlot | None = None
         self.unwatched: tuple[()] | tuple[str, ...] = () if instrumented is None else instrumented.unwatched
-        self.tail = b""
+        self.tail: bytes = b""
         if instrumented is not None:
             self.report = context.reports.take(self.name, instrumented.places)
             self.tail = self.report.descriptor

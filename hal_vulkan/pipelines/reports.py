@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import struct
 import threading
-from typing import Final
+from typing import Any, Final
 
 from ...hal.memory import MemoryTypeFlags
 from ...spirv.instrument.reports import CLEARED_WORDS, REPORT_BYTES, TABLE_WORDS, Place, Report, ReportKind
@@ -50,7 +50,7 @@ class Verdict:
         self.failure: PumiceError | None = None
         self.is_raised: bool = False
         self.good_until: int = -1
-        self.alone = frozenset((self,))
+        self.alone: frozenset[Verdict] = frozenset((self,))
         self.payload: int = 0
 
 
@@ -73,7 +73,7 @@ class ReportSlot:
         self.descriptor: bytes = buffer.descriptor
         self.name: str = name
         self.places: tuple[Place, ...] = places
-        self.verdict = Verdict()
+        self.verdict: Verdict = Verdict()
 
     @property
     def searches_addresses(self) -> bool:
@@ -103,8 +103,8 @@ class _Chunk:
         ]
         self.used: dict[int, ReportSlot] = {}
         assert self.buffer._pointer is not None
-        self.view = ffi.buffer(self.buffer._pointer, size)
-        self.quiet = bytes(size)
+        self.view: Any = ffi.buffer(self.buffer._pointer, size)
+        self.quiet: bytes = bytes(size)
 
     def set_address_table(self, slot: ReportSlot, address: int) -> None:
         """Tells a shader where the table of live buffers is; 0: nowhere."""

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from ...spirv.reflection.reflection_types import ShaderModuleReflection
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .prepared_shader import PreparedShader
 from .specialization import PackedConstants, SpecializationValue, pack_constants
+
+if TYPE_CHECKING:
+    from ...spirv.instrument.reports import Instrumented
 
 
 class ShaderModule:
@@ -25,7 +29,7 @@ class ShaderModule:
         self.prepared = prepared
         self.code: bytes = prepared.code
         self.reflection: ShaderModuleReflection = prepared.reflection
-        self.instrumented = prepared.instrumented
+        self.instrumented: Instrumented | None = prepared.instrumented
         code = prepared.native
         words = ffi.new("uint32_t[]", len(code) // 4)
         ffi.memmove(words, code, len(code))

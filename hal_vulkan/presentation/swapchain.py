@@ -118,7 +118,7 @@ class Swapchain(Closeable):
         self._next = 0
         self._has_free_size = False  # where it is the window's: nobody else says that it changed
         self._index = ffi.new("uint32_t *")
-        self.size = (0, 0)
+        self.size: tuple[int, int] = (0, 0)
         self.format: str = _FORMATS[0].name
         try:
             self._make()

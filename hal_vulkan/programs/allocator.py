@@ -123,7 +123,7 @@ class ProgramAllocator(AnyAllocator):
         device = self.device = memory.device
         self._memory = memory
         self.timeline = timeline
-        self.last_signal = 0, 0
+        self.last_signal: tuple[int, int] = 0, 0
         self.returned: deque[ProgramBuffer] = deque()
         self.is_closed = False
         self._queue = queue
@@ -131,7 +131,7 @@ class ProgramAllocator(AnyAllocator):
         self._lock = threading.Lock()
         # By kind: buffers that the device no longer uses, by address; those that it may still use, in submission order.
         self._pools: dict[Kind, tuple[list[Ready], deque[Used]]] = {}
-        self.kept = 0
+        self.kept: int = 0
         local = max((heap.size for heap in device.profile.memory_heaps if heap.flags & 1), default=0)
         self.budget: int = max(_MIN_BUDGET, local // _HEAP_SHARE)
         device.caches.add(self)

@@ -30,10 +30,10 @@ class TimedRecordings:
         self._context = context
         self._rings: RecordingCache[bytes, list[Recording]] = RecordingCache(_MAX_RANGES, self._recycle)
         self._lock = threading.Lock()
-        self.key = b""
+        self.key: bytes = b""
         self.locations = locations
         self.timestamps: TimestampRecorder | None = None
-        self.is_dropped = False
+        self.is_dropped: bool = False
 
     def take(self, key: bytes) -> Recording | None:
         """Takes an idle recording for these ranges, or ``None``."""

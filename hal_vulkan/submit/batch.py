@@ -31,11 +31,11 @@ class SubmitStructures:
         self, capacity: int, shape: tuple[int, int, int] = (0, 0, 1), *, counter_pass: int | None = None
     ) -> None:
         self.capacity = capacity
-        self.command_handles = ffi.new("VkCommandBuffer[]", capacity)
-        self.wait_handles = ffi.new("VkSemaphore[]", capacity)
-        self.wait_values = ffi.new("uint64_t[]", capacity)
-        self.wait_stages = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
-        self.signal_handles = ffi.new("VkSemaphore[]", capacity)
+        self.command_handles: CData = ffi.new("VkCommandBuffer[]", capacity)
+        self.wait_handles: CData = ffi.new("VkSemaphore[]", capacity)
+        self.wait_values: CData = ffi.new("uint64_t[]", capacity)
+        self.wait_stages: CData = ffi.new("VkPipelineStageFlags[]", [_STAGE_ALL_COMMANDS] * capacity)
+        self.signal_handles: CData = ffi.new("VkSemaphore[]", capacity)
         signal_values = ffi.new("uint64_t[]", capacity)
         self.signal_values: memoryview[int] = words_of(signal_values)
         self._timeline = new(
@@ -115,7 +115,7 @@ class Batch:
         self.serial: int = 0
         self.native: SubmitStructures | None = None
         self.clock: Callable[[], int] | None = None
-        self.times = (0, 0)
+        self.times: tuple[int, int] = (0, 0)
 
     @property
     def is_scheduled(self) -> bool:

@@ -10,12 +10,16 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from ..sync.context import SemaphoreContext
 from ..sync.queue_timeline import QueueTimeline
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import CData, ffi
 from .batch import Points, Used
+
+if TYPE_CHECKING:
+    from ..instance.logical_device import LogicalDevice
 
 _log = logging.getLogger("pumice.queue")
 
@@ -31,6 +35,7 @@ class RetiringQueue:
     """
 
     def __init__(self, semaphores: SemaphoreContext, family: int, index: int, name: str) -> None:
+        self.device: LogicalDevice
         device = self.device = semaphores.device
         self.family = family
         self.index = index
@@ -45,7 +50,7 @@ class RetiringQueue:
         self._retire_lock = threading.Lock()
         self._inflight_lock = threading.Lock()  # around removals and copies; what is added has the device's lock
         self._submitted = 0
-        self.completed = 0
+        self.completed: int = 0
         self._ended = False
         # Number, commands, signals, and whether some of the commands are one-shot.
         self._inflight: deque[tuple[int, Used, Points, bool]] = deque()

@@ -39,10 +39,10 @@ class LookBudget:
     __slots__ = ("_noted", "credit", "left", "longest")
 
     def __init__(self) -> None:
-        self.credit = _CREDIT_S
+        self.credit: float = _CREDIT_S
         self._noted = 0.0
-        self.left = 0
-        self.longest = 0.0
+        self.left: int = 0
+        self.longest: float = 0.0
         self.count_cores()
 
     def count_cores(self) -> None:

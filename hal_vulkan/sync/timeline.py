@@ -24,10 +24,10 @@ class WaitInfo:
 
     def __init__(self, handle: CData = ffi.NULL) -> None:
         self.handle: CData = handle
-        self.semaphores = ffi.new("VkSemaphore[1]", [handle])
+        self.semaphores: CData = ffi.new("VkSemaphore[1]", [handle])
         values = ffi.new("uint64_t[1]")
         self.values: memoryview[int] = words_of(values)
-        self.counter = ffi.new("uint64_t *")  # for polling
+        self.counter: CData = ffi.new("uint64_t *")  # for polling
         self.info: CData = new("VkSemaphoreWaitInfo", semaphoreCount=1, pSemaphores=self.semaphores, pValues=values)
 
 

@@ -28,6 +28,7 @@ from .spec import raw_bytes
 from .verdict import Verdicts
 
 if TYPE_CHECKING:
+    from ...hal.semaphore import Semaphore
     from ...hal_vulkan import Device as VulkanDevice
 
 # Coherent, because views of it (DeviceArray.map, DLPack) have no moment at which to flush or invalidate.
@@ -67,7 +68,7 @@ class ArrayDevice(Closeable):
         self.mark_lock: threading.Lock = threading.Lock()
         self.kept: dict[type, Closeable] = {}
         self.verdicts: Verdicts = Verdicts(hal_device)
-        self.stream = hal_device.compute_queue.stream
+        self.stream: Semaphore = hal_device.compute_queue.stream
         self._memory = MemoryTypeFlags.DEVICE_LOCAL if self.staging else _MAPPED
         array_devices.add(self)
 

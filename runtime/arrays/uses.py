@@ -34,8 +34,8 @@ class Uses:
 
     def __init__(self, lock: threading.Lock) -> None:
         self._lock = lock
-        self.ready = 0
-        self.last = 0
+        self.ready: int = 0
+        self.last: int = 0
         self.fences: tuple[WaitSource, ...] = ()
 
     def note(self, payload: int, *, written: bool) -> None:

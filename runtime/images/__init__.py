@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["DeviceImage", "Sampler", "TexelArray"]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".image": ("DeviceImage",),
-        ".sampler": ("Sampler",),
-        ".texel_array": ("TexelArray",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".image": ("DeviceImage",),
+            ".sampler": ("Sampler",),
+            ".texel_array": ("TexelArray",),
+        },
+    )

@@ -18,7 +18,7 @@ class Absent:
 
     __slots__ = ()
 
-    dtype = np.dtype(np.void)
+    dtype: np.dtype[np.void] = np.dtype(np.void)
     shape: tuple[int, ...] = ()
     nbytes = 0
 

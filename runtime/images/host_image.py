@@ -22,7 +22,7 @@ class HostImage:
         layout: ImageLayout,
         sampler: Sampler | None,
     ) -> None:
-        self.array = value if isinstance(value, np.ndarray) else None
+        self.array: np.ndarray | None = value if isinstance(value, np.ndarray) else None
         self.dtype: np.dtype[np.generic] = value.dtype
         self.shape: tuple[int, ...] = value.shape
         self.nbytes: int = value.nbytes

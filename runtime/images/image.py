@@ -31,6 +31,7 @@ from .sampler import Sampler
 if TYPE_CHECKING:
     from ...hal_vulkan import CombinedImageSampler, CommandBuffer, ImageView
     from ...hal_vulkan import Image as HalImage
+    from ...hal_vulkan.images.image import Image
     from ...hal_vulkan.images.image_view import Dim
 
 
@@ -84,7 +85,7 @@ class DeviceImage(Closeable):
         sampler: Sampler | None = None,
     ) -> None:
         self.device: ArrayDevice = device
-        self.hal = hal
+        self.hal: Image = hal
         self.format: ImageFormat = image_format
         self.layout: ImageLayout = layout
         self.levels: int = levels

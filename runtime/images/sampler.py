@@ -24,13 +24,13 @@ class Sampler(Closeable):
 
     __slots__ = ("device", "hal")
 
-    dtype = np.dtype(np.void)
+    dtype: np.dtype[np.void] = np.dtype(np.void)
     shape: tuple[int, ...] = ()
     nbytes = 0
 
     def __init__(self, device: ArrayDevice, hal: HalSampler) -> None:
         self.device: ArrayDevice = device
-        self.hal = hal
+        self.hal: HalSampler = hal
 
     @property
     def is_closed(self) -> bool:

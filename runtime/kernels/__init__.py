@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Kernel"]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".kernel": ("Kernel",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".kernel": ("Kernel",),
+        },
+    )

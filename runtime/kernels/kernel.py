@@ -8,7 +8,7 @@ Thread rule: a kernel may be called from any thread.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
@@ -36,6 +36,9 @@ from .parameters.parameters import parameters_of
 from .parameters.push import Defaults, Push, PushValue
 from .results import OF_HOST, KernelResult
 from .specialization import specialization_by_id
+
+if TYPE_CHECKING:
+    from ...spirv.reflection.reflection_types import EntryPoint
 
 
 class PreparedDispatch(NamedTuple):
@@ -104,7 +107,7 @@ class Kernel(Closeable):
             )
             executable.close_modules()
             entry = self.pipeline.entry if layouts is None else with_names(self.pipeline.entry, layouts)
-            self.entry = entry
+            self.entry: EntryPoint = entry
             self.name: str = name if entry.name == "main" else entry.name
             self.pipeline.name = self.name
             if self.pipeline.report is not None:

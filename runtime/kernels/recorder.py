@@ -48,7 +48,7 @@ class DispatchRecorder:
         self._pushes = pipeline.push_template is not None
         self._push_bytes = pipeline.interface.push_constant_bytes
         self._counts: dict[int, Counts] = {}
-        self.count = 0
+        self.count: int = 0
         self.recordings: RecordingCache[tuple[object, ...], CommandBuffer] = RecordingCache(
             _MAX_RECORDINGS, CommandBuffer.close
         )

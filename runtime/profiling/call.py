@@ -54,16 +54,17 @@ class CallRecord:
     ) -> None:
         self.function: Function = function
         self.is_async: bool = is_async
-        self.on_end = on_end
+        self.on_end: Callable[[int, int, int], bool] = on_end
         self.thread: int = threading.get_ident()
         self.bind_end: int
         self.convert_begin: int
         self.settled: int
+        self.end: int
         self.bind_end = self.settled = self.convert_begin = self.end = 0
-        self.error = ""
+        self.error: str = ""
         self.steps: list[tuple[int, int, int]] = []
         self._step = 0
-        self.is_detailed = True
+        self.is_detailed: bool = True
         self.phase: int = phase
         self.begin: int
         self.bind_begin: int

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...hal.clock import ClockCalibration
 from ...hal.programs.device_context import DeviceContext
-from ...hal.queue import TimedSubmission
+from ...hal.queue import TimedQueue, TimedSubmission
 from ...vm.execution.context import Context
 from .clock import ClockRelation
 from .entry import ProfiledDispatch, ProfiledExport
@@ -26,7 +26,7 @@ class ProfiledDevice:
         self.device_context = device_context
         self.name: str = device_context.device.name
         self.readings: list[ClockCalibration] = [device_context.device.read_clock()]
-        self.timed = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
+        self.timed: TimedQueue = device_context.begin_profile(None if most_slowdown is None else most_slowdown / 2)
         # A reading that is bracketed by a submission waits for the device.
         if self.readings[0].calibrated:
             self.timed.on_reading = self.read

@@ -127,7 +127,7 @@ class NativeSampling:
 
     def __init__(self, most_slowdown: float | None) -> None:
         """Native functions get half of ``most_slowdown``, timestamps the other half; ``None`` times everything."""
-        self.phase = 0
+        self.phase: int = 0
         self.natives: list[NativeTimes] = []
         self.queues: list[TimedQueue] = []
         self._share = None if most_slowdown is None else most_slowdown / 2

@@ -65,6 +65,8 @@ class Profile:
             raise InvalidArgumentError(f"most_slowdown is a number from 0 to 1 or None, got {most_slowdown!r}")
         self.most_slowdown = most_slowdown
         self.notes: list[str] = []
+        self.end_ns: int
+        self.begin_ns: int
         self.begin_ns = self.end_ns = 0
         self._records: list[CallRecord] = []
         self._sampling = NativeSampling(most_slowdown)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...hal.fence import Fence
 from ...hal.programs.fence import HalFence
@@ -14,6 +14,9 @@ from .binding import argument_binder, result_unbinder
 from .outputs import Outputs
 from .session_devices import CallTarget
 from .signature import Result, make_signature
+
+if TYPE_CHECKING:
+    from .signature import Signature
 
 
 class FunctionBinding:
@@ -45,7 +48,9 @@ class FunctionBinding:
         self._target = target
         self.function: Function = function
         self.name: str = name or function.full_name
-        self.signature = make_signature(self.name, function.convention, function.declaration, function.attributes)
+        self.signature: Signature = make_signature(
+            self.name, function.convention, function.declaration, function.attributes
+        )
         devices = target.devices
         arguments, results = self.signature.arguments, self.signature.results
         self._binders = tuple(argument_binder(one, self.name, devices.first, devices.known) for one in arguments)

@@ -88,7 +88,7 @@ class Outputs:
     ) -> None:
         self.signature = signature
         self.binders = binders
-        self.unbinders = [
+        self.unbinders: list[Binder] = [
             target.devices.wrap_number if number in numbers else unbind for number, unbind in enumerate(unbinders)
         ]
         self.target = target

@@ -74,7 +74,7 @@ class Id:
         self.number: int = number
         self.kind: Kind = kind
         self.value: int | None = value
-        self.start = self
+        self.start: Id = self
         self.distance: int = 0
         self.run: int = 0
         self.multiple: int = 1 if value is None else power_of_two_in(value)

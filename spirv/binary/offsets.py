@@ -34,7 +34,7 @@ class Sum(Id):
     def __init__(self, start: Id, distance: int, run: int) -> None:
         self.builder: Arithmetic = start.builder
         self.kind = U32
-        self.value = None
+        self.value: int | None = None
         self.start = start
         self.distance = distance
         self.multiple: int = min(start.multiple, power_of_two_in(distance))

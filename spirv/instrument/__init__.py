@@ -26,11 +26,12 @@ __all__ = [
     "instrument",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".checks": ("NARROW_CAPABILITIES", "SanitizeOptions"),
-        ".passes": ("instrument",),
-        ".reports": ("REPORT_BYTES", "Instrumented", "Place", "Report", "ReportKind"),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".checks": ("NARROW_CAPABILITIES", "SanitizeOptions"),
+            ".passes": ("instrument",),
+            ".reports": ("REPORT_BYTES", "Instrumented", "Place", "Report", "ReportKind"),
+        },
+    )

@@ -30,7 +30,7 @@ class AddressChecks:
     def __init__(self, checks: Checks) -> None:
         self._checks = checks
         self._editor = checks.editor
-        self.function = 0
+        self.function: int = 0
 
     def check(
         self, writer: Writer, path: Path, pointer: int, alignment: int, place: Callable[[str], Place]

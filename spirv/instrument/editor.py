@@ -66,7 +66,7 @@ class Editor:
         self.member_names: dict[tuple[int, int], str] = {}
         self.strings: dict[int, str] = {}
         self.sets: dict[int, str] = {}
-        self.memory_model = 0
+        self.memory_model: int = 0
         self._header = binary.words[:HEADER_WORDS]
         self._bound = binary.bound
         self._sections: list[list[Words]] = [[] for _ in range(_GLOBAL + 1)]

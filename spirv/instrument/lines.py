@@ -24,8 +24,8 @@ class Lines:
         self._debug_sets = {
             set_id for set_id, name in editor.sets.items() if name.startswith("NonSemantic.Shader.DebugInfo")
         }
-        self.file = ""
-        self.line = 0
+        self.file: str = ""
+        self.line: int = 0
 
     def of(self, flow: Flow, header: int) -> tuple[str, int]:
         """File and line of the loop of a header."""

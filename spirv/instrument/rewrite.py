@@ -40,7 +40,7 @@ class Writer:
     def __init__(self, editor: Editor) -> None:
         self.editor = editor
         self.out: list[Words] = []
-        self.label = 0
+        self.label: int = 0
         self._line: Words = ()
 
     def put(self, instruction: Words) -> None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
@@ -10,6 +11,10 @@ from ..binary.grammar import Decoration, ExecutionMode, Op, opcodes_of, paramete
 from ..binary.words import Instruction, read_binary
 from .constants import Constant, ConstantValue, Scalar, decode_scalar, divides_by_zero, fold_spec_constant_op
 from .type_table import TypeKind, TypeTable
+
+if TYPE_CHECKING:
+    from ..binary.words import Binary
+    from .type_table import Type
 
 _TYPES: Final = frozenset(opcodes_of("Type-Declaration")) - {Op.TypeForwardPointer}
 _SPEC_SCALARS: Final = (Op.SpecConstantTrue, Op.SpecConstantFalse, Op.SpecConstant)
@@ -77,13 +82,13 @@ class Module:
     """
 
     def __init__(self, code: bytes) -> None:
-        self.binary = read_binary(code)
+        self.binary: Binary = read_binary(code)
         self.words: tuple[int, ...] = self.binary.words
         self.capabilities: list[int] = []
         self.extensions: list[str] = []
         self.instruction_sets: dict[int, str] = {}
-        self.addressing_model = -1
-        self.memory_model = -1
+        self.addressing_model: int = -1
+        self.memory_model: int = -1
         self.entry_points: list[tuple[int, int, str]] = []
         self.local_sizes: dict[int, tuple[int, int, int]] = {}
         self.local_size_ids: dict[int, tuple[int, int, int]] = {}
@@ -96,8 +101,8 @@ class Module:
         self.unsettled: dict[int, str] = {}
         """By id: what may not be run at the values that the module has, but may at others. See `unsettle`."""
         self._types = TypeTable(self.constants, self.unsettle)
-        self.types = self._types.types
-        self.type = self._types.get
+        self.types: dict[int, Type] = self._types.types
+        self.type: Callable[[int], Type] = self._types.get
         self.variables: dict[int, Variable] = {}
         self.functions: dict[int, Function] = {}
         self._defined: set[int] = set()

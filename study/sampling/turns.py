@@ -55,6 +55,10 @@ class Turns(abc.ABC):
 
     def __init__(self, points: Sequence[Point]) -> None:
         self.points: tuple[Point, ...] = tuple(points)
+        self.starved: int
+        self.throttled: int
+        self.preempted: int
+        self.count: int
         self.count = self.preempted = self.throttled = self.starved = 0
 
     @abc.abstractmethod

@@ -25,13 +25,14 @@ __all__ = [
     "write_module",
 ]
 
-__getattr__, __dir__ = lazy_exports(
-    __name__,
-    {
-        ".archive": ("ModuleArchive",),
-        ".calling_convention": ("CallingConvention",),
-        ".module_def": ("ModuleDef",),
-        ".reader": ("read_module",),
-        ".writer": ("write_module",),
-    },
-)
+if not TYPE_CHECKING:
+    __getattr__, __dir__ = lazy_exports(
+        __name__,
+        {
+            ".archive": ("ModuleArchive",),
+            ".calling_convention": ("CallingConvention",),
+            ".module_def": ("ModuleDef",),
+            ".reader": ("read_module",),
+            ".writer": ("write_module",),
+        },
+    )

@@ -49,8 +49,8 @@ class FunctionEncoder:
         self._code = bytearray()
         self._blocks: dict[Hashable, int] = {}
         self._targets: list[tuple[int, Hashable]] = []
-        self.block_count = 0
-        self.requirements = 0
+        self.block_count: int = 0
+        self.requirements: int = 0
         self.places: list[tuple[int, FileLineCol | None]] = []
 
     def block(self, label: Hashable) -> None:
@@ -137,7 +137,7 @@ class BytecodeBuilder:
 
     def __init__(self) -> None:
         self.functions: list[FunctionDescriptor] = []
-        self.requirements = 0
+        self.requirements: int = 0
         self._code = bytearray()
         self._locations: dict[FileLineCol | None, int] = {}
         self._maps: list[FunctionSourceMap] = []

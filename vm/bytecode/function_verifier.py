@@ -62,8 +62,8 @@ class FunctionVerifier:
         # Registers that the frame needs, known after the last instruction.
         # Runtimes round the counts of a file up to a power of two and check against that. Assemblers rely on it: they
         # do not count the second half of a pair that only calls name. So the counts here grow as far as that.
-        self.i32_count = self.descriptor.i32_register_count
-        self.ref_count = self.descriptor.ref_register_count
+        self.i32_count: int = self.descriptor.i32_register_count
+        self.ref_count: int = self.descriptor.ref_register_count
         self.i32_limit: int = min(_rounded(self.i32_count), MAX_I32_REGISTERS)
         self.ref_limit: int = min(_rounded(self.ref_count), MAX_REF_REGISTERS)
         self.blocks: frozenset[int] = frozenset(each.pc for each in instructions if each.operation.mnemonic == "block")

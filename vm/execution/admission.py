@@ -119,7 +119,7 @@ class ContextGate:
         self.concurrent: bool = concurrent
         # How it is made concurrent, for messages.
         self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
-        self.is_closed = False
+        self.is_closed: bool = False
         self.lock: threading.RLock = threading.RLock()
         self.holder: Turn | None = None
         self.waiting: list[Ticket] = []

@@ -117,7 +117,7 @@ class Context(Closeable):
         self.invocations: set[Run] = set()
         self._modules: dict[str, LoadedModule] = {}
         self._functions: dict[tuple[LoadedModule, str], Function] = {}
-        self.is_frozen = False
+        self.is_frozen: bool = False
         self._loop: Loop | None = None
         try:
             for module in modules:

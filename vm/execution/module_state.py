@@ -25,6 +25,7 @@ from .watchdog import rebind
 if TYPE_CHECKING:
     from ..machine_code.function_writer import Unit
     from ..machine_code.llvm import Compiler, MachineCode
+    from .bytecode_module import Translation
     from .machine_tier import MachineTier
 
 _MAX_DENSE_REFS: Final = 1 << 16
@@ -88,7 +89,7 @@ class ContextFunction:
     def __init__(self, state: ModuleState, ordinal: int) -> None:
         self.state: ModuleState = state
         self.ordinal: int = ordinal
-        self.translation = state.module.translation(ordinal, state.non_suspending)
+        self.translation: Translation = state.module.translation(ordinal, state.non_suspending)
         self._entries: dict[int, Callable[..., object]] = {}
         self._tier: MachineTier | None = None
         self._heat = 0
@@ -233,7 +234,7 @@ class ModuleState:
     def __init__(self, module: BytecodeModule, hooks: Hooks, links: Sequence[LinkedImport]) -> None:
         self.module = module
         self.links: tuple[LinkedImport, ...] = tuple(links)
-        self.imports = [link.function for link in links]
+        self.imports: list[Callable[..., object]] = [link.function for link in links]
         self.non_suspending: frozenset[int] = frozenset(
             number for number, link in enumerate(links) if not link.suspends
         )

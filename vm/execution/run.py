@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from time import monotonic
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from ...status import PumiceError
 from ...waits.source import WaitSource
@@ -26,6 +26,9 @@ from .deadlines import deadline_of_call, guard_of, outer_deadline, step_until, t
 from .interruption import Interrupted, deadlines
 from .policy import InvocationPolicy
 from .stack import Stack
+
+if TYPE_CHECKING:
+    from .admission import Ticket
 
 
 class RunFunction(Protocol):
@@ -111,6 +114,7 @@ class Run(Turn):
         self.stays = stays
         self.has_turn = False
         self.thread = 0
+        self.ticket: Ticket | None
         self.ticket = self.ending = self.guard = None
         self.context: RunContext = context
         self.gate: ContextGate = context.gate
@@ -125,6 +129,8 @@ class Run(Turn):
         self.wait: WaitFrame | None = None
         self.error: Exception | None = None
         self.results: Any = None
+        self.is_settling: bool
+        self.has_begun: bool
         self.has_begun = self.is_settling = False
 
     def advance(self) -> WaitFrame | None:

@@ -75,10 +75,10 @@ class Guard:
     def __init__(self, deadline: float, calls: Callable[[], Iterable[CellType]] = tuple) -> None:
         self._calls = calls
         self._trapped: list[CellType] = []
-        self.is_active = False
-        self.is_posted = False
+        self.is_active: bool = False
+        self.is_posted: bool = False
         self.deadline = deadline
-        self.thread = 0
+        self.thread: int = 0
 
     def enter(self, thread: int | None = None) -> None:
         """Arms the guard: this thread, or ``thread``, may get ``Interrupted`` until it calls ``leave``."""
@@ -165,7 +165,7 @@ class _Watchdog:
         self._wake = threading.Condition(self.lock)
         self._heap: list[tuple[float, int, Guard]] = []
         self._thread: threading.Thread | None = None
-        self.left = 0  # guards in the heap, at most, that were left; changed with the lock held
+        self.left: int = 0  # guards in the heap, at most, that were left; changed with the lock held
         self.posted: list[Guard] = []  # guards whose exception was raised, until they are left; likewise
 
     def watch(self, guard: Guard) -> None:

@@ -68,6 +68,7 @@ class FunctionWriter(HomeWriter):
         for block in analysis.blocks:
             if block.index in layout.loops.reachable:
                 self._block(block)
+        self.lines: list[str]
         body, self.lines = self.lines, []
         given = {name for variable in analysis.arguments for name in layout.names(*variable)}
         live = analysis.blocks[0].live_in

@@ -7,12 +7,15 @@ can be entered, and LLVM has little to do. docs/design/vm.md says what else was 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Final, NamedTuple, cast
 
 from ..bytecode.decoder import Instruction
 from ..translation.basic_block import Block, Variable
 from ..types.numerics import bitcast_f32_i32, bitcast_f64_i64
 from .layout import Layout
+
+if TYPE_CHECKING:
+    from ..translation.analysis import FunctionAnalysis
 
 TYPES: Final = {"i": "i32", "I": "i64", "f": "float", "F": "double", "r": "i64", "s": "i32"}
 
@@ -29,7 +32,7 @@ class HomeWriter:
 
     def __init__(self, layout: Layout) -> None:
         self.layout = layout
-        self.analysis = layout.analysis
+        self.analysis: FunctionAnalysis = layout.analysis
         self.lines: list[str] = []
         self.stubs: list[str] = []  # the blocks that leave
         self.homed: set[str] = set()  # homes that have an address in the code

@@ -72,7 +72,7 @@ class Layout:
         self.lock: threading.Lock = threading.Lock()
         self.homes: dict[str, int] = {}
         self._homes_at: dict[int, tuple[tuple[str, int], ...]] = {}
-        self.size = 1 + len(analysis.function.signature.results)
+        self.size: int = 1 + len(analysis.function.signature.results)
         self.is_raw: bool = analysis.register_types is None
         for operands in analysis.operands:
             self._place(operands.reads)

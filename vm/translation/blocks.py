@@ -49,7 +49,7 @@ class NodeWriter(CopyWriter, TreeWriter):
             for edge in block.edges
             if (block.index, edge.target) in warmth.turns
         }
-        self.counts = False
+        self.counts: bool = False
         self.entry = entry
         self.flow = flow
         self._root: Block | None = None

@@ -53,7 +53,7 @@ class OperationWriter(ValueWriter):
 
     def __init__(self, analysis: FunctionAnalysis) -> None:
         super().__init__(analysis)
-        self.single = False  # whether any result is rounded to f32
+        self.single: bool = False  # whether any result is rounded to f32
 
     def operation(self, index: int) -> None:
         """Writes an instruction that is no terminator, no call and no block marker."""

@@ -24,7 +24,7 @@ class SourceWriter:
     def __init__(self) -> None:
         self.lines: list[str] = []
         self.pcs: list[int] = []
-        self.indent = 2
+        self.indent: int = 2
         self.pc = -1  # of the instruction that is being written
         self._names: dict[str, None] = {}
 

@@ -20,10 +20,10 @@ _NAN: Final = math.nan
 _TWO52: Final = float(1 << 52)
 
 # These raise no exception for any float.
-atan = math.atan
-atan2 = math.atan2
-erf = math.erf
-tanh = math.tanh
+atan: Callable[[float], float] = math.atan
+atan2: Callable[[float, float], float] = math.atan2
+erf: Callable[[float], float] = math.erf
+tanh: Callable[[float], float] = math.tanh
 
 
 def fma_f64(a: float, b: float, c: float) -> float:
@@ -158,9 +158,9 @@ def _or_infinity(function: Callable[[float], float]) -> Callable[[float], float]
     return guarded
 
 
-exp = _or_infinity(math.exp)
-exp2 = _or_infinity(math.exp2)
-expm1 = _or_infinity(math.expm1)
+exp: Callable[[float], float] = _or_infinity(math.exp)
+exp2: Callable[[float], float] = _or_infinity(math.exp2)
+expm1: Callable[[float], float] = _or_infinity(math.expm1)
 
 
 def _above(pole: float, function: Callable[[float], float]) -> Callable[[float], float]:
@@ -174,10 +174,10 @@ def _above(pole: float, function: Callable[[float], float]) -> Callable[[float],
     return guarded
 
 
-log = _above(0.0, math.log)
-log2 = _above(0.0, math.log2)
-log10 = _above(0.0, math.log10)
-log1p = _above(-1.0, math.log1p)
+log: Callable[[float], float] = _above(0.0, math.log)
+log2: Callable[[float], float] = _above(0.0, math.log2)
+log10: Callable[[float], float] = _above(0.0, math.log10)
+log1p: Callable[[float], float] = _above(-1.0, math.log1p)
 
 
 def sin(x: float) -> float:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from decimal import Decimal, localcontext
-from typing import Final, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from ....spirv.binary.declarations import F32, U32, Kind
 from ....spirv.binary.expression import Id
 from ....spirv.binary.grammar import Op
 from .scalars import Scalars
+
+if TYPE_CHECKING:
+    from .lengths import KernelBuilder
 
 FloatPair: TypeAlias = tuple[Id, Id]
 _PRECISION: Final = 60
@@ -43,7 +46,7 @@ class Floats:
 
     def __init__(self, scalars: Scalars, kind: Kind) -> None:
         self.scalars = scalars
-        self.builder = scalars.builder
+        self.builder: KernelBuilder = scalars.builder
         self.kind = kind
         self.digits, self.bias, self.shift = (24, 127, 23) if kind == F32 else (53, 1023, 20)
 

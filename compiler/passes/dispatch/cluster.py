@@ -81,8 +81,8 @@ class Cluster:
 
     def __init__(self, root: Operation) -> None:
         self.operations: list[Operation] = [root]
-        self.inputs = dict.fromkeys(inputs_of(root))
-        self.has_loop = name_of(root) in HEAVY
+        self.inputs: dict[Value, None] = dict.fromkeys(inputs_of(root))
+        self.has_loop: bool = name_of(root) in HEAVY
         self._reduced = {rows_of(root)} if name_of(root) == "reduce" else set()
         self._spaces: dict[RowShape, tuple[RowSpaces, int]] = {}
         self.places: dict[Operation, set[int]] = {root: {_ROOT}}
@@ -90,10 +90,10 @@ class Cluster:
         self.depths: dict[Operation, int] = {root: int(is_structure(root))}
         self.updated: Value | None = root.operands[0] if is_direct(root) else None
         self._lanes = max(lanes_of(value.tensor) for value in root.results)
-        self.words = words_of(root) * self._lanes
+        self.words: int = words_of(root) * self._lanes
         self._numbers: dict[tuple[int, Operation, int], int] = {}
-        self.has_scratch = scratch_words([root]) > 0
-        self.max_places = _max_places(root)
+        self.has_scratch: bool = scratch_words([root]) > 0
+        self.max_places: int = _max_places(root)
 
     def with_operation(self, operation: Operation) -> dict[Value, None]:
         """Returns the inputs of the cluster with one more operation."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import neighbours
@@ -19,6 +19,9 @@ from ...kernels.index import Index
 from ...kernels.joining import Join, Values, chosen, join_of, of_words, rounded, subgroup_of, words_of
 from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.scalars import storage_bits
+
+if TYPE_CHECKING:
+    from ...kernels.scalars.lengths import KernelBuilder
 
 _ALL: Final = 0xFFFFFFFF
 
@@ -44,7 +47,7 @@ class ScanTile:
         self.invocations, self.run = invocations, run
         self.shader: Shader = Shader(region)
         self.shader.load_runs()
-        self.builder = self.shader.builder
+        self.builder: KernelBuilder = self.shader.builder
         self.subgroup: int = subgroup_of(region.target)
         self.local: Id = self.builder.built_in("LocalInvocationId")[0]
         self.lane: Id = self.local % invocations

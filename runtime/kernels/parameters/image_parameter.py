@@ -49,7 +49,7 @@ class ImageParameter(Parameter):
         self._declared_format = ""
         if self._image.storage and self._image.format != "unknown":
             self._declared_format = self._image.format
-            self.dtype = ImageFormat.parse(self._declared_format).dtype
+            self.dtype: np.dtype[np.generic] | None = ImageFormat.parse(self._declared_format).dtype
         self.dim: str = declared_dim(self._image)
 
     def declared(self) -> str:
@@ -242,7 +242,7 @@ class TexelParameter(BufferParameter):
         self._image = binding.image
         self._declared_format = "" if binding.image.format == "unknown" else binding.image.format
         if self._declared_format:
-            self.dtype = ImageFormat.parse(self._declared_format).stored_dtype
+            self.dtype: np.dtype[np.generic] | None = ImageFormat.parse(self._declared_format).stored_dtype
 
     def declared(self) -> str:
         texels = self._declared_format or f"{self._image.sampled.kind} texels"

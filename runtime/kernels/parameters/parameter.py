@@ -82,7 +82,7 @@ class Parameter(ABC):
         self.stride: int
         self.stride = self.head = 0
         name = f" ({binding.name})" if binding.name else ""
-        self.label = f"binding {binding.binding}{name}"
+        self.label: str = f"binding {binding.binding}{name}"
         if binding.set:
             self.label = f"set {binding.set} " + self.label
 
@@ -124,10 +124,10 @@ class BufferParameter(Parameter):
     def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
         super().__init__(index, binding, limits)
         uniform = binding.descriptor_type == _UNIFORM_BUFFER
-        self.max_bytes = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
+        self.max_bytes: int = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
         self._blocks = binding.blocks
         dtypes = {_only_dtype(block) for block in self._blocks}
-        self.dtype = dtypes.pop() if len(dtypes) == 1 else None
+        self.dtype: np.dtype[np.generic] | None = dtypes.pop() if len(dtypes) == 1 else None
         strides = {(_stride(block), _head(block)) for block in self._blocks}
         if len(strides) == 1:
             self.head: int

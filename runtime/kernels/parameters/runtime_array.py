@@ -24,7 +24,7 @@ class RuntimeArrayParameter(Parameter):
     def __init__(self, element: Parameter, limits: DeviceLimits) -> None:
         super().__init__(element.index, element.binding, limits)
         self.element: Parameter = element
-        self.dtype = element.dtype
+        self.dtype: np.dtype[np.generic] | None = element.dtype
         self.head: int
         self.stride: int
         self.stride, self.head = element.stride, element.head

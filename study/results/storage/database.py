@@ -194,7 +194,7 @@ class Reader:
             raise NotFoundError(
                 f"{path.parent} holds no results: there is no {path.name} in it; `pumice study run` makes one"
             )
-        self.connection = self._connect()
+        self.connection: sqlite3.Connection = self._connect()
 
     def _connect(self) -> sqlite3.Connection:
         try:
