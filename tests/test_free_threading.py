@@ -19,8 +19,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.sessions import COUNTER, function, module
-from support.vm_contexts import is_idle
+from support.runtime.sessions import COUNTER, function, module
+from support.vm.contexts import is_idle
 from support.waiting import until
 
 import pumice

@@ -322,6 +322,11 @@ def test_only_the_viewer_presents(package: Modules) -> None:
     assert users == {"viewer"}
 
 
+def test_no_folder_of_tests_is_crowded() -> None:
+    sizes = Counter(path.parent for path in (ROOT / "tests").rglob("*.py"))
+    assert {str(folder): size for folder, size in sizes.items() if size > MOST_FILES} == {}
+
+
 def test_every_arrow_is_used(package: Modules) -> None:
     assert unused_arrows(package) == []
 

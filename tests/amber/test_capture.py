@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner, Result
-from support.shader_tools import needs_compiler, needs_tools
+from support.devices.shader_tools import needs_compiler, needs_tools
 
 from pumice.amber import Outcome, Script, parse, run
 from pumice.spirv.sources.glsl import compile_glsl

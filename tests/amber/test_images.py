@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.shader_tools import needs_compiler
+from support.devices.shader_tools import needs_compiler
 
 from pumice.amber import Outcome, ScriptReport, parse_text
 from pumice.amber.running import Devices

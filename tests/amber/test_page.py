@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.shader_tools import needs_compiler
+from support.devices.shader_tools import needs_compiler
 
 from pumice.tools.cli import main
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.shader_tools import needs_compiler, needs_tools
+from support.devices.shader_tools import needs_compiler, needs_tools
 
 from pumice.amber import Outcome, ScriptReport, format_script, parse_text, run
 from pumice.amber.running import Devices

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.shader_tools import needs_compiler
+from support.devices.shader_tools import needs_compiler
 
 from pumice.amber.types import Member, Number, Struct, format_of, layout_of, parse_format, parse_type
 from pumice.spirv.reflection.reflect import reflect

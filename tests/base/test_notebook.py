@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 import pandas
 import pytest
-from support.made_studies import STUDY, made, taken
-from support.wait_sources import Signal
+from support.study.made_studies import STUDY, made, taken
+from support.vm.wait_sources import Signal
 
 import pumice
 from pumice import shaders

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.c_programs import CANNOT_BUILD, WARNINGS, build, c_files, run, try_run
-from support.module_cases import NEWTON
+from support.codegen.c_programs import CANNOT_BUILD, WARNINGS, build, c_files, run, try_run
+from support.codegen.module_cases import NEWTON
 from support.peer import compile_module
 
 import pumice

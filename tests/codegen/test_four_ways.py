@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.c_programs import CANNOT_BUILD
-from support.module_cases import JAX_NAMES, STORED, ModuleCase, jax_case
-from support.module_ways import Results, by_c, by_hal_code, by_hal_code_of_convention, by_session
+from support.codegen.c_programs import CANNOT_BUILD
+from support.codegen.module_cases import JAX_NAMES, STORED, ModuleCase, jax_case
+from support.codegen.module_ways import Results, by_c, by_hal_code, by_hal_code_of_convention, by_session
 
 import pumice
 

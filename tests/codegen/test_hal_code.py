@@ -11,8 +11,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support import hal_code
-from support.hal_code import hal_program
+from support.codegen import hal_code
+from support.codegen.hal_code import hal_program
 
 import pumice
 from pumice.hal.buffer_view import BufferView

@@ -8,9 +8,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import c_programs, hal_code
-from support.random_programs import Shape, random_program
+from support.codegen import c_programs, hal_code
 from support.soak import rounds
+from support.vm.random_programs import Shape, random_program
 
 from pumice.hal_reference.device import Device
 from pumice.status import UnimplementedError

@@ -7,7 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support import c_programs, hal_code
+from support.codegen import c_programs, hal_code
 
 from pumice.hal_reference.device import Device
 from pumice.status import InvalidArgumentError, PumiceError, UnimplementedError

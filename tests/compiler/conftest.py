@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from support.regions import shader_declarations, shader_needs
+from support.compiler.regions import shader_declarations, shader_needs
 
 import pumice
 from pumice.spirv.binary.builder import Builder

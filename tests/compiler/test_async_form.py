@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.evaluation import evaluated
+from support.compiler.evaluation import evaluated
+from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
 from support.peer import run_peer
-from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
 
 import pumice
 from pumice.hal_reference.program import Array

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.tensor_programs import SIMPLE_MUL
+from support.compiler.tensor_programs import SIMPLE_MUL
 
 import pumice
 from pumice.status import InvalidArgumentError

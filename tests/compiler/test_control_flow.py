@@ -8,8 +8,8 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
+from support.compiler.tensor_programs import CHOICE, POWERS
 from support.peer import run_peer
-from support.tensor_programs import CHOICE, POWERS
 
 import pumice
 from pumice.compiler.ir.types import ScalarType

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from support.module_cases import STORED, ModuleCase
-from support.module_ways import by_session
+from support.codegen.module_cases import STORED, ModuleCase
+from support.codegen.module_ways import by_session
+from support.compiler.stages import check_stages
 from support.peer import run_peer
-from support.stages import check_stages
 
 import pumice
 from pumice.compiler.abi.calling_convention import default_convention, named_convention, results_to_outs_convention

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.compiler.stages import check_stages
 from support.peer import run_peer
-from support.stages import check_stages
 
 import pumice
 from pumice.hal_reference.program import Array

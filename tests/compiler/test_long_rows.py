@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.stages import check_stages
+from support.compiler.stages import check_stages
 
 import pumice
 from pumice.compiler.ir.source import CompileError

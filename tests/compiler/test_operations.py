@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
-from support.numpy_oracle import wrapped
-from support.operation_cases import ARGUMENTS, CASES, Array, Case, Given, numbers_of
-from support.operation_page import PAGE, page
-from support.operation_table import REFUSED, TYPES
+from support.compiler.numpy_oracle import wrapped
+from support.compiler.operation_cases import ARGUMENTS, CASES, Array, Case, Given, numbers_of
+from support.compiler.operation_page import PAGE, page
+from support.compiler.operation_table import REFUSED, TYPES
 
 import pumice
 from pumice.compiler.ir.source import CompileError
@@ -196,4 +196,4 @@ def test_refused(name: str) -> None:
 
 
 def test_the_page_is_what_the_tables_give() -> None:
-    assert PAGE.read_text(encoding="utf-8") == page(), "run python tests/support/operation_page.py"
+    assert PAGE.read_text(encoding="utf-8") == page(), "run python tests/support/compiler/operation_page.py"

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.compiler.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
 from support.peer import run_peer
-from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
 
 import pumice
 from pumice.compiler.ir.source import CompileError

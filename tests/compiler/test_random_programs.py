@@ -1,7 +1,7 @@
 """Random programs give the same by the definitions in NumPy, on the reference device and on Vulkan.
 
-``support/tensor_strategies.py`` bounds the difference for each program, in units of its types' rounding. Results
-without error in their bound must be equal bit by bit.
+``support/compiler/tensor_strategies.py`` bounds the difference for each program, in units of its types' rounding.
+Results without error in their bound must be equal bit by bit.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
-from support.regions import by_definition, function_of
+from support.compiler.regions import by_definition, function_of
+from support.compiler.tensor_strategies import Program, programs
 from support.soak import SOAK, rounds
-from support.tensor_strategies import Program, programs
 
 import pumice
 

@@ -10,9 +10,9 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
+from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS
+from support.compiler.tensor_strategies import Program, programs
 from support.soak import SOAK, rounds
-from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS
-from support.tensor_strategies import Program, programs
 
 import pumice
 from pumice.hal_vulkan import BufferView

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support.stages import check_stages
-from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
+from support.compiler.stages import check_stages
+from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
 
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.regions import shader_declarations
+from support.compiler.regions import shader_declarations
 
 import pumice
 from pumice.compiler.kernels.scalars.target import Target

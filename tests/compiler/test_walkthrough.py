@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from click.testing import CliRunner
-from support import walkthrough
+from support.compiler import walkthrough
 from support.peer import run_peer
 
 import pumice
@@ -34,7 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_the_page_shows_what_the_compiler_prints() -> None:
     page = walkthrough.PAGE.read_text(encoding="utf-8")
-    assert walkthrough.written(page) == page, "run python tests/support/walkthrough.py"
+    assert walkthrough.written(page) == page, "run python tests/support/compiler/walkthrough.py"
 
 
 def test_every_stage_is_on_file_and_makes_the_module(folder: Path) -> None:

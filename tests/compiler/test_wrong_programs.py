@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pytest
-from support.wrong_programs import BOUNDED, MADE, Wrong, written
+from support.compiler.wrong_programs import BOUNDED, MADE, Wrong, written
 
 import pumice
 from pumice.status import PumiceError

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping
 
 import pytest
-from support import walkthrough
-from support.tensor_programs import BATCH, CHOICE, LAYER, POWERS
+from support.compiler import walkthrough
+from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS
 
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.kernels.scalars.target import Target

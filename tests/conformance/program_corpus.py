@@ -17,8 +17,8 @@ from pathlib import Path
 
 import ml_dtypes
 import numpy as np
-import program_expectations
-from iree_releases import CompileError, Compiler, release_key
+from conformance import program_expectations
+from support.iree_releases import CompileError, Compiler, release_key
 
 __all__ = ["Call", "Failure", "Program", "Value", "compile_all", "difference", "dtype_named", "load_corpus"]
 

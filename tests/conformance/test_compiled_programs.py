@@ -10,7 +10,7 @@ import re
 
 import numpy as np
 import pytest
-from program_corpus import Program, Value, difference, load_corpus
+from conformance.program_corpus import Program, Value, difference, load_corpus
 
 import pumice
 

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from iree_releases import CompileError
-from program_corpus import Program, Value, difference, load_corpus
-from support import hal_code
+from conformance.program_corpus import Program, Value, difference, load_corpus
+from support.codegen import hal_code
+from support.iree_releases import CompileError
 from support.peer import peer_compiler
 from support.soak import SOAK
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree_peer import run_call
-from iree_releases import LOCAL, CompileError, Compiler, available_compilers, installed_compiler, installed_tool
-from program_corpus import Program, Value, difference, load_corpus
+from conformance.iree.peer import run_call
+from conformance.program_corpus import Program, Value, difference, load_corpus
+from support.iree_releases import LOCAL, CompileError, Compiler, available_compilers, installed_compiler, installed_tool
 
 import pumice
 

@@ -13,8 +13,8 @@ import threading
 
 import numpy as np
 import pytest
-from iree_releases import CompileError, Compiler, installed_compiler
-from program_corpus import Program, compile_all, difference, load_corpus
+from conformance.program_corpus import Program, compile_all, difference, load_corpus
+from support.iree_releases import CompileError, Compiler, installed_compiler
 from support.soak import rounds
 
 import pumice

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from iree_releases import CompileError, Compiler, installed_compiler
-from program_corpus import compile_all, load_corpus
+from conformance.program_corpus import compile_all, load_corpus
+from support.iree_releases import CompileError, Compiler, installed_compiler
 from support.soak import rounds
 from support.waiting import until
 

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from iree_releases import CompileError, Compiler, available_compilers
-from program_corpus import Program, load_corpus
+from conformance.program_corpus import Program, load_corpus
+from conformance.test_programs import NO_COMPILER, differences, results_of
+from support.iree_releases import CompileError, Compiler, available_compilers
 from support.soak import SOAK
-from test_programs import NO_COMPILER, differences, results_of
 
 import pumice
 

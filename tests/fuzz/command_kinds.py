@@ -7,8 +7,8 @@ import random
 from pathlib import Path
 from typing import Final
 
-from case_pool import Outcome
 from judging import ODD_NUMBERS, ODD_TEXTS, SeededCases, T, damaged_text, judged_command
+from support.case_pool import Outcome
 
 from pumice import shaders
 

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from case_pool import Cases
+from conformance.hostile.mutations import mutate, plain_base
 from judging import ODD_NUMBERS, SeededCases, text_cases
-from mutations import mutate, plain_base
-from support.graphdefs import const, node, placeholder
-from support.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
-from support.varied_programs import VARIED
+from support.case_pool import Cases
+from support.compiler.graphdefs import const, node, placeholder
+from support.compiler.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL
+from support.compiler.varied_programs import VARIED
 
 from pumice.compiler.dialects.syntax.text import READ
 from pumice.compiler.frontends.graphdef.file.messages import parse_text

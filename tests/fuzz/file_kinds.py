@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from case_pool import Cases, Outcome
 from click.testing import CliRunner
+from conformance.hostile.mutations import mutate, plain_base
 from judging import FileCases, SeededCases, judged, judged_command, one_of, small_study
-from mutations import mutate, plain_base
 from numpy.lib import format as npy
 from PIL import Image
+from support.case_pool import Cases, Outcome
 
 from pumice.formats.image_format import FORMATS
 from pumice.formats.image_texels import to_texels

@@ -19,12 +19,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from case_pool import Tally
+    from support.case_pool import Tally
 
 __all__ = ["KINDS", "Kind", "bad_ends", "run_kind"]
 
 TESTS: Final = Path(__file__).resolve().parents[1]
-PATHS: Final = tuple(map(str, (TESTS / "fuzz", TESTS / "conformance", TESTS)))
+PATHS: Final = tuple(map(str, (TESTS / "fuzz", TESTS)))
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ HANG_S: Final = 120.0  # a busy machine takes a minute for what takes a second
 
 def run_kind(name: str, count: int, *, seed: int = 1, processes: int = 2) -> Tally:
     """Runs the first cases of a kind in worker processes."""
-    from case_pool import run_cases
+    from support.case_pool import run_cases
 
     return run_cases(KINDS[name].opener, count, seed=seed, processes=processes, hang_s=HANG_S, memory=MEMORY)
 
@@ -96,7 +96,7 @@ def bad_ends(name: str, tally: Tally, seed: int) -> list[str]:
 
 
 def _one(name: str, seed: int, index: int, write: Path | None) -> int:
-    from case_pool import open_cases
+    from support.case_pool import open_cases
 
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         cases = open_cases(KINDS[name].opener, Path(folder))

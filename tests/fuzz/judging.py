@@ -14,9 +14,9 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final, Generic, TypeVar
 
-from case_pool import Outcome
 from click.testing import CliRunner
-from mutations import Base, mutate, plain_base
+from conformance.hostile.mutations import Base, mutate, plain_base
+from support.case_pool import Outcome
 
 from pumice.status import InternalError, PumiceError
 from pumice.tools.cli import main

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from case_pool import Outcome
 from command_kinds import DIGITS, MUL, ROOT
 from judging import SeededCases, judged_status, small_study
+from support.case_pool import Outcome
 
 PROGRAM: Final = "from pumice.tools.cli import main; main(prog_name='pumice')"
 COUNT: Final = 4096

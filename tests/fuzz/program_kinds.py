@@ -7,11 +7,11 @@ import os
 from pathlib import Path
 
 import numpy as np
-from case_pool import Cases, Outcome
+from conformance.hostile.mutants import assembled_bases
+from conformance.hostile.mutations import load_base, mutate, plain_base
 from judging import FileCases, SeededCases
-from mutants import assembled_bases
-from mutations import load_base, mutate, plain_base
-from support.hal_module import executable_blob
+from support.case_pool import Cases, Outcome
+from support.runtime.hal_module import executable_blob
 
 import pumice
 from pumice import shaders

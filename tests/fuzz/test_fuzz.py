@@ -10,8 +10,8 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
-from case_pool import WRONG, open_cases
 from fuzz import KINDS, bad_ends, run_kind
+from support.case_pool import WRONG, open_cases
 from support.soak import rounds
 
 DEVICE = ("pipeline-cache", "results", "command-line", "environment", "output", "input", "signals")

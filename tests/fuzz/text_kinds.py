@@ -6,8 +6,8 @@ import random
 from pathlib import Path
 from typing import Final
 
-from case_pool import Cases, Outcome
 from judging import ODD_NUMBERS, GeneratedCases, SeededCases, damaged_text, judged, text_cases
+from support.case_pool import Cases, Outcome
 from support.profiles import recorded_profiles
 
 from pumice import shaders

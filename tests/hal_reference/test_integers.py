@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.regions import by_definition, function_of
+from support.compiler.regions import by_definition, function_of
 
 TYPES = {"i64": np.int64, "ui64": np.uint64, "i32": np.int32, "ui8": np.uint8}
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.host_buffers import HOST
+from support.devices.host_buffers import HOST
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device

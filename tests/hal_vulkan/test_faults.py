@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 import pytest
-from support.host_buffers import HOST
+from support.devices.host_buffers import HOST
 from support.waiting import armed, until
 
 from pumice import shaders

@@ -11,7 +11,7 @@ from support.soak import SOAK
 import pumice
 
 jax = pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
-from support.jit_cases import CASES, Case  # noqa: E402  # after what skips
+from support.runtime.jit_cases import CASES, Case  # noqa: E402  # after what skips
 
 pytestmark = pytest.mark.vulkan
 

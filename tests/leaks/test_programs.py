@@ -9,8 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.flat import hold_flat
-from support.outputs import compiled
 from support.peer import compile_module
+from support.runtime.outputs import compiled
 from support.soak import SOAK
 
 import pumice

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import shader_references as references
+from support.devices import shader_references as references
 
 from pumice import shaders
 from pumice.hal.memory import MemoryTypeFlags

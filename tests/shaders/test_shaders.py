@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support import shader_references as references
-from support.shader_tools import needs_compiler, needs_tools
+from support.devices import shader_references as references
+from support.devices.shader_tools import needs_compiler, needs_tools
 
 from pumice import shaders
 from pumice.shaders import build

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from iree_releases import VULKAN, CompileError, Compiler, installed_compiler, installed_tool
+from support.iree_releases import VULKAN, CompileError, Compiler, installed_compiler, installed_tool
 
 __all__ = ["CompileError", "compile_module", "peer_compiler", "peer_tool", "run_peer"]
 

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.wait_sources import Signal
+from support.vm.wait_sources import Signal
 
 from pumice.status import (
     DeadlineExceededError,

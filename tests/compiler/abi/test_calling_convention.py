@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.conventions import CONTEXT, KERNEL, converted, function_type, memrefs, replaced
+from support.compiler.conventions import CONTEXT, KERNEL, converted, function_type, memrefs, replaced
 
 from pumice.compiler.abi.calling_convention import (
     CallingConvention,

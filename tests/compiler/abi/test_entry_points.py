@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from support.conventions import CONTEXT, KERNEL, function_type, memrefs, replaced
+from support.compiler.conventions import CONTEXT, KERNEL, function_type, memrefs, replaced
 
 import pumice
 from pumice.compiler.abi.calling_convention import (

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.evaluation import evaluated
+from support.compiler.evaluation import evaluated
 
 from pumice.compiler.ir.source import CompileError
 from pumice.hal_reference.program import Array

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from support.evaluation import evaluated, program
+from support.compiler.evaluation import evaluated, program
 
 from pumice.hal_reference.program import Array
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.numpy_oracle import expected_of
-from support.operation_table import ELEMENTWISE, KINDS, TYPES, Row, kind_of
-from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
+from support.compiler.numpy_oracle import expected_of
+from support.compiler.operation_table import ELEMENTWISE, KINDS, TYPES, Row, kind_of
+from support.compiler.regions import EMULATED, NATIVE, by_definition, function_of, run_region
 
 import pumice
 from pumice.compiler.ir.types import ScalarType

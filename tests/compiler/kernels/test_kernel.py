@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import EMULATED, NATIVE, by_definition, function_of, region_of, run_region
+from support.compiler.regions import EMULATED, NATIVE, by_definition, function_of, region_of, run_region
 
 import pumice
 from pumice.compiler.ir.source import CompileError

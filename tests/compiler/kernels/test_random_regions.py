@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.random_regions import RandomRegion
-from support.regions import EMULATED, NATIVE, by_definition, function_of, run_region
+from support.compiler.random_regions import RandomRegion
+from support.compiler.regions import EMULATED, NATIVE, by_definition, function_of, run_region
 
 import pumice
 from pumice.compiler.ir.types import ScalarType

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.regions import region_of
+from support.compiler.regions import region_of
 
 from pumice.compiler.ir.source import CompileError
 from pumice.compiler.kernels.scalars.target import Target

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.dynamic import specialised
-from support.regions import (
+from support.compiler.dynamic import specialised
+from support.compiler.regions import (
     EMULATED,
     arguments_of,
     by_definition,

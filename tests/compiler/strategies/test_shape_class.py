@@ -6,8 +6,8 @@ import math
 from dataclasses import replace
 
 import pytest
+from support.compiler.regions import EMULATED, region_of
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import EMULATED, region_of
 
 from pumice.compiler.kernels.scalars.device_target import FAMILY_NAMES, target_of
 from pumice.compiler.strategies.choice import candidates_of, compile_region, strategy_from, tuned_strategy

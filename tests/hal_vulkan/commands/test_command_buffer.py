@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.host_buffers import HOST, host_buffer
+from support.devices.host_buffers import HOST, host_buffer
 
 from pumice import shaders
 from pumice.hal.command_buffer import BindingSlot, CommandBufferState

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.host_buffers import HOST
+from support.devices.host_buffers import HOST
 
 from pumice import shaders
 from pumice.hal.clock import elapsed_ticks, signed_ticks

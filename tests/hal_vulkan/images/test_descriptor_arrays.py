@@ -12,8 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.device_images import glsl, picture, run
-from support.host_buffers import HOST, host_buffer
+from support.devices.device_images import glsl, picture, run
+from support.devices.host_buffers import HOST, host_buffer
 
 from pumice.hal_vulkan import BindingSlot
 from pumice.hal_vulkan.device import Device

@@ -6,8 +6,8 @@ import struct
 
 import numpy as np
 import pytest
-from support.device_images import download, glsl, picture, run, texel_noise, upload
-from support.host_buffers import HOST, host_buffer
+from support.devices.device_images import download, glsl, picture, run, texel_noise, upload
+from support.devices.host_buffers import HOST, host_buffer
 
 from pumice.formats.image_format import FORMATS, ImageFormat
 from pumice.hal_vulkan.device import Device

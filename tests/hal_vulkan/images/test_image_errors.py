@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 import pytest
-from support.device_images import glsl
-from support.host_buffers import HOST
+from support.devices.device_images import glsl
+from support.devices.host_buffers import HOST
 
 from pumice import shaders
 from pumice.formats.image_format import ImageFormat

@@ -8,8 +8,8 @@ import threading
 
 import numpy as np
 import pytest
-from support.device_images import download, glsl, picture, run, upload
-from support.host_buffers import HOST, host_buffer
+from support.devices.device_images import download, glsl, picture, run, upload
+from support.devices.host_buffers import HOST, host_buffer
 
 from pumice.hal_vulkan import BindingSlot
 from pumice.hal_vulkan.device import Device

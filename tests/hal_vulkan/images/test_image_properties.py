@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.device_images import download
-from support.host_buffers import HOST
+from support.devices.device_images import download
+from support.devices.host_buffers import HOST
 
 from pumice.hal_vulkan.commands.command_buffer import CommandBuffer
 from pumice.hal_vulkan.device import Device

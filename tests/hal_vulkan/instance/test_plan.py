@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.build_features import feature_tables as build
+from support.devices.build_features import feature_tables as build
 from support.profiles import recorded_profiles
 
 from pumice.hal_vulkan.instance import feature_tables

@@ -6,8 +6,8 @@ import struct
 
 import numpy as np
 import pytest
-from support.device_images import glsl, run
-from support.host_buffers import HOST
+from support.devices.device_images import glsl, run
+from support.devices.host_buffers import HOST
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver

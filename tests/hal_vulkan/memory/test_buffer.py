@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.host_buffers import HOST
+from support.devices.host_buffers import HOST
 
 from pumice.hal.memory import BufferUsage, MemoryAccess
 from pumice.hal_vulkan.device import Device

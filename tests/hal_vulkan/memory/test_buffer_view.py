@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.host_buffers import HOST
+from support.devices.host_buffers import HOST
 
 from pumice.hal_vulkan import BufferView, Device, ElementType, EncodingType
 from pumice.hal_vulkan.instance.driver import Driver

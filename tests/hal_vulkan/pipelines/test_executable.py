@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from support.host_buffers import buffer_of
+from support.devices.host_buffers import buffer_of
 from support.peer import compile_module
 
 from pumice import shaders

@@ -11,8 +11,8 @@ from subprocess import CalledProcessError
 
 import numpy as np
 import pytest
-from support.host_buffers import HOST, buffer_of
-from support.shader_tools import assemble
+from support.devices.host_buffers import HOST, buffer_of
+from support.devices.shader_tools import assemble
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.made_drivers import Statistics, offer_properties, offer_statistics
+from support.devices.made_drivers import Statistics, offer_properties, offer_statistics
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device

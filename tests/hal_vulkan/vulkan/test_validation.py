@@ -7,7 +7,7 @@ import threading
 
 import numpy as np
 import pytest
-from support.host_buffers import HOST
+from support.devices.host_buffers import HOST
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device

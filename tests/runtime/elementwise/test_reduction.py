@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.generated import needs_glsl
+from support.devices.generated import needs_glsl
 
 import pumice
 from pumice import Device, InvalidArgumentError, OutOfRangeError, PumiceError, ReductionKernel

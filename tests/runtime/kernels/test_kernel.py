@@ -7,8 +7,8 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from support.kernel_sources import ACCUMULATE
-from support.shader_tools import assemble
+from support.devices.kernel_sources import ACCUMULATE
+from support.devices.shader_tools import assemble
 
 import pumice
 from pumice import shaders

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.shader_tools import needs_compiler
+from support.devices.shader_tools import needs_compiler
 
 import pumice
 from pumice.hal_vulkan import CommandBuffer

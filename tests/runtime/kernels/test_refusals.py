@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.kernel_sources import ACCUMULATE
+from support.devices.kernel_sources import ACCUMULATE
 
 import pumice
 from pumice import shaders

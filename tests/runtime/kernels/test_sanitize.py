@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.host_buffers import HOST
-from support.shader_tools import needs_compiler
+from support.devices.host_buffers import HOST
+from support.devices.shader_tools import needs_compiler
 
 import pumice
 from pumice.spirv.sources.glsl import compile_glsl

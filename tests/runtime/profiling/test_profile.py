@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.sessions import function, module
+from support.runtime.sessions import function, module
 
 import pumice
 from pumice.hal_vulkan.submit.calibration import ClockCalibration

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.async_calls import LONG, is_idle, leaves_nothing, load, run_on, until
-from support.sessions import identity, module
+from support.runtime.async_calls import LONG, is_idle, leaves_nothing, load, run_on, until
+from support.runtime.sessions import identity, module
 
 import pumice
 from pumice.hal.programs.fence import HalFence

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.async_calls import Host, is_idle, leaves_nothing, load, objects, run_on, until
+from support.runtime.async_calls import Host, is_idle, leaves_nothing, load, objects, run_on, until
 
 import pumice
 from pumice.status import InvalidArgumentError

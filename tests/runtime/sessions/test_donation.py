@@ -7,9 +7,9 @@ import gc
 
 import numpy as np
 import pytest
-from support.outputs import MOVES, PEER, SAME, compiled, counted
 from support.peer import compile_module
-from support.sessions import ASYNC, allocations, identity, with_program
+from support.runtime.outputs import MOVES, PEER, SAME, compiled, counted
+from support.runtime.sessions import ASYNC, allocations, identity, with_program
 
 import pumice
 from pumice.hal.programs.fence import HalFence

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
-from support.outputs import MOVES, PEER, SAME, SOURCE, STEP, arrays, compiled, counted
 from support.peer import compile_module
-from support.sessions import COUNTER, elements, module, with_program
+from support.runtime.outputs import MOVES, PEER, SAME, SOURCE, STEP, arrays, compiled, counted
+from support.runtime.sessions import COUNTER, elements, module, with_program
 
 import pumice
 from pumice.formats.element_type import ElementType

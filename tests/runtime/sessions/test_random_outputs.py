@@ -6,7 +6,7 @@ import random
 
 import numpy as np
 import pytest
-from support.outputs import compiled
+from support.runtime.outputs import compiled
 
 import pumice
 from pumice.runtime.arrays.array import DeviceArray

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.sessions import ASYNC, COUNTER, function, identity, module, with_program
+from support.runtime.sessions import ASYNC, COUNTER, function, identity, module, with_program
 
 import pumice
 from pumice.status import (

@@ -7,7 +7,7 @@ import gc
 import ml_dtypes
 import numpy as np
 import pytest
-from support.sessions import allocations, elements, function, identity, with_program
+from support.runtime.sessions import allocations, elements, function, identity, with_program
 
 import pumice
 from pumice.hal.programs.fence import HalFence

@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 import pytest
-from support.sessions import ASYNC, COUNTER, with_program
+from support.runtime.sessions import ASYNC, COUNTER, with_program
 
 import pumice
 from pumice.hal.programs.fence import HalFence

@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from support.peer import compile_module
-from support.sessions import elements
+from support.runtime.sessions import elements
 
 import pumice
 from pumice.hal_vulkan import BufferView, ElementType, Fence

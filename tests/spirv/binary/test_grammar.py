@@ -12,7 +12,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from support.build_grammar import grammar_tables as build
+from support.devices.build_grammar import grammar_tables as build
 from support.import_graph import ROOT
 
 from pumice.spirv.binary import grammar, grammar_tables

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.shader_tools import assemble, needs_tools
+from support.devices.shader_tools import assemble, needs_tools
 
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.status import (

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.shader_tools import assemble, needs_tools
+from support.devices.shader_tools import assemble, needs_tools
 
 from pumice.base.cache import usage
 from pumice.spirv.binary.grammar import ENUMERATIONS

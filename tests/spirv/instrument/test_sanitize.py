@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.shader_tools import needs_compiler
+from support.devices.shader_tools import needs_compiler
 
 import pumice
 from pumice.spirv.checks import tools as spirv_tools

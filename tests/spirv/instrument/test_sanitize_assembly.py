@@ -6,9 +6,9 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.device_images import run
-from support.host_buffers import HOST
-from support.shader_tools import assemble
+from support.devices.device_images import run
+from support.devices.host_buffers import HOST
+from support.devices.shader_tools import assemble
 
 from pumice.hal_vulkan.device import Device
 from pumice.spirv.checks import tools as spirv_tools

@@ -8,9 +8,9 @@ from contextlib import ExitStack
 
 import numpy as np
 import pytest
-from support.device_images import glsl, picture, run, upload
-from support.host_buffers import HOST
-from support.shader_tools import needs_compiler
+from support.devices.device_images import glsl, picture, run, upload
+from support.devices.host_buffers import HOST
+from support.devices.shader_tools import needs_compiler
 
 from pumice.formats.image_format import ImageFormat
 from pumice.hal_vulkan.device import Device

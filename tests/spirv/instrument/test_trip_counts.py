@@ -7,7 +7,7 @@ import operator
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
-from support.shader_tools import needs_compiler
+from support.devices.shader_tools import needs_compiler
 
 from pumice.spirv.instrument.blocks import Flow
 from pumice.spirv.instrument.editor import Editor

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.stripping import without_names
+from support.devices.stripping import without_names
 
 from pumice.spirv.reflection.block_names import with_names
 from pumice.spirv.reflection.reflect import reflect

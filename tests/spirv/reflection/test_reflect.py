@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.shader_tools import assemble
+from support.devices.shader_tools import assemble
 
 from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.reflection.reflection_types import Binding, BlockMember, ScalarType, ShaderModuleReflection

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from support.shader_tools import needs_compiler, needs_tools
+from support.devices.shader_tools import needs_compiler, needs_tools
 
 import pumice
 from pumice.hal_vulkan import Device

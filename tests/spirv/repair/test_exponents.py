@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.shader_tools import needs_compiler, needs_tools
+from support.devices.shader_tools import needs_compiler, needs_tools
 
 import pumice
 from pumice.spirv.checks import tools as spirv_tools

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.shader_tools import assemble, needs_tools
+from support.devices.shader_tools import assemble, needs_tools
 
 from pumice.spirv.checks import tools
 from pumice.spirv.reflection.reflect import reflect

@@ -7,7 +7,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.shader_tools import assemble, needs_tools
+from support.devices.shader_tools import assemble, needs_tools
 
 from pumice import shaders
 from pumice.spirv.checks import tools as spirv_tools

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 
 import pytest
-from support.shader_tools import assemble
+from support.devices.shader_tools import assemble
 
 from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.reflection.reflection_types import ShaderModuleReflection

@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 from support.profiles import recorded_profile
-from support.stored_results import sample_count
+from support.study.stored_results import sample_count
 
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.status import InternalError, InvalidArgumentError, NotFoundError, UnavailableError

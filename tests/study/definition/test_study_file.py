@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.study_reference import FIRST, PAGE, reference_tables
+from support.study.reference import FIRST, PAGE, reference_tables
 
 from pumice.status import (
     IncompatibleError,
@@ -330,7 +330,7 @@ def test_any_values_are_a_study_or_a_clear_error(changes: Mapping[str, object]) 
 
 def test_the_reference_page_has_the_tables_of_settings() -> None:
     above, first, below = PAGE.read_text(encoding="utf-8").partition(FIRST)
-    assert first + below == reference_tables(), "run python tests/support/study_reference.py"
+    assert first + below == reference_tables(), "run python tests/support/study/reference.py"
     text = " ".join(above.split())
     for names in (FUNCTIONS, MEASURED, BASELINE_SETTINGS, SEGMENTS):
         assert ", ".join(f"`{name}`" for name in names) in text

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.made_drivers import offer_counters
+from support.devices.made_drivers import offer_counters
 
 from pumice import shaders
 from pumice.hal_vulkan.instance.driver import Driver

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.made_studies import STUDY, fill_all, made, taken
+from support.study.made_studies import STUDY, fill_all, made, taken
 
 import pumice
 from pumice.study.definition.point import Point

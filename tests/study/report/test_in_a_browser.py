@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 from support.browser import CHROMIUM, Browser
-from support.made_studies import STUDY, figures_of, fill_all, made
-from support.stored_results import made_version
+from support.study.made_studies import STUDY, figures_of, fill_all, made
+from support.study.stored_results import made_version
 
 from pumice.study.report.charts import distributions
 from pumice.study.report.history_page import write_history

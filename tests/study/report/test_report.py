@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 from plotly.offline import get_plotlyjs
 from rich.console import Console
-from support.made_studies import STUDY, Fill, figures_of, fill_all, made, taken
+from support.study.made_studies import STUDY, Fill, figures_of, fill_all, made, taken
 
 from pumice.status import FailedPreconditionError, NotFoundError
 from pumice.study.definition.point import Point

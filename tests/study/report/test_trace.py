@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
-from support.made_studies import made, taken
+from support.study.made_studies import made, taken
 
 from pumice import shaders
 from pumice.study import Point, Results

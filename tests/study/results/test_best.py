@@ -10,9 +10,9 @@ import numpy as np
 import pandas
 import pytest
 from click.testing import CliRunner
-from support.made_runs import add_run
-from support.made_studies import STUDY, made
-from support.stored_results import made_results
+from support.study.made_runs import add_run
+from support.study.made_studies import STUDY, made
+from support.study.stored_results import made_results
 
 from pumice.status import InvalidArgumentError, UnavailableError
 from pumice.study import Results, export_results

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.made_drivers import offer_statistics
+from support.devices.made_drivers import offer_statistics
 
 from pumice import shaders
 from pumice.hal_vulkan.instance.driver import Driver

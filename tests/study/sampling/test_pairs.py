@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.stored_results import query
+from support.study.stored_results import query
 
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.status import DeviceLostError, PumiceError, UnavailableError

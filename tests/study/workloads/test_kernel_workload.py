@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.workloads import ADDRESS, MUL, SAXPY, N, has, kernel, take
+from support.study.workloads import ADDRESS, MUL, SAXPY, N, has, kernel, take
 
 from pumice.hal_vulkan.submit.queue import Queue
 from pumice.hal_vulkan.vulkan.live_objects import live_objects

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from support.workloads import ADDRESS, MUL, SAXPY, has, kernel, opened, take
+from support.study.workloads import ADDRESS, MUL, SAXPY, has, kernel, opened, take
 
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (

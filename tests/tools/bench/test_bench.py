@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 from perfetto.protos.perfetto.trace.perfetto_trace_pb2 import Trace
-from support.shader_tools import needs_compiler
-from support.study_commands import FAST, bench, study
-from support.study_commands import wrong_bench as wrong
+from support.devices.shader_tools import needs_compiler
+from support.study.commands import FAST, bench, study
+from support.study.commands import wrong_bench as wrong
 
 from pumice import shaders
 from pumice.hal_vulkan import reflect

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.study_commands import FAST, bench, study, wrong_bench
+from support.study.commands import FAST, bench, study, wrong_bench
 
 from pumice import shaders
 from pumice.spirv.sources.glsl import find_compiler

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
-from support.hal_code import class_of
+from support.codegen.hal_code import class_of
 
 from pumice.tools.cli import main
 from pumice.vm.assembly.assembler import assemble

@@ -15,9 +15,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 from markdown_it import MarkdownIt
-from support.made_runs import made_runs
-from support.stored_results import made_results, made_version
-from support.study_commands import study
+from support.study.commands import study
+from support.study.made_runs import made_runs
+from support.study.stored_results import made_results, made_version
 
 from pumice.status import FailedPreconditionError
 from pumice.study.definition.point import Point

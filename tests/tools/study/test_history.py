@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 from click.testing import Result
-from support.stored_results import made_version
-from support.study_commands import study
+from support.study.commands import study
+from support.study.stored_results import made_version
 
 from pumice.study.results.comparison.revision import read_revision
 

@@ -13,8 +13,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from support.stored_results import made_results as make
-from support.study_commands import PROGRAM, mul_study, samples_of, study
+from support.study.commands import PROGRAM, mul_study, samples_of, study
+from support.study.stored_results import made_results as make
 
 from pumice.study.definition.point import Point
 from pumice.study.definition.study_file import parse_study, study_as_dict

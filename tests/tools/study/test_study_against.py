@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 import pytest
-from support.study_commands import mul_study, study
+from support.study.commands import mul_study, study
 
 from pumice import shaders
 from pumice.study.definition.expansion import expand

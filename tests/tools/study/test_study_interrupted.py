@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from support.study_commands import PROGRAM, Taken, check_resumed, mul_study, samples_of, study
+from support.study.commands import PROGRAM, Taken, check_resumed, mul_study, samples_of, study
 
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus

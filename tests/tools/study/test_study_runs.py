@@ -13,7 +13,7 @@ import numpy as np
 import psutil
 import pytest
 from click.testing import Result
-from support.study_commands import PROGRAM, Taken, check_resumed, mul_study, samples_of, study
+from support.study.commands import PROGRAM, Taken, check_resumed, mul_study, samples_of, study
 
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import isa_programs as programs
 from support.peer import compile_module, run_peer
+from support.vm import isa_programs as programs
 
 from pumice.status import OutOfRangeError
 from pumice.vm.assembly.assembler import assemble

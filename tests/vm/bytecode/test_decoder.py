@@ -7,7 +7,7 @@ import struct
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import isa_programs as programs
+from support.vm import isa_programs as programs
 
 from pumice.status import InvalidArgumentError
 from pumice.vm.assembly.assembler import assemble

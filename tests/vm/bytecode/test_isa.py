@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from support import isa_programs as programs
 from support.peer import run_peer
+from support.vm import isa_programs as programs
 
 from pumice.status import IncompatibleError
 from pumice.vm.assembly.assembler import assemble

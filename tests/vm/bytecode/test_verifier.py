@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import isa_programs as programs
+from support.vm import isa_programs as programs
 
 from pumice.status import IncompatibleError, InvalidArgumentError, PumiceError
 from pumice.vm.assembly.assembler import assemble

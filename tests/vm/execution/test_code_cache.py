@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support import random_programs
+from support.vm import random_programs
 
 from pumice.base import cache
 from pumice.status import InvalidArgumentError, PumiceError

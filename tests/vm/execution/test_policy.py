@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.vm_contexts import is_idle
+from support.vm.contexts import is_idle
 from support.waiting import until
 
 from pumice.status import (

@@ -9,7 +9,7 @@ import weakref
 from collections.abc import Callable, Iterator
 
 import pytest
-from support import random_programs
+from support.vm import random_programs
 
 from pumice.status import FailedPreconditionError, InternalError, PumiceError, ResourceExhaustedError
 from pumice.vm.assembly.assembler import assemble

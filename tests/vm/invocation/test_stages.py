@@ -12,8 +12,8 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from support.vm_contexts import is_idle
-from support.wait_sources import Signal
+from support.vm.contexts import is_idle
+from support.vm.wait_sources import Signal
 
 from pumice.status import (
     CancelledError,

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from support.wait_sources import Signal
+from support.vm.wait_sources import Signal
 
 from pumice.status import DeadlineExceededError, InvalidArgumentError
 from pumice.vm.assembly.assembler import assemble

@@ -8,7 +8,7 @@ import random
 import struct
 
 import pytest
-from support.machine_code import forced, has_machine_code, kept_off
+from support.vm.machine_code import forced, has_machine_code, kept_off
 
 from pumice.vm import BytecodeModule, Context
 from pumice.vm.assembly.assembler import assemble

@@ -14,8 +14,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from support import random_programs
-from support.machine_code import forced, has_machine_code, kept_off, outcome
+from support.vm import random_programs
+from support.vm.machine_code import forced, has_machine_code, kept_off, outcome
 
 from pumice.status import DeadlineExceededError
 from pumice.vm import BytecodeModule, Context

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from support import random_programs
 from support.peer import run_peer
 from support.soak import rounds
+from support.vm import random_programs
 
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.writer import write_module

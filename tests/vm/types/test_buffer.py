@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import vm_programs as programs
+from support.vm import programs
 
 from pumice.status import (
     InvalidArgumentError,

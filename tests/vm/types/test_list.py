@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import vm_programs as programs
+from support.vm import programs
 
 from pumice.status import (
     FailedPreconditionError,

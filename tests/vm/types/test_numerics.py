@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support import vm_programs as programs
-from support.vm_operations import operation
+from support.vm import programs
+from support.vm.operations import operation
 
 from pumice.status import InvalidArgumentError
 from pumice.vm.types import numerics

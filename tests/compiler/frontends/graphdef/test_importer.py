@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.graphdefs import const, node, placeholder, run
+from support.compiler.graphdefs import const, node, placeholder, run
 from support.peer import run_peer
 
 import pumice

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import numpy as np
 import pytest
-from support.graphdefs import Setting, const, node, placeholder, run
+from support.compiler.graphdefs import Setting, const, node, placeholder, run
 
 pytest.importorskip("tensorboardX", reason="needs the messages of a GraphDef: pip install 'pumice[graphdef]'")
 

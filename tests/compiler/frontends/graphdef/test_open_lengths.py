@@ -8,8 +8,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.graphdefs import const, node, placeholder
-from support.stages import check_stages
+from support.compiler.graphdefs import const, node, placeholder
+from support.compiler.stages import check_stages
 
 import pumice
 from pumice.compiler.frontends.graphdef.importer import import_graph

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
-from support.graphdefs import const, node, placeholder, run
+from support.compiler.graphdefs import const, node, placeholder, run
 
 pytest.importorskip("tensorboardX", reason="needs the messages of a GraphDef: pip install 'pumice[graphdef]'")
 

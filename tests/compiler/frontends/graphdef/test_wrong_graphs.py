@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.graphdefs import const, node, placeholder
+from support.compiler.graphdefs import const, node, placeholder
 
 from pumice.compiler.frontends.graphdef import translator
 from pumice.compiler.frontends.graphdef.file.messages import parse_text

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.compiler.regions import region_of
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import region_of
 
 import pumice
 from pumice.compiler.dialects.syntax.text import parse

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.regions import Array, by_definition, function_of
+from support.compiler.regions import Array, by_definition, function_of
 
 import pumice
 from pumice.compiler.ir.operation import Operation

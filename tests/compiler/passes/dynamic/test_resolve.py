@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.dynamic import specialised
+from support.compiler.dynamic import specialised
 
 from pumice.compiler.analysis.reference_program import ProgramWriter
 from pumice.compiler.ir.attributes import DenseArray

@@ -6,7 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
-from support.regions import EMULATED, by_definition, function_of, region_of, run_kernel, shader_declarations
+from support.compiler.regions import EMULATED, by_definition, function_of, region_of, run_kernel, shader_declarations
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 import pytest
+from support.compiler.regions import region_of
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import region_of
 
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import Target

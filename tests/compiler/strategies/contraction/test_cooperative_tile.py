@@ -11,8 +11,8 @@ import dataclasses
 
 import numpy as np
 import pytest
+from support.compiler.regions import by_definition, contraction, function_of, region_of, run_region
 from support.profiles import recorded_profile
-from support.regions import by_definition, contraction, function_of, region_of, run_region
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.compiler.regions import EMULATED, by_definition, function, function_of, region_of, run_region
 from support.profiles import recorded_profiles
-from support.regions import EMULATED, by_definition, function, function_of, region_of, run_region
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of

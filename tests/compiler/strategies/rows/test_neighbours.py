@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import (
+from support.compiler.regions import (
     arguments_of,
     by_definition,
     function,

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import (
+from support.compiler.regions import (
     EMULATED,
     arguments_of,
     by_definition,

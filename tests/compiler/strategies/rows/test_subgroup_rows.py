@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from support.compiler.regions import arguments_of, by_definition, called, function_of, region_of
 from support.profiles import recorded_profile
-from support.regions import arguments_of, by_definition, called, function_of, region_of
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of

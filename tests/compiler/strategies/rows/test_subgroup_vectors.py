@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from support.compiler.regions import arguments_of, by_definition, called, function_of, region_of, shader_declarations
 from support.profiles import recorded_profile
-from support.regions import arguments_of, by_definition, called, function_of, region_of, shader_declarations
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of

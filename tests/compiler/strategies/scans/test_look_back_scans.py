@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import called
+from support.compiler.regions import called
 
 import pumice
 from pumice.compiler.analysis.scans import LOOK_BACK

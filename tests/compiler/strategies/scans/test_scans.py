@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.compiler.regions import EMULATED, called, dispatch_regions, region_of, run_region
 from support.profiles import PROFILE_NAMES, recorded_profile
-from support.regions import EMULATED, called, dispatch_regions, region_of, run_region
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.regions import called
+from support.compiler.regions import called
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of

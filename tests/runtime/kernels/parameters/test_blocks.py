@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.stripping import without_names
+from support.devices.stripping import without_names
 
 import pumice
 from pumice.spirv.sources.glsl import compile_glsl

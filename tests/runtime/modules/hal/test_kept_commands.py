@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.hal_module import array_of, buffer_of, executable, wait_for
+from support.runtime.hal_module import array_of, buffer_of, executable, wait_for
 
 from pumice.hal_vulkan import Buffer, Device
 from pumice.hal_vulkan.instance.driver import Driver

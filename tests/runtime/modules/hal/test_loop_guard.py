@@ -6,8 +6,8 @@ import asyncio
 
 import numpy as np
 import pytest
-from support.hal_module import DEVICE_LOCAL, FORMAT, array_of, buffer_of, direct, vm
 from support.peer import compile_module
+from support.runtime.hal_module import DEVICE_LOCAL, FORMAT, array_of, buffer_of, direct, vm
 
 import pumice
 from pumice.formats.vke1 import (

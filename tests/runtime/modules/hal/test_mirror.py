@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.hal_module import (
+from support.runtime.hal_module import (
     DEVICE_LOCAL,
     USAGE,
     array_of,

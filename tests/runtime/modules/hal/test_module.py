@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.hal_module import (
+from support.runtime.hal_module import (
     DEVICE_LOCAL,
     F32,
     HOST_LOCAL,

@@ -7,7 +7,7 @@ import struct
 
 import numpy as np
 import pytest
-from support.hal_module import (
+from support.runtime.hal_module import (
     DEVICE_LOCAL,
     FORMAT,
     HOST_LOCAL,

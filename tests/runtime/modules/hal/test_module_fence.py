@@ -9,7 +9,7 @@ import time
 
 import numpy as np
 import pytest
-from support.hal_module import DEVICE_LOCAL, USAGE, array_of, buffer_of, multiply_commands, table, wait_for
+from support.runtime.hal_module import DEVICE_LOCAL, USAGE, array_of, buffer_of, multiply_commands, table, wait_for
 
 from pumice.hal.programs import fence as hal_fence
 from pumice.hal.programs.fence import HalFence, join, points_of, signal_after

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
-from support.hal_module import array_of, buffer_of, executable, multiply_commands, table, vm, wait_for
+from support.runtime.hal_module import array_of, buffer_of, executable, multiply_commands, table, vm, wait_for
 
 from pumice.hal_vulkan import Buffer, Device
 from pumice.hal_vulkan.commands.replay import Replay

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from rich.console import Console
-from support.made_studies import made, taken
+from support.study.made_studies import made, taken
 
 from pumice.study.definition.point import Point
 from pumice.study.report.charts.sides import compared_sides, pair_charts, side_rows

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.made_studies import STUDY, made, taken
+from support.study.made_studies import STUDY, made, taken
 
 from pumice.study.definition.point import Point
 from pumice.study.results.comparison.comparability import incomparable_reason as incomparable

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from support.made_runs import (
+from support.study.made_runs import (
     BLOCKS,
     MANY,
     ROUNDS,

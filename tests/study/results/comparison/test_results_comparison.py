@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from scipy import stats
-from support.made_runs import BLOCK, BLOCKS, MANY, ROUNDS, STUDY, compared, made_runs, only, sides, two_sides
-from support.made_studies import made
+from support.study.made_runs import BLOCK, BLOCKS, MANY, ROUNDS, STUDY, compared, made_runs, only, sides, two_sides
+from support.study.made_studies import made
 
 from pumice.status import FailedPreconditionError, InvalidArgumentError
 from pumice.study.definition.point import Point

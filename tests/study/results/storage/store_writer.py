@@ -14,7 +14,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[3]))
 
-from support.stored_results import next_block, sample_count
+from support.study.stored_results import next_block, sample_count
 
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample

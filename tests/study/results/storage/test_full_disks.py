@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.stored_results import next_block, query, sample_count
-from support.stored_study import POINTS, STUDY, samples
+from support.study.stored_results import next_block, query, sample_count
+from support.study.stored_study import POINTS, STUDY, samples
 
 from pumice.status import (
     PermissionDeniedError,
@@ -29,8 +29,8 @@ root_only = pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() != 0, 
 FILL = """
 import resource, signal, sys
 sys.path[:0] = {tests!r}
-from support.stored_results import sample_count
-from support.stored_study import POINTS, STUDY, samples
+from support.study.stored_results import sample_count
+from support.study.stored_study import POINTS, STUDY, samples
 from pumice.status import ResourceExhaustedError
 from pumice.study.results.storage.store import Store
 if {limit}:

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.stored_results import query
-from support.stored_study import KEPT, POINTS, STUDY, samples
+from support.study.stored_results import query
+from support.study.stored_study import KEPT, POINTS, STUDY, samples
 
 from pumice.status import (
     DataLossError,
