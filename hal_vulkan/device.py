@@ -72,6 +72,7 @@ class Device(LogicalDevice, AnyDevice):
         notifier: the callbacks of semaphores, and the thread that makes them.
     """
 
+    close_epoch: int
     queues: tuple[Queue, ...]
     compute_queue: Queue
     reports: ReportTable

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from types import ModuleType
-from typing import TYPE_CHECKING, Final, overload
+from typing import TYPE_CHECKING, Any, Final, overload
 
 from ..status import UnavailableError
 
@@ -112,7 +112,7 @@ def jit(
 class CallablePackage(ModuleType):
     """The class of the package ``pumice.jit``, whose name users call as a function."""
 
-    __call__ = staticmethod(jit)
+    __call__: Callable[..., Any] = staticmethod(jit)
 
     @property
     def __signature__(self) -> inspect.Signature:

@@ -9,7 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 import click
 
@@ -23,7 +23,13 @@ if TYPE_CHECKING:
     from ..spirv.sources.options import SourceOptions
     from .input_files import FileKind
 
-_Command = TypeVar("_Command")
+_Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
+
+
+class OptionDecorator(Protocol):
+    """Adds an option, or several, to a command."""
+
+    def __call__(self, command: _Command, /) -> _Command: ...
 
 
 def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem[str]]:
@@ -72,8 +78,10 @@ def complete_functions(ctx: click.Context, parameter: click.Parameter, incomplet
 _VULKAN: Final = "vulkan, vulkan://INDEX, vulkan://GPU-UUID, vulkan://NAME"
 DEVICE_HELP: Final = f"{_VULKAN}, lavapipe, or reference (programs only)."
 TIMED_DEVICE_HELP: Final = f"{_VULKAN} or lavapipe."
-device_option = click.option("--device", metavar="URI", shell_complete=complete_devices, help=DEVICE_HELP)
-validation_option = click.option(
+device_option: OptionDecorator = click.option(
+    "--device", metavar="URI", shell_complete=complete_devices, help=DEVICE_HELP
+)
+validation_option: OptionDecorator = click.option(
     "--validation/--no-validation",
     default=None,
     help="The Khronos validation layers, which cost time; as PUMICE_VALIDATION says without it.",
@@ -86,14 +94,14 @@ def _set_loop_guard(ctx: click.Context, parameter: click.Parameter, value: bool 
         os.environ["PUMICE_LOOP_GUARD"] = str(int(value))  # for workers, too
 
 
-loop_guard_option = click.option(
+loop_guard_option: OptionDecorator = click.option(
     "--loop-guard/--no-loop-guard",
     default=None,
     expose_value=False,
     callback=_set_loop_guard,
     help="Errors for loops that the driver ends before their time; on lavapipe without it.",
 )
-parameters_option = functools.partial(
+parameters_option: Callable[..., OptionDecorator] = functools.partial(
     click.option,
     "--parameters",
     multiple=True,
@@ -134,12 +142,12 @@ def fields_of(kind: type[object], options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: options[name] for name in kind.__annotations__ if name in options}
 
 
-def several_options(*options: Callable[[Any], Any]) -> Callable[[_Command], _Command]:
+def several_options(*options: Callable[[Any], Any]) -> OptionDecorator:
     """Returns a decorator that adds options to a command, in the order of its help."""
     return lambda command: functools.reduce(lambda decorated, option: option(decorated), reversed(options), command)
 
 
-def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -> Callable[[_Command], _Command]:
+def source_options(option: Callable[..., Callable[[Any], Any]] = click.option) -> OptionDecorator:
     """Returns the options of a shader's source, which `parse_sources` takes."""
     return several_options(
         option("--define", "-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="A macro for the source."),

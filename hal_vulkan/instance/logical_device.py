@@ -340,7 +340,7 @@ class LogicalDevice(AnyDevice):
     def abandon(self, error: PumiceError) -> None:
         """See ``Device.abandon``."""
         self.abandoned = True
-        self.lost = error
+        self.lost: PumiceError | None = error
         self.close_epoch += 1
         self.lock = threading.RLock()
 

@@ -152,7 +152,7 @@ class ComputePipeline(Closeable):
             kind in (STORAGE_BUFFER, UNIFORM_BUFFER) for _, _, kind in self._descriptor_order
         )
         limits = device.profile.limits
-        self.offset_alignment = max(
+        self.offset_alignment: int = max(
             limits.min_storage_buffer_offset_alignment,
             limits.min_uniform_buffer_offset_alignment
             if any(kind == UNIFORM_BUFFER for _, _, kind in self._descriptor_order)

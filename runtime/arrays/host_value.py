@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import NoReturn
 
 import numpy as np
@@ -127,7 +128,7 @@ class HostValue:
     def __eq__(self, other: object) -> bool:
         raise TypeError("arrays on a device are not compared: compare x.numpy(), or `x is y` for being the same array")
 
-    __hash__ = object.__hash__
+    __hash__: Callable[[], int] = object.__hash__  # type: ignore[assignment]
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("an array on a device is not pickled: pickle x.numpy(), and give that to device.asarray()")

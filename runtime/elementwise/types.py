@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -63,7 +63,7 @@ ELEMENTS: Final = {
 }
 """The types that shaders have, by dtype."""
 
-NAMES: Final = {
+NAMES: Final[dict[str, np.dtype[Any]]] = {
     **{str(dtype): dtype for dtype in ELEMENTS},
     **{f"{dtype}_t": dtype for dtype in ELEMENTS if dtype.kind in "iu"},
     "float16_t": np.dtype(np.float16),

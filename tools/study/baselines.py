@@ -15,13 +15,14 @@ from ...base.files import writing_errors
 from ...base.terminal import printable
 from ...status import shown
 from ..errors import usage_error
+from ..options import OptionDecorator
 from ..streams import note
 from .judgement import Judgement, Outcome
 
 _FAILED: Final = 1
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-baselines_option = click.option(
+baselines_option: OptionDecorator = click.option(
     "--baselines",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(".pumice", "baselines"),
@@ -29,7 +30,7 @@ baselines_option = click.option(
     metavar="DIR",
     help="Where named baselines are.",
 )
-save_option = click.option(
+save_option: OptionDecorator = click.option(
     "--save",
     metavar="NAME",
     callback=lambda ctx, parameter, value: None if value is None else _checked(value),

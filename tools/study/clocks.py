@@ -10,6 +10,7 @@ import click
 
 from ...base.terminal import printable
 from ..errors import usage, usage_error
+from ..options import OptionDecorator
 from ..streams import note
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 _DEFAULT = "default"
 
-clocks_option = click.option(
+clocks_option: OptionDecorator = click.option(
     "--lock-clocks",
     is_flag=False,
     flag_value=_DEFAULT,

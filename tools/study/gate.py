@@ -15,7 +15,7 @@ import click
 from ...base.lazy_dataclass import dataclass
 from ...status import shown
 from ..errors import usage, usage_error
-from ..options import several_options
+from ..options import OptionDecorator, several_options
 from ..output_files import Outputs
 from .judgement import Judgement, judge
 
@@ -180,7 +180,7 @@ def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ())
     return several_options(*(option for name, option in options.items() if name not in leave_out))
 
 
-across_option = click.option(
+across_option: OptionDecorator = click.option(
     "--across",
     multiple=True,
     type=click.Choice(["device", "driver", "host"]),

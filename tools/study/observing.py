@@ -10,7 +10,7 @@ import click
 
 from ...base.terminal import printable
 from ..errors import usage_error
-from ..options import several_options
+from ..options import OptionDecorator, several_options
 from ..streams import note
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 OBSERVING_OPTIONS: Final = ("statistics", "energy", "counters")
 """The parameter names of ``observing_options``, which ``observers`` takes."""
 
-observing_options = several_options(
+observing_options: OptionDecorator = several_options(
     click.option(
         "--statistics",
         is_flag=True,

@@ -11,7 +11,7 @@ import click
 from ...base.terminal import printable
 from ...status import shorten
 from ..errors import usage, usage_error
-from ..options import several_options
+from ..options import OptionDecorator, several_options
 from ..streams import note
 from .against import against
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 PROCESS_OPTIONS: Final = ("apart", "against_python", "against_env")
 """The parameter names of ``process_options``."""
 
-process_options = several_options(
+process_options: OptionDecorator = several_options(
     click.option("--apart", is_flag=True, help="Measure both versions in processes of their own that take turns."),
     click.option(
         "--against-python",

@@ -6,12 +6,12 @@ from typing import Final
 
 import click
 
-from ..options import several_options
+from ..options import OptionDecorator, several_options
 
 RESUMPTION_OPTIONS: Final = ("runs", "continue_noisy", "more_time")
 """The parameter names, which are the fields of ``study.sampling.passes.Resumption``."""
 
-resumption_options = several_options(
+resumption_options: OptionDecorator = several_options(
     click.option(
         "--runs",
         type=click.IntRange(1),

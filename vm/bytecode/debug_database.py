@@ -15,7 +15,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from operator import itemgetter
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
@@ -172,7 +172,7 @@ class DebugDatabase:
             return NotImplemented
         return self.function_count == other.function_count and self._content == other._content
 
-    __hash__ = None  # type: ignore[assignment]
+    __hash__: ClassVar[None] = None  # type: ignore[assignment]
 
 
 def _describe(locations: Sequence[Location], index: int, depth: int, budget: list[int]) -> str | None:

@@ -14,6 +14,7 @@ from ...status import CancelledError, InvalidArgumentError
 from ...waits.armed_wait import ArmedWait
 from ...waits.deferred import DeferredWait
 from ...waits.futures import as_pumice_error
+from ...waits.source import WaitSource
 from ...waits.wait_frame import WaitFrame
 from ...waits.wait_mode import WaitMode
 from ..execution.context import Context, Function
@@ -156,7 +157,9 @@ class AsyncInvocation(Run):
             return
         outputs = None if error is not None else outputs_of(self.function, self.results)
         self.close()
-        self.error = self.settle = self._make_values = None
+        self.error: Exception | None = None
+        self.settle: Callable[[], WaitSource | None] | None = None
+        self._make_values = None
         self._loop.remove(self)
         self.context.invocations.discard(self)
         callback(self._loop, error, outputs)

@@ -29,6 +29,7 @@ from .expressions import (
 )
 from .flow import Flow
 from .parallel_copy import CopyWriter
+from .ranges import Range
 from .tree import Place, TreeWriter
 from .values import PendingValue
 
@@ -40,6 +41,9 @@ class NodeWriter(CopyWriter, TreeWriter):
 
     Branches back to headers of loops count, and check from time to time whether machine code takes over.
     """
+
+    bounds: dict[str, Range]
+    indent: int
 
     def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int, warmth: Warmth = COLD_FUNCTION) -> None:
         CopyWriter.__init__(self, analysis)
