@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Final
 
 from ..base.files import reading_errors
-from ..formats.image_format import ImageFormat as TexelFormat
 from ..formats.image_texels import to_texels
 from ..formats.picture import decode_picture, picture_to_array
 from ..status import InvalidArgumentError, shown
@@ -256,9 +255,7 @@ class BufferParser:
     def _picture(self, statement: Statement, type: ImageFormat) -> tuple[int, int, bytes]:
         """Returns width, height and texels of a PNG file."""
         token = statement.take("the file's path")
-        if not TexelFormat.is_name(type.name):
-            self._source.fail(f"pictures do not become texels of {type}; take R8G8B8A8_UNORM", token.place)
-        texels = TexelFormat.parse(type.name)
+        texels = type.texels
         path = self._folder / token.text
         with reading_errors(path):
             content = path.read_bytes()

@@ -14,8 +14,9 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from ..formats.image_texels import values_of
 from .script import Buffer, ExpectBuffer, ExpectTexels, ExpectValues, Tolerance
-from .types import Channel, ImageFormat, Layout, Segment
+from .types import ImageFormat, Layout, Segment
 from .values import Bytes, column_of, text_of, unpack
 
 _EPSILON: Final = Tolerance(0.000001, True)
@@ -119,40 +120,20 @@ def compare_texels(expectation: ExpectTexels, buffer: Buffer, data: Bytes) -> st
 
 
 def _channels(buffer: Buffer, data: Bytes) -> dict[str, npt.NDArray[np.float64]]:
-    """Returns the channels of every texel, normalised ones from 0 to 1."""
+    """Returns the colour channels of every texel, normalised ones from 0 to 1."""
+    if isinstance(buffer.type, ImageFormat):
+        texels = buffer.type.texels
+        if texels.is_depth or not texels.is_plain:
+            return {}
+        names = sorted((name.upper() for name, _ in texels.fields), key="RGBASX".index)
+        stored = data.view(texels.stored_dtype)
+        values = values_of(stored if texels.packed else stored.reshape(-1, *texels.texel_shape()), texels)
+        return dict(zip(names, values.reshape(-1, texels.channels).T, strict=True))
     layout = buffer.layout
-    if not isinstance(buffer.type, ImageFormat):
-        return {
-            name: column_of(data, layout, i).astype(np.float64)
-            for i, name in zip(range(len(layout.segments)), "RGBA", strict=False)
-        }
-    values: dict[str, npt.NDArray[np.float64]] = {}
-    for index, channel in enumerate(buffer.type.channels):
-        raw: npt.NDArray[np.generic]
-        if buffer.type.packed:
-            words = column_of(data, layout, 0).astype(np.uint64)
-            raw = (words >> np.uint64(channel.shift)) & np.uint64((1 << channel.bits) - 1)
-        else:
-            raw = column_of(data, layout, index)
-        values[channel.name] = _decoded(raw, channel)
-    return values
-
-
-def _decoded(raw: npt.NDArray[np.generic], channel: Channel) -> npt.NDArray[np.float64]:
-    bits = channel.bits
-    if channel.mode in ("SNORM", "SINT", "SSCALED") and raw.dtype.kind == "u":
-        signed = raw.astype(np.int64)
-        raw = np.where(signed >> (bits - 1), signed - (1 << bits), signed)
-    if channel.mode == "UFLOAT":  # five bits of exponent, the rest mantissa, as a half without its sign
-        return (raw.astype(np.uint16) << (15 - bits)).view(np.float16).astype(np.float64)
-    values = raw.astype(np.float64)
-    if channel.mode in ("UNORM", "SRGB"):
-        values /= (1 << bits) - 1
-    elif channel.mode == "SNORM":
-        values = np.maximum(values / ((1 << (bits - 1)) - 1), -1.0)
-    if channel.mode == "SRGB" and channel.name != "A":
-        values = np.where(values <= 0.04045, values / 12.92, ((values + 0.055) / 1.055) ** 2.4)
-    return values
+    return {
+        name: column_of(data, layout, i).astype(np.float64)
+        for i, name in zip(range(len(layout.segments)), "RGBA", strict=False)
+    }
 
 
 def compare_buffers(expectation: ExpectBuffer, buffer: Buffer, data: Bytes, other: Bytes) -> str:

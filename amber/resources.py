@@ -210,11 +210,10 @@ class Resources(Closeable):
 def _texel_format(declared: Buffer) -> TexelFormat:
     """Returns the format of a buffer's texels."""
     if isinstance(declared.type, ImageFormat):
-        name = declared.type.name
-    elif isinstance(declared.type, Number) and declared.type.columns == 1:
+        return declared.type.texels
+    if isinstance(declared.type, Number) and declared.type.columns == 1:
         name = format_of(declared.type)
-    else:
-        raise InvalidArgumentError(f"{declared.name} is of {declared.type}, which no texels are of")
-    if not TexelFormat.is_name(name):
-        raise UnimplementedError(f"{declared.name}: pumice has no images of format {name}")
-    return TexelFormat.parse(name)
+        if not TexelFormat.is_name(name):
+            raise UnimplementedError(f"{declared.name}: pumice has no images of format {name}")
+        return TexelFormat.parse(name)
+    raise InvalidArgumentError(f"{declared.name} is of {declared.type}, which no texels are of")

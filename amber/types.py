@@ -28,10 +28,7 @@ _SCALARS: Final[dict[str, tuple[Kind, int]]] = {
 }
 _NUMBER: Final = re.compile(r"(?:vec([234])<(\w+)>|mat([234])x([234])<(\w+)>|(\w+?))(?:\[([0-9]{0,9})\])?")
 _PACK: Final = re.compile(r"_PACK(8|16|32)$")
-_MODES: Final = {
-    **{kind: kind.upper() for kind in ("unorm", "snorm", "uscaled", "sscaled", "uint", "sint", "srgb", "ufloat")},
-    "float": "SFLOAT",
-}
+_TEXEL_KINDS: Final[Mapping[str, Kind]] = {"float": "float", **dict.fromkeys(("snorm", "sint", "sscaled"), "int")}
 MAX_LENGTH: Final = 1 << 16
 """The limit for arrays within an element; a forged length would take all memory."""
 NUMBER_NAMES: Final = (*_SCALARS, *(f"vec{n}<float>" for n in (2, 3, 4)), "mat2x2<float>")
@@ -57,25 +54,18 @@ class Number:
 
 
 @dataclass(frozen=True, slots=True)
-class Channel:
-    """A channel of an image format; ``shift`` is its lowest bit in the texel, in little-endian order."""
-
-    name: str
-    bits: int
-    mode: str
-    shift: int
-
-
-@dataclass(frozen=True, slots=True)
 class ImageFormat:
-    """A Vulkan format such as ``R8G8B8A8_UNORM``; ``packed`` is the bits of the word that holds all channels, or 0."""
+    """An image format by Vulkan's name, such as ``R8G8B8A8_UNORM``."""
 
-    name: str
-    channels: tuple[Channel, ...]
-    packed: int
+    texels: TexelFormat
+
+    @property
+    def packed(self) -> int:
+        """The bits of the word that scripts write for all channels, or 0."""
+        return 8 * self.texels.texel_bytes if _PACK.search(str(self)) else 0
 
     def __str__(self) -> str:
-        return self.name
+        return self.texels.vulkan_name.upper()
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,26 +133,15 @@ def _length(text: str | None) -> int | None:
     return None if text is None else int(text or 0)
 
 
-@functools.cache
 def parse_format(name: str) -> ImageFormat | None:
     """Returns the image format of a name, or ``None``; compressed ones and shared exponents have no channels of their
     own.
     """
     if not name.isupper() or not TexelFormat.is_name(name):
         return None
-    image_format = TexelFormat.parse(name)
-    if (
-        image_format.vulkan_name.upper() != name
-        or image_format.is_compressed
-        or any(channel == "e" for channel, _ in image_format.fields)
-    ):
-        return None
-    channels = []
-    shift = 0
-    for channel, bits in image_format.fields:
-        channels.append(Channel(channel.upper(), bits, "UINT" if channel == "s" else _MODES[image_format.kind], shift))
-        shift += bits
-    return ImageFormat(name, tuple(channels), shift if _PACK.search(name) else 0)
+    texels = TexelFormat.parse(name)
+    plain = not texels.is_compressed and all(channel != "e" for channel, _ in texels.fields)
+    return ImageFormat(texels) if plain and texels.vulkan_name.upper() == name else None
 
 
 def format_of(number: Number) -> str:
@@ -175,20 +154,9 @@ def format_of(number: Number) -> str:
 def layout_of(type: DataType, standard: Standard) -> Layout:
     """Returns the layout of one element of a buffer."""
     segments: list[Segment] = []
-    if isinstance(type, ImageFormat):
-        size = _place_texel(type, segments)
-    elif isinstance(type, Struct):
-        size = _place_struct(type, 0, segments, standard)
-        size = type.stride if type.stride is not None else _round_up(size, _alignment(type, standard))
-    else:
-        element = Number(type.kind, type.bits, type.rows, type.columns)
-        size = _round_up(_place_number(element, 0, segments, standard, None), _alignment(element, standard))
-        if type.length is not None:
-            if standard == "STD140":
-                size = _round_up(size, 16)
-            if type.length:
-                segments = [Segment(i * size + s.offset, s.kind, s.bits) for i in range(type.length) for s in segments]
-                size *= type.length
+    size = _place_member(Member("", type), 0, segments, standard)
+    if isinstance(type, Number):
+        size = _round_up(size, _alignment(type, standard))
     return Layout(tuple(segments), size)
 
 
@@ -198,7 +166,7 @@ def _round_up(value: int, multiple: int) -> int:
 
 def _alignment(type: DataType, standard: Standard) -> int:
     if isinstance(type, ImageFormat):
-        return max(1, (type.packed or type.channels[0].bits) // 8)
+        return max(1, (type.packed or type.texels.fields[0][1]) // 8)
     if isinstance(type, Struct):
         most = max((_alignment(member.type, standard) for member in type.members), default=1)
         return _round_up(most, 16) if standard == "STD140" else most
@@ -207,21 +175,17 @@ def _alignment(type: DataType, standard: Standard) -> int:
     return _round_up(alignment, 16) if rounded and standard == "STD140" else alignment
 
 
-def _place_texel(image: ImageFormat, segments: list[Segment]) -> int:
-    if image.packed:
-        segments.append(Segment(0, "uint", image.packed))
-        return image.packed // 8
-    for channel in image.channels:
-        kind: Kind = "uint"
-        if channel.mode == "SFLOAT":
-            kind = "float"
-        elif channel.mode in ("SNORM", "SINT", "SSCALED"):
-            kind = "int"
-        if channel.bits == 24:  # depth beside stencil: a word of both
-            segments.append(Segment(channel.shift // 8, "uint", 32))
-            return 4
-        segments.append(Segment(channel.shift // 8, kind, channel.bits))
-    return sum(channel.bits for channel in image.channels) // 8
+def _place_texel(texels: TexelFormat, packed: int, offset: int, segments: list[Segment]) -> int:
+    """Appends the segments of a texel: its channels, or the word that scripts write for all; returns its bytes."""
+    bits_before = 0
+    for channel, bits in texels.fields:
+        if packed or bits == 24:  # depth beside stencil: a word of both
+            segments.append(Segment(offset, "uint", packed or 32))
+            break
+        kind = "uint" if channel == "s" else _TEXEL_KINDS.get(texels.kind, "uint")
+        segments.append(Segment(offset + bits_before // 8, kind, bits))
+        bits_before += bits
+    return texels.texel_bytes
 
 
 def _place_number(
@@ -229,14 +193,11 @@ def _place_number(
 ) -> int:
     """Appends the segments of a number that is no array; returns its bytes."""
     scalar = number.bits // 8
-    if number.columns == 1:
-        segments += [Segment(offset + i * scalar, number.kind, number.bits) for i in range(number.rows)]
-        return number.rows * scalar
     stride = matrix_stride if matrix_stride is not None else _alignment(number, standard)
     for column in range(number.columns):
         start = offset + column * stride
         segments += [Segment(start + i * scalar, number.kind, number.bits) for i in range(number.rows)]
-    return number.columns * stride
+    return number.rows * scalar if number.columns == 1 else number.columns * stride
 
 
 def _place_struct(struct: Struct, offset: int, segments: list[Segment], standard: Standard) -> int:
@@ -251,10 +212,7 @@ def _place_struct(struct: Struct, offset: int, segments: list[Segment], standard
 def _place_member(member: Member, offset: int, segments: list[Segment], standard: Standard) -> int:
     type = member.type
     if isinstance(type, ImageFormat):
-        texel_segments: list[Segment] = []
-        size = _place_texel(type, texel_segments)
-        segments += [Segment(offset + s.offset, s.kind, s.bits) for s in texel_segments]
-        return size
+        return _place_texel(type.texels, type.packed, offset, segments)
     if isinstance(type, Struct):
         size = _place_struct(type, offset, segments, standard)
         return type.stride if type.stride is not None else _round_up(size, _alignment(type, standard))

@@ -95,7 +95,7 @@ def test_formats(name: str, size: int, channels: str) -> None:
     found = parse_format(name)
     assert found is not None and str(found) == name
     assert layout_of(found, "STD430").size == size
-    assert "".join(channel.name for channel in found.channels) == channels
+    assert "".join(channel.upper() for channel, _ in found.texels.fields) == channels
 
 
 @pytest.mark.parametrize(
