@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -23,18 +23,16 @@ FRAMEBUFFER: Final = Extent(2, 250, 250)
 
 _SAMPLES: Final = {str(1 << n): 1 << n for n in range(7)}
 _DIMENSIONS: Final = {"DIM_1D": 1, "DIM_2D": 2, "DIM_3D": 3}
-_FILTERS: Final = {name: name for name in ("nearest", "linear")}
-_ADDRESS_MODES: Final = {
-    name: name for name in ("repeat", "mirrored_repeat", "clamp_to_edge", "clamp_to_border", "mirrored_clamp_to_edge")
-}
-_BORDER_COLORS: Final = {
-    f"{kind}_{color}": f"{kind}_{color}"
-    for kind in ("float", "int")
-    for color in ("transparent_black", "opaque_black", "opaque_white")
-}
-_COMPARE_OPS: Final = {
-    name: name
-    for name in ("never", "less", "equal", "less_or_equal", "greater", "not_equal", "greater_or_equal", "always")
+_BLACK_AND_WHITE: Final = ("transparent_black", "opaque_black", "opaque_white")
+_ADDRESS_MODES: Final = ("repeat", "mirrored_repeat", "clamp_to_edge", "clamp_to_border", "mirrored_clamp_to_edge")
+_SAMPLER_WORDS: Final[Mapping[str, Sequence[str]]] = {
+    **dict.fromkeys(("MAG_FILTER", "MIN_FILTER"), ("nearest", "linear")),
+    **dict.fromkeys(("ADDRESS_MODE_U", "ADDRESS_MODE_V", "ADDRESS_MODE_W"), _ADDRESS_MODES),
+    "BORDER_COLOR": [f"{kind}_{color}" for kind in ("float", "int") for color in _BLACK_AND_WHITE],
+    "COMPARE_OP": (
+        *("never", "less", "equal", "less_or_equal"),
+        *("greater", "not_equal", "greater_or_equal", "always"),
+    ),
 }
 
 
@@ -75,13 +73,7 @@ class BufferParser:
         stride = statement.integer("the stride", 1) if statement.accept("STRIDE") else None
         statement.finish()
         members: list[Member] = []
-        while True:
-            line = self._source.statement()
-            if line is None:
-                self._source.fail(f"STRUCT {name.text} is not closed: expected END", name.place)
-            if line.accept("END"):
-                line.finish()
-                break
+        for line in self._source.block(f"STRUCT {name.text}", name.place):
             members.append(self._member(line, name.text, members))
         if not members:
             self._source.fail(f"STRUCT {name.text} has no members", name.place)
@@ -114,9 +106,7 @@ class BufferParser:
             return
         statement.expect("DATA_TYPE")
         type = self.data_type(statement)
-        standard: Standard = "STD430"
-        if (asked := statement.accept("STD140", "STD430")) is not None:
-            standard = "STD140" if asked == "STD140" else "STD430"
+        standard: Standard = "STD140" if statement.accept("STD140", "STD430") == "STD140" else "STD430"
         layout = layout_of(type, standard)
         extent = None
         if statement.accept("DATA"):
@@ -298,19 +288,13 @@ class BufferParser:
         """Reads ``SAMPLER name`` and its options."""
         name = self.new_name(statement, "SAMPLER", self.samplers)
         sampler = Sampler(name.text, name.place)
-        words: dict[str, dict[str, str]] = {
-            **dict.fromkeys(("MAG_FILTER", "MIN_FILTER"), _FILTERS),
-            **{f"ADDRESS_MODE_{axis}": _ADDRESS_MODES for axis in "UVW"},
-            "BORDER_COLOR": _BORDER_COLORS,
-            "COMPARE_OP": _COMPARE_OPS,
-        }
         others = ("MIN_LOD", "MAX_LOD", "NORMALIZED_COORDS", "UNNORMALIZED_COORDS", "COMPARE")
         while (token := statement.peek()) is not None:
             option = token.text
             statement.take("an option")
             value: str | float | bool
-            if option in words:
-                value = statement.choice(f"a value of {option}", words[option])
+            if option in _SAMPLER_WORDS:
+                value = statement.word(f"a value of {option}", _SAMPLER_WORDS[option])
             elif option in ("MIN_LOD", "MAX_LOD"):
                 value = statement.number(f"the {option}")
             elif option == "COMPARE":
@@ -318,7 +302,7 @@ class BufferParser:
             elif option.endswith("NORMALIZED_COORDS") and option in others:
                 option, value = "normalized", option == "NORMALIZED_COORDS"
             else:
-                raise statement.unknown("an option of SAMPLER", token, [*words, *others])
+                raise statement.unknown("an option of SAMPLER", token, [*_SAMPLER_WORDS, *others])
             sampler = dataclasses.replace(sampler, **{option.lower(): value})  # type: ignore[arg-type]
         if sampler.max_lod < sampler.min_lod:
             self._source.fail(f"SAMPLER {name.text}: MAX_LOD is below MIN_LOD", name.place)

@@ -3,27 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, get_args
 
 from ..status import shown
-from .script import Buffer, Command, Copy, ExpectBuffer, ExpectTexels, ExpectValues, Pipeline, Repeat, Run, Tolerance
-from .source import Source, Statement, Token, as_number
+from .script import (
+    Buffer,
+    BufferComparator,
+    Command,
+    Comparator,
+    Copy,
+    ExpectBuffer,
+    ExpectTexels,
+    ExpectValues,
+    Pipeline,
+    Repeat,
+    Run,
+    Tolerance,
+)
+from .source import Place, Source, Statement, as_number
 from .values import parse_values
 
 REPEATABLE: Final = ("RUN", "EXPECT", "COPY", "CLEAR", "CLEAR_COLOR", "CLEAR_DEPTH", "CLEAR_STENCIL")
-_COMPARATORS: Final[dict[str, Literal["EQ", "NE", "LT", "LE", "GT", "GE"]]] = {
-    "EQ": "EQ",
-    "NE": "NE",
-    "LT": "LT",
-    "LE": "LE",
-    "GT": "GT",
-    "GE": "GE",
-}
-_BUFFER_COMPARATORS: Final[dict[str, Literal["EQ_BUFFER", "RMSE_BUFFER", "EQ_HISTOGRAM_EMD_BUFFER"]]] = {
-    "EQ_BUFFER": "EQ_BUFFER",
-    "RMSE_BUFFER": "RMSE_BUFFER",
-    "EQ_HISTOGRAM_EMD_BUFFER": "EQ_HISTOGRAM_EMD_BUFFER",
-}
+_COMPARATORS: Final[tuple[Comparator, ...]] = get_args(Comparator)
+_BUFFER_COMPARATORS: Final[tuple[BufferComparator, ...]] = get_args(BufferComparator)
 _DRAWS: Final = ("DRAW_RECT", "DRAW_GRID", "DRAW_ARRAY", "RAYGEN")
 
 
@@ -52,28 +54,21 @@ class CommandParser:
         count = line.integer("how often to repeat", 1)
         line.finish()
         commands: list[Command] = []
-        while True:
-            inner = self._source.statement()
-            if inner is None:
-                self._source.fail("REPEAT is not closed: expected END", line.first.place)
-            if inner.accept("END"):
-                inner.finish()
-                return Repeat(count, tuple(commands), line.first.place)
+        for inner in self._source.block("REPEAT", line.first.place):
             if inner.first.text not in REPEATABLE:
                 raise inner.unknown("a command that can be repeated", inner.first, REPEATABLE)
             commands.append(self.command(inner))
+        return Repeat(count, tuple(commands), line.first.place)
 
     def _run(self, line: Statement) -> Run:
         timed = line.accept("TIMED_EXECUTION") is not None
-        token = line.take("the pipeline's name")
-        if token.text not in self._pipelines:
-            raise line.unknown("the name of a PIPELINE", token, self._pipelines)
+        pipeline = line.choice("the name of a PIPELINE", self._pipelines)
         following = line.peek()
         if following is not None and following.text in _DRAWS:
-            self._source.fail(f"{following.text} is for other pipelines; {token.text} is compute", following.place)
+            self._source.fail(f"{following.text} is for other pipelines; {pipeline.name} is compute", following.place)
         groups = tuple(line.integer(f"the number of workgroups in {axis}") for axis in "xyz")
         line.finish()
-        return Run(token.text, (groups[0], groups[1], groups[2]), timed, line.first.place)
+        return Run(pipeline.name, (groups[0], groups[1], groups[2]), timed, line.first.place)
 
     def _copy(self, line: Statement) -> Copy:
         source = self._buffer(line)
@@ -91,10 +86,7 @@ class CommandParser:
         return Copy(source.name, target.name, line.first.place)
 
     def _buffer(self, line: Statement) -> Buffer:
-        token = line.take("the name of a BUFFER")
-        if token.text not in self._buffers:
-            raise line.unknown("the name of a BUFFER", token, self._buffers)
-        return self._buffers[token.text]
+        return line.choice("the name of a BUFFER", self._buffers)
 
     # -- expectations --------------------------------------------------------------------------------
 
@@ -104,29 +96,28 @@ class CommandParser:
         if token is not None and token.text in _BUFFER_COMPARATORS:
             return self._expect_buffer(buffer, line)
         line.expect("IDX")
-        x_token = line.peek()
+        index = line.place
         x = line.integer("the index")
         following = line.peek()
         if following is not None and following.text.isdigit():
             y = line.integer("the y coordinate")
             return self._expect_texels(buffer, x, y, line)
-        assert x_token is not None
-        return self._expect_values(buffer, x, x_token, line)
+        return self._expect_values(buffer, x, index, line)
 
-    def _expect_values(self, buffer: Buffer, offset: int, index: Token, line: Statement) -> ExpectValues:
+    def _expect_values(self, buffer: Buffer, offset: int, index: Place, line: Statement) -> ExpectValues:
         layout = buffer.layout
         tolerances = self._tolerances(line, 4)
-        comparator = line.choice("a comparator", _COMPARATORS)
+        comparator = line.word("a comparator", _COMPARATORS)
         if tolerances and comparator != "EQ":
             self._source.fail(f"TOLERANCE is for EQ, not for {comparator}", line.first.place)
         values = parse_values(line, layout)
         elements = -(-len(values) // len(layout.segments))
         if offset % layout.size:
-            self._source.fail(f"IDX is in bytes: expected a multiple of {layout.size}, an element's size", index.place)
+            self._source.fail(f"IDX is in bytes: expected a multiple of {layout.size}, an element's size", index)
         if offset + elements * layout.size > len(buffer.data):
             self._source.fail(
                 f"{elements} element(s) from byte {offset} go past the end of {buffer.name} ({len(buffer.data)} bytes)",
-                index.place,
+                index,
             )
         return ExpectValues(buffer.name, offset, comparator, values, layout, line.first.place, tolerances)
 
@@ -148,7 +139,7 @@ class CommandParser:
         return ExpectTexels(buffer.name, x, y, width, height, color, line.first.place, tolerances)
 
     def _expect_buffer(self, buffer: Buffer, line: Statement) -> ExpectBuffer:
-        comparator = line.choice("a comparator", _BUFFER_COMPARATORS)
+        comparator = line.word("a comparator", _BUFFER_COMPARATORS)
         other = self._buffer(line)
         tolerance = 0.0
         if comparator != "EQ_BUFFER":

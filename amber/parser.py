@@ -10,19 +10,14 @@ from ..status import shown
 from .buffer_parser import BufferParser
 from .command_parser import REPEATABLE, CommandParser
 from .pipeline_parser import PipelineParser
-from .script import Command, Pipeline, Requirement, RequirementKind, Script, Shader
+from .script import REQUIREMENT_WORDS, Command, Pipeline, Requirement, Script, Shader
 from .source import Source, Statement, Token
 
 _FORMATS: Final = ("GLSL", "HLSL", "SPIRV-ASM", "SPIRV-HEX", "SPIRV-BIN", "OPENCL-C")
 _GRAPHICS_STAGES: Final = ("vertex", "fragment", "geometry", "tessellation_evaluation", "tessellation_control")
 _RAY_STAGES: Final = ("ray_generation", "any_hit", "closest_hit", "miss", "intersection", "callable")
 _STAGES: Final = ("compute", "multi", *_GRAPHICS_STAGES, *_RAY_STAGES)
-_REQUIREMENTS: Final[dict[str, RequirementKind]] = {
-    "DEVICE_FEATURE": "feature",
-    "DEVICE_PROPERTY": "property",
-    "DEVICE_EXTENSION": "device extension",
-    "INSTANCE_EXTENSION": "instance extension",
-}
+_REQUIREMENTS: Final = {word: kind for kind, word in REQUIREMENT_WORDS.items()}
 _COMMANDS: Final = (
     *(*_REQUIREMENTS, "SHADER", "VIRTUAL_FILE", "STRUCT", "BUFFER", "IMAGE", "SAMPLER", "PIPELINE"),
     *("DERIVE_PIPELINE", "SET", "REPEAT", "ACCELERATION_STRUCTURE", *REPEATABLE),
@@ -104,18 +99,17 @@ class ScriptParser:
     # -- shaders -------------------------------------------------------------------------------------
 
     def _shader(self, line: Statement) -> None:
-        kind = line.peek()
-        stage = line.choice("the shader's type", {name: name for name in _STAGES})
-        assert kind is not None
+        place = line.place
+        stage = line.word("the shader's type", _STAGES)
         if stage in _GRAPHICS_STAGES:
-            raise self._source.unsupported(NO_GRAPHICS, kind.place)
+            raise self._source.unsupported(NO_GRAPHICS, place)
         if stage in _RAY_STAGES:
-            raise self._source.unsupported(NO_RAYS, kind.place)
+            raise self._source.unsupported(NO_RAYS, place)
         name = self._data.new_name(line, "SHADER", self._shaders)
-        form = line.place
-        shader_format = line.choice("the shader's format", {name: name for name in _FORMATS})
+        place = line.place
+        shader_format = line.word("the shader's format", _FORMATS)
         if shader_format == "OPENCL-C":
-            raise self._source.unsupported("OpenCL C is not compiled; give the shader as SPIR-V", form)
+            raise self._source.unsupported("OpenCL C is not compiled; give the shader as SPIR-V", place)
         if stage == "multi" and not shader_format.startswith("SPIRV"):
             self._source.fail(f"a multi shader is SPIR-V, not {shader_format}", name.place)
         target = line.take("the target environment").text if line.accept("TARGET_ENV") else ""
@@ -160,16 +154,12 @@ class ScriptParser:
         if token.text == "DERIVE_PIPELINE":
             name = self._data.new_name(line, "PIPELINE", self._pipelines)
             line.expect("FROM")
-            parent = line.take("the name of a PIPELINE")
-            if parent.text not in self._pipelines:
-                raise line.unknown("the name of a PIPELINE", parent, self._pipelines)
-            pipeline = self._pipelines[parent.text].derived(name.text, name.place)
+            pipeline = line.choice("the name of a PIPELINE", self._pipelines).derived(name.text, name.place)
         else:
-            kind = line.peek()
-            wanted = line.choice("the pipeline's type", {n: n for n in ("compute", "graphics", "raytracing")})
-            assert kind is not None
+            place = line.place
+            wanted = line.word("the pipeline's type", ("compute", "graphics", "raytracing"))
             if wanted != "compute":
-                raise self._source.unsupported(NO_GRAPHICS if wanted == "graphics" else NO_RAYS, kind.place)
+                raise self._source.unsupported(NO_GRAPHICS if wanted == "graphics" else NO_RAYS, place)
             name = self._data.new_name(line, "PIPELINE", self._pipelines)
             pipeline = Pipeline(name.text, name.place)
         line.finish()

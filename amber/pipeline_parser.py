@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import struct
 from collections.abc import Mapping
-from typing import Final, Literal
+from typing import Final, Literal, get_args
 
 from ..status import shown
 from .buffer_parser import BufferParser
@@ -19,6 +19,7 @@ from .script import (
     Shader,
     SizeChoice,
     Specialization,
+    SpecializationType,
     Subgroups,
 )
 from .source import Source, Statement, Token, as_integer
@@ -30,6 +31,7 @@ _OF_GRAPHICS: Final = (
     *("DEPTH", "STENCIL", "BLEND", "SHADER_GROUP", "SHADER_BINDING_TABLE", "FLAGS", "USE_LIBRARY"),
     *("MAX_RAY_PAYLOAD_SIZE", "MAX_RAY_HIT_ATTRIBUTE_SIZE", "MAX_RAY_RECURSION_DEPTH"),
 )
+_BOUND: Final = ("BUFFER", "BUFFER_ARRAY", "SAMPLER", "SAMPLER_ARRAY", "ACCELERATION_STRUCTURE")
 _LINES: Final = ("ATTACH", "BIND", "SUBGROUP", "SHADER_OPTIMIZATION", "COMPILE_OPTIONS", "SET", "END")
 _SIZE_NAMES: Final[dict[str, Literal["MIN", "MAX"]]] = {"MIN": "MIN", "MAX": "MAX"}
 _MAX_U64: Final = (1 << 64) - 1
@@ -47,15 +49,8 @@ class PipelineParser:
 
     def body(self, opened: Token) -> None:
         """Reads everything up to ``END``."""
-        while True:
-            line = self._source.statement()
-            if line is None:
-                self._source.fail(f"{opened.text} {self._pipeline.name} is not closed: expected END", opened.place)
-            token = line.take("a command")
-            if token.text == "END":
-                line.finish()
-                break
-            self._line(token, line)
+        for line in self._source.block(f"{opened.text} {self._pipeline.name}", opened.place):
+            self._line(line.take("a command"), line)
         if not self._pipeline.shader:
             self._source.fail(f"the pipeline {self._pipeline.name} attaches no shader: expected ATTACH", opened.place)
 
@@ -79,33 +74,26 @@ class PipelineParser:
 
     def _attach(self, line: Statement) -> None:
         pipeline = self._pipeline
-        token = line.take("the shader's name")
-        shader = self._shader(line, token)
-        if pipeline.shader and pipeline.shader != token.text:
-            self._source.fail(
-                f"a compute pipeline has one shader, and {pipeline.shader} is attached already", token.place
-            )
+        place = line.place
+        shader = line.choice("the name of a SHADER", self._shaders)
+        if pipeline.shader and pipeline.shader != shader.name:
+            self._source.fail(f"a compute pipeline has one shader, and {pipeline.shader} is attached already", place)
         kind = line.take("the shader's type").text if line.accept("TYPE") else None
         if kind not in (None, "compute"):
-            self._source.fail(f"a compute pipeline takes shaders of TYPE compute, not {shown(kind)}", token.place)
+            self._source.fail(f"a compute pipeline takes shaders of TYPE compute, not {shown(kind)}", place)
         if shader.kind == "multi" and kind is None:
-            self._source.fail(f"{token.text} is a multi shader: expected TYPE compute and ENTRY_POINT", line.place)
-        pipeline.shader = token.text
+            self._source.fail(f"{shader.name} is a multi shader: expected TYPE compute and ENTRY_POINT", line.place)
+        pipeline.shader = shader.name
         if line.accept("ENTRY_POINT"):
             pipeline.entry_point = line.take("the entry point's name").text
         while line.accept("SPECIALIZE"):
             self._specialize(line)
         line.finish()
 
-    def _shader(self, line: Statement, token: Token) -> Shader:
-        if token.text not in self._shaders:
-            raise line.unknown("the name of a SHADER", token, self._shaders)
-        return self._shaders[token.text]
-
     def _specialize(self, line: Statement) -> None:
         constant = line.integer("the constant's id")
         line.expect("AS")
-        kind = line.choice("a type of 32 bits", {"uint32": "uint32", "int32": "int32", "float": "float"})
+        kind = line.word("a type of 32 bits", get_args(SpecializationType))
         value: int | float
         if kind == "float":
             value = line.number("the constant's value")
@@ -113,20 +101,20 @@ class PipelineParser:
         else:
             value = line.integer("the constant's value", -(1 << 31), (1 << 32) - 1)
             bits = value & 0xFFFFFFFF
-        self._pipeline.specialization[constant] = Specialization(kind, value, bits)  # type: ignore[arg-type]
+        self._pipeline.specialization[constant] = Specialization(kind, value, bits)
 
     def _attached(self, line: Statement, keyword: str) -> None:
         """Takes the name of the shader that is attached."""
-        token = line.take("the shader's name")
-        self._shader(line, token)
-        if token.text != self._pipeline.shader:
-            self._source.fail(f"{keyword}: {token.text} is not attached to this pipeline; ATTACH it first", token.place)
+        place = line.place
+        name = line.choice("the name of a SHADER", self._shaders).name
+        if name != self._pipeline.shader:
+            self._source.fail(f"{keyword}: {name} is not attached to this pipeline; ATTACH it first", place)
         line.finish()
 
     def _optimization(self, line: Statement) -> None:
         self._attached(line, "SHADER_OPTIMIZATION")
         passes: list[str] = []
-        for option in self._block(line):
+        for option in self._source.block(line.first.text, line.first.place):
             token = option.take("a pass")
             option.finish()
             passes.append(token.text if token.text.startswith("-") else f"--{token.text}")
@@ -135,10 +123,8 @@ class PipelineParser:
     def _subgroup(self, line: Statement) -> None:
         self._attached(line, "SUBGROUP")
         subgroups = Subgroups()
-        for option in self._block(line):
-            name = option.choice(
-                "a setting of subgroups", {n: n for n in ("FULLY_POPULATED", "VARYING_SIZE", "REQUIRED_SIZE")}
-            )
+        for option in self._source.block(line.first.text, line.first.place):
+            name = option.word("a setting of subgroups", ("FULLY_POPULATED", "VARYING_SIZE", "REQUIRED_SIZE"))
             if name == "FULLY_POPULATED":
                 subgroups = dataclasses.replace(subgroups, full=option.switch("on or off"))
             elif name == "VARYING_SIZE":
@@ -159,59 +145,46 @@ class PipelineParser:
             )
         return size
 
-    def _block(self, opened: Statement) -> list[Statement]:
-        lines: list[Statement] = []
-        while True:
-            line = self._source.statement()
-            if line is None:
-                self._source.fail(f"{opened.first.text} is not closed: expected END", opened.first.place)
-            if line.accept("END"):
-                line.finish()
-                return lines
-            lines.append(line)
-
     # -- bindings ------------------------------------------------------------------------------------
 
     def _bind(self, line: Statement) -> None:
-        keyword = line.choice(
-            "what to bind",
-            {n: n for n in ("BUFFER", "BUFFER_ARRAY", "SAMPLER", "SAMPLER_ARRAY", "ACCELERATION_STRUCTURE")},
-        )
+        keyword = line.word("what to bind", _BOUND)
         if keyword == "ACCELERATION_STRUCTURE":
             raise self._source.unsupported("ray tracing is not run: pumice runs compute pipelines", line.first.place)
         names = self._names(line, keyword)
         if keyword.startswith("SAMPLER"):
             self._opencl(line)
             set_index, binding = self._address(line)
-            self._add(Binding("sampler", names, set_index, binding, line.first.place))
+            bound = Binding("sampler", names, set_index, binding, line.first.place)
+            self._pipeline.bindings[set_index, binding] = bound
             line.finish()
             return
         if not line.accept("AS"):
             self._opencl(line)
             raise line.wrong("expected AS and the buffer's kind")
-        token = line.peek()
-        kind = line.choice("the buffer's kind", {name: name for name in _KINDS})
-        assert token is not None
+        place = line.place
+        kind = line.word("the buffer's kind", _KINDS)
         if kind in _GRAPHICS:
-            self._source.fail(f"AS {kind} is for graphics pipelines; this is a compute pipeline", token.place)
+            self._source.fail(f"AS {kind} is for graphics pipelines; this is a compute pipeline", place)
         if kind == "push_constant":
             if len(names) > 1:
-                self._source.fail("push constants are one buffer", token.place)
+                self._source.fail("push constants are one buffer", place)
             self._pipeline.push_constants = names[0]
             line.finish()
             return
-        self._check_extents(names, kind, token)
+        for name in names if kind in IMAGE_KINDS else ():
+            if self._data.buffers[name].extent is None:
+                self._source.fail(
+                    f"AS {kind} takes images, and {name} is a buffer; declare it as IMAGE with its size", place
+                )
         samplers: tuple[str, ...] = ()
         if kind == "combined_image_sampler":
             line.expect("SAMPLER")
-            sampler = line.take("the sampler's name")
-            if sampler.text not in self._data.samplers:
-                raise line.unknown("the name of a SAMPLER", sampler, self._data.samplers)
-            samplers = (sampler.text,) * len(names)
+            samplers = (line.choice("the name of a SAMPLER", self._data.samplers).name,) * len(names)
         self._opencl(line)
         set_index, binding = self._address(line)
         bound = Binding(kind, names, set_index, binding, line.first.place, samplers)
-        self._add(self._with_options(bound, line))
+        self._pipeline.bindings[set_index, binding] = self._with_options(bound, line)
         line.finish()
 
     def _names(self, line: Statement, keyword: str) -> tuple[str, ...]:
@@ -223,22 +196,10 @@ class PipelineParser:
             token = line.peek()
             if names and (token is None or token.text in ("AS", "KERNEL", "DESCRIPTOR_SET")):
                 break
-            token = line.take(f"the name of a {kind}")
-            if token.text not in known:
-                raise line.unknown(f"the name of a {kind}", token, known)
-            names.append(token.text)
+            names.append(line.word(f"the name of a {kind}", known))
         if is_array and len(names) < 2:
             raise line.wrong(f"expected two names or more after {keyword}")
         return tuple(names)
-
-    def _check_extents(self, names: tuple[str, ...], kind: str, token: Token) -> None:
-        if kind in IMAGE_KINDS:
-            for name in names:
-                if self._data.buffers[name].extent is None:
-                    self._source.fail(
-                        f"AS {kind} takes images, and {name} is a buffer; declare it as IMAGE with its size",
-                        token.place,
-                    )
 
     def _opencl(self, line: Statement) -> None:
         token = line.peek()
@@ -278,6 +239,3 @@ class PipelineParser:
             if start >= max(size, 1) or (length != WHOLE and start + length > size):
                 self._source.fail(f"the range that is bound goes past the end of {name} ({size} bytes)", binding.place)
         return dataclasses.replace(binding, offsets=offsets, descriptor_offsets=descriptor_offsets, ranges=ranges)
-
-    def _add(self, binding: Binding) -> None:
-        self._pipeline.bindings[binding.set, binding.binding] = binding

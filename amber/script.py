@@ -19,8 +19,16 @@ WHOLE: Final = (1 << 64) - 1
 """The ``DESCRIPTOR_RANGE`` that reaches the buffer's end."""
 
 RequirementKind = Literal["feature", "property", "device extension", "instance extension"]
+REQUIREMENT_WORDS: Final[Mapping[RequirementKind, str]] = {
+    "feature": "DEVICE_FEATURE",
+    "property": "DEVICE_PROPERTY",
+    "device extension": "DEVICE_EXTENSION",
+    "instance extension": "INSTANCE_EXTENSION",
+}
+SpecializationType = Literal["uint32", "int32", "float"]
 SizeChoice: TypeAlias = int | Literal["MIN", "MAX"] | None
 Comparator = Literal["EQ", "NE", "LT", "LE", "GT", "GE"]
+BufferComparator = Literal["EQ_BUFFER", "RMSE_BUFFER", "EQ_HISTOGRAM_EMD_BUFFER"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +145,7 @@ class Binding:
 class Specialization:
     """A specialization constant's value: its 32 bits, and the type that they were written in."""
 
-    type: Literal["uint32", "int32", "float"]
+    type: SpecializationType
     value: Value
     bits: int
 
@@ -243,7 +251,7 @@ class ExpectBuffer:
 
     buffer: str
     other: str
-    comparator: Literal["EQ_BUFFER", "RMSE_BUFFER", "EQ_HISTOGRAM_EMD_BUFFER"]
+    comparator: BufferComparator
     tolerance: float
     place: Place
 

@@ -7,13 +7,14 @@ white space; a quoted one may hold some.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NoReturn, TypeVar
 
 from ..base.lazy_dataclass import dataclass
 from ..status import InvalidArgumentError, UnimplementedError, close_to, shown
 
 _T = TypeVar("_T")
+_W = TypeVar("_W", bound=str)
 _TOKEN: Final = re.compile(r'"([^"]*)"|[^\s#"]+')
 _INTEGER: Final = re.compile(r"[+-]?(?:0[xX][0-9a-fA-F]{1,16}|[0-9]{1,20})")
 _MAX_U32: Final = (1 << 32) - 1
@@ -85,6 +86,15 @@ class Source:
                 self.fail("this quote is not closed on its line", place)
             tokens.append(Token(match[0] if match[1] is None else match[1], place))
             position = match.end()
+
+    def block(self, title: str, place: Place) -> Iterator[Statement]:
+        """Yields the statements up to a line ``END``; ScriptError at ``place`` if there is none."""
+        while (line := self.statement()) is not None:
+            if line.accept("END"):
+                line.finish()
+                return
+            yield line
+        self.fail(f"{title} is not closed: expected END", place)
 
     def raw(self, opened: Token) -> tuple[str, int]:
         """Returns the lines up to one whose first word is ``END``, as they are, and the number of the first."""
@@ -170,6 +180,10 @@ class Statement:
         if token.text not in known:
             raise self.unknown(expected, token, known)
         return known[token.text]
+
+    def word(self, expected: str, known: Iterable[_W]) -> _W:
+        """Takes one of these words."""
+        return self.choice(expected, {word: word for word in known})
 
     def unknown(self, expected: str, token: Token, known: Iterable[str]) -> ScriptError:
         """Returns the error for an unknown word. It suggests similar words, or lists all if there are at most 12."""

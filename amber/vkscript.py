@@ -23,7 +23,7 @@ from .script import (
     Tolerance,
     Write,
 )
-from .source import Place, Source, Statement, Token, as_integer
+from .source import Place, Source, Statement, as_integer
 from .types import Layout, Number, Standard, layout_of
 from .values import pack, parse_values
 
@@ -226,20 +226,17 @@ class VkScriptParser:
 
     def _probe(self, line: Statement) -> None:
         layout = self._layout(line, "STD430")
-        token = line.peek()
+        place = line.place
         set_index, binding = self._address(line)
         name = f"buffer_{set_index}_{binding}"
-        assert token is not None
         if name not in self._places:
-            self._source.fail(f"there is no buffer at {set_index}:{binding}; make one with ssbo", token.place)
+            self._source.fail(f"there is no buffer at {set_index}:{binding}; make one with ssbo", place)
         offset = line.integer("the offset")
-        operator = line.peek()
-        comparator = line.choice("a comparison", _COMPARATORS)
-        assert operator is not None
-        tolerances = (self._tolerances or _FUZZY) if operator.text == "~=" else ()
+        operator = line.word("a comparison", _COMPARATORS)
+        tolerances = (self._tolerances or _FUZZY) if operator == "~=" else ()
         values = parse_values(line, layout)
-        place = line.first.place
-        self._commands.append(ExpectValues(name, offset, comparator, values, layout, place, tolerances))
+        comparator = _COMPARATORS[operator]
+        self._commands.append(ExpectValues(name, offset, comparator, values, layout, line.first.place, tolerances))
 
     def _check_probes(self) -> None:
         for command in self._commands:
@@ -267,15 +264,14 @@ class VkScriptParser:
 
     def _bound(self, line: Statement, kind: str) -> str:
         """Returns the name of the buffer at a binding, made where there is none."""
-        token: Token | None = line.peek()
+        place = line.place
         key = self._address(line)
         name = "buffer_{}_{}".format(*key)
         binding = self._pipeline.bindings.get(key)
-        assert token is not None
         if binding is not None and binding.kind != kind:
-            self._source.fail(f"{key[0]}:{key[1]} is a {binding.kind} buffer already", token.place)
-        self._places.setdefault(name, token.place)
-        self._pipeline.bindings[key] = Binding(kind, (name,), *key, token.place)
+            self._source.fail(f"{key[0]}:{key[1]} is a {binding.kind} buffer already", place)
+        self._places.setdefault(name, place)
+        self._pipeline.bindings[key] = Binding(kind, (name,), *key, place)
         return name
 
     def _grow(self, name: str, size: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from ..status import UnimplementedError
 from .script import (
     BUFFER_KINDS,
+    REQUIREMENT_WORDS,
     WHOLE,
     Binding,
     Buffer,
@@ -31,12 +32,6 @@ from .script import (
 from .types import Number, Struct, layout_of
 from .values import column_of, text_of
 
-_REQUIREMENTS: Final = {
-    "feature": "DEVICE_FEATURE",
-    "property": "DEVICE_PROPERTY",
-    "device extension": "DEVICE_EXTENSION",
-    "instance extension": "INSTANCE_EXTENSION",
-}
 _VALUES_A_LINE: Final = 16
 _INDENT: Final = "  "
 
@@ -60,7 +55,7 @@ def _lines(script: Script, comments: Iterable[str]) -> Iterator[str]:
     yield from (f"# {line}".rstrip() for line in comments)
     yield ""
     for requirement in script.requirements:
-        yield f"{_REQUIREMENTS[requirement.kind]} {requirement.name}"
+        yield f"{REQUIREMENT_WORDS[requirement.kind]} {requirement.name}"
     if script.timeout is not None:
         yield f"SET ENGINE_DATA fence_timeout_ms {round(script.timeout * 1000)}"
     for name, text in script.virtual_files.items():
