@@ -146,8 +146,7 @@ def _of_run(
     own: dict[str, list[float]] = {}
     compute: dict[str, list[float]] = {}
     for reading in references:
-        # Without a load (an earlier version's) it was chosen by the run's own speed.
-        if not reading.load or not within(reading.run, reading.started_ns):
+        if not within(reading.run, reading.started_ns):
             continue
         if reading.kind == "own" and reading.point == result.point.index:
             own.setdefault(reading.load, []).append(reading.duration_ns)

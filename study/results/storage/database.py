@@ -25,7 +25,7 @@ from ....status import (
     shorten,
 )
 from ...definition.study import FORMAT_VERSION
-from .schema import APPLICATION_ID, COLUMNS, SCHEMA_VERSION, reading_statements
+from .schema import APPLICATION_ID, SCHEMA_VERSION
 
 RESULTS_FILE: Final = "results.sqlite"
 """Name of the file in a study's folder."""
@@ -125,22 +125,18 @@ def is_blank(connection: sqlite3.Connection) -> bool:
     return not objects and not _pragma(connection, "application_id")
 
 
-def columns_of(connection: sqlite3.Connection) -> list[tuple[str, str]]:
-    """Returns the columns of the database's tables as (table, column); files of earlier versions lack some."""
-    return connection.execute(COLUMNS).fetchall()
-
-
 def check_results(connection: sqlite3.Connection, path: Path) -> None:
-    """Raises unless this version can read the results: they are empty, another program's, newer, or truncated."""
+    """Raises unless this version can read the results: they are empty, another program's or version's, or truncated."""
     if is_blank(connection):
         raise NotFoundError(f"{path} is empty: no study was begun in it, or it was cut to nothing")
     if _pragma(connection, "application_id") != APPLICATION_ID:
         raise InvalidArgumentError(f"{path} is no results file of pumice: it is another program's SQLite database")
     version = _pragma(connection, "user_version")
-    if version > SCHEMA_VERSION:
+    if version != SCHEMA_VERSION:
+        age, way = ("a newer", "update pumice") if version > SCHEMA_VERSION else ("an earlier", "measure again")
         raise IncompatibleError(
-            f"{path} was written by a newer version of pumice: its tables are of version {version}, "
-            f"this one reads up to {SCHEMA_VERSION}; update pumice"
+            f"{path} was written by {age} version of pumice: its tables are of version {version}, "
+            f"this one reads {SCHEMA_VERSION}; {way}"
         )
     pages = _pragma(connection, "page_count") * _pragma(connection, "page_size")
     # The log may hold pages that the file lacks. It is checked first, as a writer that ends now merges and removes it.
@@ -224,8 +220,6 @@ class Reader:
             try:
                 connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
                 check_results(connection, self.path)
-                for statement in reading_statements(columns_of(connection)):
-                    connection.execute(statement)
             except BaseException:
                 connection.close()
                 raise

@@ -7,7 +7,6 @@ import datetime
 import json
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
@@ -21,11 +20,10 @@ from ....status import (
     UnavailableError,
 )
 from ...definition.point import Point
-from ...definition.settings import Sampling
 from ...definition.study import FORMAT_VERSION
-from .database import Reader, check_results, check_whole, columns_of, connect_writer, database_errors, is_blank
+from .database import Reader, check_results, check_whole, connect_writer, database_errors, is_blank
 from .rows import POINT_COLUMNS, Value, differences, point_row, to_json
-from .schema import schema_statements, upgrade_statements
+from .schema import schema_statements
 
 _JSON_COLUMNS: Final = ("axes", "settings", "derived")
 _MAX_SHOWN: Final = 5
@@ -97,9 +95,7 @@ def create_results(
 def reopen_results(
     path: Path, study: Mapping[str, object] | None, points: Sequence[Point] | None
 ) -> tuple[sqlite3.Connection, WriterLock]:
-    """Opens a results file to resume its study, and upgrades one of an earlier version; see ``Store.open``. The caller
-    closes both that it returns.
-    """
+    """Opens a results file to resume its study; see ``Store.open``. The caller closes both that it returns."""
     if not path.is_file():
         raise NotFoundError(f"{path.parent} holds no results to resume: there is no {path.name} in it")
     with _writer(path, "opening results to write", create=False) as (connection, lock):
@@ -108,8 +104,6 @@ def reopen_results(
         _use_log(connection)
         # A refused study leaves the file as it was: closing the connection rolls back.
         connection.execute("BEGIN IMMEDIATE")
-        for statement in upgrade_statements(columns_of(connection)):
-            connection.execute(statement)
         _check_same(connection, path, study, points)
         connection.execute("COMMIT")
     return connection, lock
@@ -180,8 +174,7 @@ def _check_same(
     if study is not None:
         (text,) = connection.execute("SELECT study FROM study").fetchone()
         new = json.loads(to_json(study, "study"))
-        old = _with_new_fields(json.loads(text), new)
-        if different := differences(_without_limits(old), _without_limits(new)):
+        if different := differences(_without_limits(json.loads(text)), _without_limits(new)):
             raise FailedPreconditionError(_not_the_same(path, "another study", different))
     if points is not None:
         rows = connection.execute(f"SELECT {', '.join(POINT_COLUMNS)} FROM points ORDER BY point").fetchall()
@@ -189,15 +182,6 @@ def _check_same(
         now = [_readable(point_row(point)) for point in points]
         if different := differences(before, now, "points"):
             raise FailedPreconditionError(_not_the_same(path, "other points", different))
-
-
-def _with_new_fields(kept: dict[str, Any], new: Mapping[str, Any]) -> dict[str, Any]:
-    """Adds the defaults of sampling settings to a stored study, those that the version which stored it did not have."""
-    defaults = {name: value for name, value in asdict(Sampling()).items() if name in new.get("sampling", {})}
-    filled = {**kept, "sampling": defaults | kept.get("sampling", {})} if "sampling" in new else kept
-    if isinstance(kept.get("against"), dict) and isinstance(new.get("against"), dict):
-        filled = {**filled, "against": _with_new_fields(kept["against"], new["against"])}
-    return filled
 
 
 def _without_limits(study: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,14 +7,13 @@ every table, and an INSERT OR REPLACE that would replace a row.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
 from typing import Final
 
 APPLICATION_ID: Final = 0x70756D69
 """``PRAGMA application_id`` of a results file: ``pumi``."""
 
 SCHEMA_VERSION: Final = 2
-"""``PRAGMA user_version`` of a results file. It increases when old readers would misread new tables."""
+"""``PRAGMA user_version`` of a results file; files of other versions are refused."""
 
 _REFUSAL: Final = "results are append-only"
 
@@ -37,7 +36,9 @@ TABLES: Final = {
         derived TEXT NOT NULL,
         measure TEXT NOT NULL,
         baseline INTEGER REFERENCES points (point),
-        is_baseline INTEGER NOT NULL
+        is_baseline INTEGER NOT NULL,
+        against INTEGER REFERENCES points (point),
+        is_against INTEGER NOT NULL DEFAULT 0
     """,
     "runs": """
         run INTEGER PRIMARY KEY,
@@ -47,7 +48,8 @@ TABLES: Final = {
         host TEXT NOT NULL,
         pid INTEGER NOT NULL,
         command TEXT NOT NULL,
-        environment TEXT NOT NULL
+        environment TEXT NOT NULL,
+        repeat INTEGER NOT NULL DEFAULT 1
     """,
     "run_ends": """
         run INTEGER PRIMARY KEY REFERENCES runs (run),
@@ -88,6 +90,8 @@ TABLES: Final = {
         preemptions INTEGER,
         stage TEXT NOT NULL,
         barrier TEXT NOT NULL,
+        cpu_ns REAL,
+        call_ns REAL,
         PRIMARY KEY (point, number)
     """,
     "statuses": """
@@ -119,7 +123,10 @@ TABLES: Final = {
         run INTEGER NOT NULL REFERENCES runs (run),
         device TEXT NOT NULL,
         started_ns INTEGER NOT NULL,
-        duration_ns REAL NOT NULL
+        duration_ns REAL NOT NULL,
+        kind TEXT NOT NULL DEFAULT 'compute',
+        point INTEGER REFERENCES points (point),
+        load TEXT NOT NULL DEFAULT ''
     """,
     "peaks": """
         run INTEGER NOT NULL REFERENCES runs (run),
@@ -170,22 +177,7 @@ TABLES: Final = {
         details TEXT NOT NULL
     """,
 }
-"""The columns of each table, as it was first; ``_ADDED`` has those that came later."""
-
-_NEW_TABLES: Final = ("machine_states", "files", "observations")
-"""Tables that earlier files lack, all or the latest of them."""
-
-_ADDED: Final[Mapping[str, Mapping[str, str]]] = {
-    "points": {"against": "INTEGER REFERENCES points (point)", "is_against": "INTEGER NOT NULL DEFAULT 0"},
-    "runs": {"repeat": "INTEGER NOT NULL DEFAULT 1"},
-    "samples": {"cpu_ns": "REAL", "call_ns": "REAL"},
-    "reference_samples": {
-        "kind": "TEXT NOT NULL DEFAULT 'compute'",
-        "point": "INTEGER REFERENCES points (point)",
-        "load": "TEXT NOT NULL DEFAULT ''",
-    },
-}
-"""Columns that earlier files lack, by table."""
+"""The columns of each table."""
 
 _POINT_STATUS: Final = """
     CREATE VIEW point_status AS
@@ -205,67 +197,12 @@ STATUSES: Final = """
 """A query for the latest status of each point in each repeat that has one."""
 
 
-COLUMNS: Final = """
-    SELECT tables.name, columns.name
-    FROM main.sqlite_master AS tables, pragma_table_info(tables.name, 'main') AS columns
-    WHERE tables.type = 'table'
-"""
-"""A query for the columns of a file, each with its table."""
-
-
 def schema_statements() -> list[str]:
-    """Returns the statements that create an empty results file in one transaction: the tables of version 1, and an
-    upgrade.
+    """Returns the statements that create an empty results file in one transaction: tables with their triggers, an index
+    and a view.
     """
-    first = [table for table in TABLES if table not in _NEW_TABLES]
-    statements = _table_statements(first)
-    statements.append("CREATE INDEX statuses_of_point ON statuses (point, id)")
-    statements.append(_POINT_STATUS)
-    statements.append(f"PRAGMA application_id = {APPLICATION_ID}")
-    return [*statements, *upgrade_statements([(table, "") for table in first])]
-
-
-def upgrade_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns the statements that add what a results file lacks, in one transaction. ``columns`` are its own, from the
-    query ``COLUMNS``.
-    """
-    tables, added = _lacking(columns)
-    statements = _table_statements(tables)
-    for table, missing in added.items():
-        statements += [f"ALTER TABLE {table} ADD COLUMN {name} {kind}" for name, kind in missing.items()]
-    return [*statements, f"PRAGMA user_version = {SCHEMA_VERSION}"] if statements else []
-
-
-def reading_statements(columns: Sequence[tuple[str, str]]) -> list[str]:
-    """Returns the statements that let a connection read a file as if it had what it lacks, without changing it: empty
-    temporary tables, and temporary views, which SQLite finds before the tables of the same names.
-    """
-    tables, added = _lacking(columns)
-    statements = [f"CREATE TEMP TABLE {table} ({TABLES[table]})" for table in tables]
-    for table, missing in added.items():
-        defaults = (f"{kind.partition('DEFAULT ')[2] or 'NULL'} AS {name}" for name, kind in missing.items())
-        statements.append(f"CREATE TEMP VIEW {table} AS SELECT *, {', '.join(defaults)} FROM main.{table}")
-    return statements
-
-
-def _lacking(columns: Sequence[tuple[str, str]]) -> tuple[list[str], dict[str, dict[str, str]]]:
-    """Returns the tables that a file lacks, and the missing columns of its other tables."""
-    has = {table for table, _ in columns}
-    added = {
-        table: {name: kind for name, kind in later.items() if (table, name) not in columns}
-        for table, later in _ADDED.items()
-        if table in has
-    }
-    return [table for table in _NEW_TABLES if table not in has], {
-        table: missing for table, missing in added.items() if missing
-    }
-
-
-def _table_statements(tables: Sequence[str]) -> list[str]:
-    """Returns the statements that create tables with their triggers."""
     statements = []
-    for table in tables:
-        columns = TABLES[table]
+    for table, columns in TABLES.items():
         clause = re.search(r"PRIMARY KEY \((.*)\)", columns)
         key = clause[1].split(", ") if clause else columns.split()[:1]
         # A table with a key of several columns is stored in the order of its key: a point's samples lie together.
@@ -276,4 +213,10 @@ def _table_statements(tables: Sequence[str]) -> list[str]:
         same = " AND ".join(f"{name} = NEW.{name}" for name in key)
         exists = f"WHEN EXISTS (SELECT 1 FROM {table} WHERE {same})"
         statements.append(f"CREATE TRIGGER {table}_no_replace BEFORE INSERT ON {table} {exists} {refusal}")
-    return statements
+    return [
+        *statements,
+        "CREATE INDEX statuses_of_point ON statuses (point, id)",
+        _POINT_STATUS,
+        f"PRAGMA application_id = {APPLICATION_ID}",
+        f"PRAGMA user_version = {SCHEMA_VERSION}",
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import json
 import os
 import threading
@@ -17,7 +18,6 @@ from ....status import ClosedError, NotFoundError
 from ...definition.expansion import derive
 from ...definition.figures import MEASURED
 from ...definition.kept_file import AGAINST, KeptFile, KeptFiles, unpacked
-from ...definition.point import Point
 from ...definition.study import Study
 from ...definition.study_file import study_from_dict
 from .database import Reader, database_errors, results_path, values_as_written
@@ -100,7 +100,9 @@ class StoredResults(Closeable):
             raise
 
     def _points(self) -> tuple[PointResult, ...]:
-        columns = ", ".join(f"points.{name}" for name in POINT_COLUMNS)
+        columns = ", ".join(POINT_COLUMNS)
+        fields = ", ".join(SAMPLE_FIELDS)
+        samples = f"SELECT {fields} FROM samples JOIN runs USING (run) WHERE point = ? ORDER BY number"
         ((count,),) = self._rows(REPEATS)
         repeats = range(1, int(count or 0) + 1)
         statuses = {(row[0], row[1]): (PointStatus(str(row[2])), str(row[3])) for row in self._rows(STATUSES)}
@@ -108,7 +110,7 @@ class StoredResults(Closeable):
             PointResult(
                 point := point_from_row(row),
                 [statuses.get((point.index, repeat), (PointStatus.PENDING, "")) for repeat in repeats],
-                self._reader_of(point),
+                functools.partial(self._rows, samples),
             )
             for row in self._rows(f"SELECT {columns} FROM points ORDER BY point")
         )
@@ -118,16 +120,6 @@ class StoredResults(Closeable):
             if result.point.against is not None:
                 result.against = results[result.point.against]
         return results
-
-    def _reader_of(self, point: Point) -> Callable[[int], Sequence[Row]]:
-        columns = ", ".join(SAMPLE_FIELDS)
-        side: Mapping[str, Any] = self.study if not point.is_against else self.study.get("against", {})  # type: ignore[assignment]
-        kinds = {target["name"]: target["kind"] for target in side.get("targets", ())}
-        if kinds.get(point.target) == "module" and point.measure != "submit":
-            # Version 1 of the tables has the call of a module's function as submit_ns.
-            columns = columns.replace("submit_ns", "NULL").replace("call_ns", "coalesce(call_ns, submit_ns)")
-        query = f"SELECT {columns} FROM samples JOIN runs USING (run) WHERE point = ? ORDER BY number"
-        return lambda number: self._rows(query, number)
 
     def point(self, key: str) -> PointResult:
         """Returns the result of the point with a key, the first of several devices.

@@ -173,7 +173,6 @@ def test_only_what_was_recorded_while_a_point_was_sampled_counts(tmp_path: Path)
                 store.add_reference(
                     "lavapipe", started_ns=when, duration_ns=taking, kind=kind, point=of, load=f"{kind} {of}"
                 )
-            store.add_reference("lavapipe", started_ns=when, duration_ns=7.0)  # as in tables of version 1
 
     with made(tmp_path, STUDY, fill) as results:
         early, late = (recorded(results, results.points[index]) for index in (0, 1))

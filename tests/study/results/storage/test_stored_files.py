@@ -8,22 +8,17 @@ import shutil
 import sqlite3
 from pathlib import Path
 
-import numpy as np
 import pytest
-from support.study.stored_results import query
-from support.study.stored_study import KEPT, POINTS, STUDY, samples
+from support.study.stored_study import POINTS, STUDY, samples
 
 from pumice.status import (
     DataLossError,
-    FailedPreconditionError,
     IncompatibleError,
     InvalidArgumentError,
     NotFoundError,
 )
 from pumice.study.results.results import Results
 from pumice.study.results.storage.database import RESULTS_FILE
-from pumice.study.results.storage.records import Observation
-from pumice.study.results.storage.schema import SCHEMA_VERSION, TABLES
 from pumice.study.results.storage.store import Store
 
 
@@ -55,107 +50,12 @@ def test_another_programs_database(tmp_path: Path) -> None:
     both_refuse(tmp_path, InvalidArgumentError, "another program's SQLite database")
 
 
-def test_a_newer_version(tmp_path: Path, store: Store) -> None:
+@pytest.mark.parametrize(("version", "match"), [(1, "an earlier .* version 1.*again"), (3, "a newer .* 3.*update")])
+def test_another_version(tmp_path: Path, store: Store, version: int, match: str) -> None:
     store.close()
     with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
-        connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION + 1}")
-    both_refuse(tmp_path, IncompatibleError, r"newer version of pumice: its tables are of version 3.*update pumice")
-
-
-def version_1(folder: Path) -> Path:
-    """Creates a file as pumice with tables of version 1 wrote it; ``dump`` returns its content."""
-    with contextlib.closing(sqlite3.connect(folder / RESULTS_FILE)) as connection:
-        connection.executescript(Path(__file__).with_name("version_1.sql").read_text(encoding="utf-8"))
-    return folder / RESULTS_FILE
-
-
-def dump(path: Path) -> list[str]:
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        return list(connection.iterdump())
-
-
-def test_a_file_of_version_1_is_read_as_it_is(tmp_path: Path) -> None:
-    path = version_1(tmp_path)
-    before = path.read_bytes()
-    with Results.open(tmp_path) as results:
-        first, second = results.points
-        assert first.values().tolist() == [50.0] * 3 and np.isnan(first.values("cpu")).all()
-        assert (first.against, first.point.against, first.point.is_against) == (None, None, False)
-        assert first.baseline is second
-        assert [run.repeat for run in results.runs] == [1]
-        assert [(reading.kind, reading.point) for reading in results.references] == [("compute", None)]
-        assert (results.states, results.files) == ((), ())
-    assert path.read_bytes() == before
-
-
-def test_a_file_of_version_1_is_upgraded_to_be_written(tmp_path: Path, store: Store) -> None:
-    old = tmp_path / "old"
-    old.mkdir()
-    path = version_1(old)
-    rows = [line for line in dump(path) if line.startswith("INSERT")]
-    reader = Results.open(old)
-    with Store.open(old) as upgraded:
-        upgraded.begin_run({}, repeat=2)
-        upgraded.add_samples(0, 2, "sample", samples(2))
-        upgraded.add_file(KEPT)
-        # A reader that was opened before continues.
-        assert reader.points[0].count == 5 and [run.repeat for run in reader.runs] == [1, 2]
-    reader.close()
-    with Results.open(old) as results:
-        assert [run.repeat for run in results.runs] == [1, 2] and results.points[0].count == 5
-        assert [file.name for file in results.files] == ["saxpy.comp"]
-    columns = 'SELECT name, type, "notnull", dflt_value, pk FROM pragma_table_xinfo(?)'
-    for table in TABLES:
-        assert query(old, columns, table) == query(tmp_path, columns, table)
-    triggers = "SELECT sql FROM sqlite_master WHERE type IN ('trigger', 'index', 'view') ORDER BY name"
-    assert query(old, triggers) == query(tmp_path, triggers)
-    kept = [line for line in dump(path) if line.startswith("INSERT")]
-    assert len(rows) > 10 and all(any(line.startswith(row[:-2]) for line in kept) for row in rows)
-
-
-def test_a_file_of_this_version_from_before_its_latest_table(tmp_path: Path, store: Store) -> None:
-    store.add_samples(0, 0, "sample", samples(2))
-    store.close()
-    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
-        connection.execute("DROP TABLE observations")
-    before = dump(tmp_path / RESULTS_FILE)
-    with Results.open(tmp_path) as results:
-        assert results.observations == () and results.points[0].count == 2
-    assert dump(tmp_path / RESULTS_FILE) == before
-    with Store.open(tmp_path) as upgraded:
-        upgraded.begin_run({})
-        upgraded.add_observations(0, [Observation("energy", "device", "joules", 1.5, "J")])
-    with Results.open(tmp_path) as results:
-        assert [observation.value for observation in results.observations] == [1.5]
-
-
-@pytest.mark.parametrize(("measure", "column"), [("total", "call"), ("submit", "submit")])
-def test_the_call_of_a_module_has_a_segment_of_its_own(tmp_path: Path, measure: str, column: str) -> None:
-    """In version 1 it is ``submit``; the name of a headline stays."""
-    path = version_1(tmp_path)
-    with contextlib.closing(sqlite3.connect(path)) as connection:
-        for table in ("study", "points", "samples"):
-            connection.execute(f"DROP TRIGGER {table}_no_update")
-        connection.execute("""UPDATE study SET study = replace(study, '"kernel"', '"module"')""")
-        connection.execute("UPDATE points SET measure = ?", (measure,))
-        connection.execute("UPDATE samples SET submit_ns = 7, execute_ns = NULL")
-        connection.commit()
-    other = "submit" if column == "call" else "call"
-    for upgraded in (False, True):
-        if upgraded:
-            Store.open(tmp_path).close()
-        with Results.open(tmp_path) as results:
-            result = results.points[0]
-            assert result.values(column).tolist() == [7.0] * 3 and np.isnan(result.values(other)).all()
-            assert {getattr(sample, column) for sample in result.samples()} == {7.0}
-
-
-def test_a_refused_study_leaves_a_file_of_version_1(tmp_path: Path) -> None:
-    path = version_1(tmp_path)
-    before = dump(path)
-    with pytest.raises(FailedPreconditionError, match="another study"):
-        Store.open(tmp_path, {"version": 1, "name": "other"})
-    assert dump(path) == before and query(tmp_path, "PRAGMA user_version") == [(1,)]
+        connection.execute(f"PRAGMA user_version = {version}")
+    both_refuse(tmp_path, IncompatibleError, f"was written by {match}")
 
 
 def test_a_study_of_a_newer_version(tmp_path: Path, store: Store) -> None:
