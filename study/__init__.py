@@ -25,9 +25,8 @@ if TYPE_CHECKING:
     from .definition.axis import Axis
     from .definition.expansion import derive, expand
     from .definition.point import Point
-    from .definition.process import Process
     from .definition.sample import MEASURES, SEGMENTS, Sample
-    from .definition.settings import Sampling
+    from .definition.settings import Process, Sampling
     from .definition.study import Study, Target
     from .definition.study_file import load_study, parse_study
     from .report.charts.flame import flame_figure

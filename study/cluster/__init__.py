@@ -1,4 +1,4 @@
 """Runs a study on the workers of a Dask cluster.
 
-Read: client, worker, chunks, devices, workers, scheduler, run.
+Read: client, worker, chunks, workers, scheduler, run.
 """

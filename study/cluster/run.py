@@ -44,10 +44,9 @@ from ..sampling.sampler import Progress, SampleRun
 from ..workloads.study_files import StudyFiles
 from .chunks import ChunkQueue
 from .client import ClusterClient, connected
-from .devices import ALL_DEVICES, distinct_devices, match_devices
 from .scheduler import Alone, ChunkScheduler, Work, place_of
 from .worker import WorkerFacts
-from .workers import ClusterWorkers
+from .workers import ALL_DEVICES, ClusterWorkers, distinct_devices, match_devices
 
 if TYPE_CHECKING:
     from distributed import Client

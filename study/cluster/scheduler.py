@@ -23,9 +23,8 @@ from ..results.storage.sink import Sink
 from ..sampling.sampler import Progress, SampleRun
 from .chunks import MAX_ATTEMPTS, ChunkQueue
 from .client import ClusterClient, ClusterTask
-from .devices import find_device
 from .worker import Chunk, ChunkResult, WorkerFacts, measure_chunk
-from .workers import ClusterWorkers
+from .workers import ClusterWorkers, find_device
 
 Alone = Literal["machine", "device", "worker"]
 """What measures one chunk at a time: a machine, each device of a machine, or each worker."""

@@ -16,9 +16,8 @@ from .figures import Figures, parse_figures
 from .kept_file import KeptFiles
 from .messages import did_you_mean, located
 from .point import Point
-from .process import Process
 from .sample import MEASURES
-from .settings import Sampling
+from .settings import Process, Sampling
 from .target_settings import KINDS, Kind
 
 FORMAT_VERSION: Final = 1

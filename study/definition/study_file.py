@@ -16,7 +16,7 @@ from ...base.files import reading_errors
 from ...status import IncompatibleError, InvalidArgumentError, NotFoundError, shown
 from .axis import read_axis
 from .messages import did_you_mean, located
-from .process import Process
+from .settings import Process
 from .study import FORMAT_VERSION, Study, Target, make_sampling
 
 _PLAIN: Final = (

@@ -1,4 +1,4 @@
-"""The machine that a study runs on: clocks, counters, energy, and disturbances of samples.
+"""The machine that a study runs on: clocks, energy, and disturbances of samples.
 
-Read: nvml, device_clocks, clock_lock, counters, energy, pipelines, disturbances, machine_state, watch, environment.
+Read: device_clocks, clock_lock, observers, disturbances, machine_state, environment.
 """

@@ -24,7 +24,7 @@ import psutil
 from ...base.closeable import Closeable
 from ...hal_vulkan import DeviceProfile
 from ...status import FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, UnavailableError
-from .nvml import nvml_device
+from .device_clocks import nvml_device
 
 _PREFIX: Final = "pumice-clocks-"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")  # which end a process without unwinding it

@@ -1,4 +1,4 @@
 """Reports of studies: an HTML file with charts, or tables for a terminal.
 
-Read: charts, observations, overview, template, history_page, page, terminal, trace.
+Read: charts, overview, template, history_page, page, terminal, trace.
 """

@@ -12,8 +12,8 @@ from ...base.lazy_dataclass import dataclass
 from ...hal.clock import ClockCalibration
 from ...runtime.profiling.clock import ClockRelation
 from ..results.analysis import StudyAnalysis
-from ..results.storage.records import DISTURBED, PointStatus, SampleFlag, StateRecord
-from .charts.units import bound_text, percent_text, plain_text, time_text
+from ..results.storage.records import DISTURBED, ObservationRecord, PointStatus, SampleFlag, StateRecord
+from .charts.units import bound_text, number_text, percent_text, plain_text, time_text
 
 _SAID: Final[Mapping[PointStatus, str]] = {
     PointStatus.NOISY: "too noisy",
@@ -255,3 +255,32 @@ def facts(analysis: StudyAnalysis) -> list[tuple[str, str]]:
     if counts:
         rows.append(("Samples", f"{sum(counts):,} of {len(counts)} points, median {int(np.median(counts))} a point"))
     return rows
+
+
+def observation_rows(analysis: StudyAnalysis, observations: Sequence[ObservationRecord]) -> list[tuple[str, ...]]:
+    """Returns the point, subject, name, value and description of each observation."""
+    labels = {point.point.index: point.point.label for point in analysis.points}
+    return [
+        (
+            labels[observation.point],
+            observation.subject,
+            observation.name,
+            observation_text(observation),
+            str(observation.details.get("description", "")),
+        )
+        for observation in observations
+    ]
+
+
+def observation_text(observation: ObservationRecord) -> str:
+    """Formats the value with its unit."""
+    value = observation.value
+    return f"{value if isinstance(value, int) else number_text(value)} {observation.unit}".rstrip()
+
+
+def observation_facts(observations: Sequence[ObservationRecord]) -> list[tuple[str, str]]:
+    """Returns a line for each subject, with all its figures."""
+    lines: dict[str, list[str]] = {}
+    for observation in observations:
+        lines.setdefault(observation.subject, []).append(f"{observation.name} {observation_text(observation)}")
+    return [(subject, ", ".join(figures)) for subject, figures in lines.items()]

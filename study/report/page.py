@@ -21,21 +21,28 @@ from ..results.comparison.machine_record import Part
 from ..results.results import Results
 from ..results.storage.records import DISTURBED
 from .charts.chart import point_label
-from .charts.comparisons import ComparedPoints, compare_across, compare_with_run, forest_chart, ratio_text
-from .charts.distributions import histogram_charts, spread_charts
+from .charts.comparisons import (
+    ComparedPoints,
+    ComparedSides,
+    compare_across,
+    compare_with_run,
+    compared_sides,
+    forest_chart,
+    pair_charts,
+    ratio_text,
+    side_rows,
+)
+from .charts.distributions import histogram_charts, repeat_charts, spread_charts
 from .charts.flame import flame_chart
 from .charts.heat_map import heat_map_charts
 from .charts.point_rows import Column, best_text, point_table
-from .charts.repeats import repeat_charts
 from .charts.roofline import roofline_charts
 from .charts.scaling import headline_charts
 from .charts.sequence import sequence_charts
 from .charts.series import FittedLine, fit_rows, fitted_lines
-from .charts.sides import ComparedSides, compared_sides, pair_charts, side_rows
 from .charts.stacks import stack_charts
 from .charts.units import number_text, plain_text
-from .observations import observation_rows
-from .overview import clock_qualities, facts, problems, verdict, warnings
+from .overview import clock_qualities, facts, observation_rows, problems, verdict, warnings
 from .template import Section, Table, render_page
 
 _MAX_NOTES: Final = 500

@@ -19,14 +19,12 @@ from ..results.results import Results
 from ..results.storage.records import PointStatus, SampleFlag
 from ..statistics.comparison import Verdict
 from .charts.chart import point_label
-from .charts.comparisons import ComparedPoints, compare_across, ratio_text
+from .charts.comparisons import ComparedPoints, compare_across, compared_sides, ratio_text, side_text
 from .charts.palette import SEGMENT_COLOURS
 from .charts.point_rows import axes_of, best_text, few_text, point_table
 from .charts.series import fitted_lines
-from .charts.sides import compared_sides, side_text
 from .charts.units import number_text, percent_text, time_text, time_unit
-from .observations import observation_facts
-from .overview import clock_qualities, disturbance_text, facts, problems, verdict, warnings
+from .overview import clock_qualities, disturbance_text, facts, observation_facts, problems, verdict, warnings
 
 _STATUS: Final[Mapping[str, str]] = {
     PointStatus.DONE: "green",

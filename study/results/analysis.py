@@ -7,9 +7,10 @@ all samples are used. ``PointAnalysis.samples_used`` says which.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -18,10 +19,47 @@ from ..definition.point import AxisValue, Point
 from ..definition.sample import SEGMENTS
 from ..definition.study import Study
 from ..statistics.summary import Summary, summarize
-from .roofline import RoofPlace, place_on_roof
 from .storage.point_result import PointResult
 from .storage.records import DISTURBED, PointStatus, SampleFlag
 from .storage.stored_results import StoredResults
+
+
+class RoofPlace(NamedTuple):
+    """The place of a point under the roofline.
+
+    Attributes:
+        intensity: arithmetic intensity, flop/byte.
+        ridge: the intensity at which the device's bandwidth and arithmetic limit equally.
+        share: GFLOP/s over the roof at this intensity; above 1 if caches serve the point.
+    """
+
+    intensity: float
+    ridge: float
+    share: float
+
+    @property
+    def limit(self) -> Literal["memory", "compute"]:
+        """Returns the limit of the rate at this intensity; ``"compute"`` at the ridge itself."""
+        return "memory" if self.intensity < self.ridge else "compute"
+
+    @property
+    def distance(self) -> float:
+        """The intensity over that of the ridge: below 1 for points that memory limits."""
+        return self.intensity / self.ridge
+
+
+def place_on_roof(figures: Mapping[str, float], peaks: Mapping[str, float]) -> RoofPlace | None:
+    """Places a point with these figures (``bytes``, ``flops``, ``GFLOP/s``) under the roof of a device with these peaks
+    (``GB/s``, ``GFLOP/s``); None if one of them is unknown.
+    """
+    known = [figures.get(name, math.nan) for name in ("bytes", "flops", "GFLOP/s")]
+    known += [peaks.get(name, math.nan) for name in ("GB/s", "GFLOP/s")]
+    if not all(math.isfinite(value) and value > 0 for value in known):
+        return None
+    nbytes, flops, reached, memory, arithmetic = known
+    intensity = flops / nbytes
+    return RoofPlace(intensity, arithmetic / memory, reached / min(memory * intensity, arithmetic))
+
 
 STACK: Final = (*SEGMENTS[:-1], "device", SEGMENTS[-1])
 """The parts of a sample in time order; ``device`` replaces queue, execute and wake where these are unknown."""

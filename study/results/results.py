@@ -59,7 +59,7 @@ class Results(StoredResults):
             raise UnavailableError("data frames need pandas: pip install 'pumice[pandas]'") from error
         import pyarrow
 
-        from .tables import points_table, sample_batches, sample_schema
+        from .export import points_table, sample_batches, sample_schema
 
         if raw:
             return pyarrow.Table.from_batches(sample_batches(self), sample_schema(self)).to_pandas()

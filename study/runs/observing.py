@@ -9,46 +9,19 @@ import functools
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
-from ...hal_vulkan import Driver, shared_driver
+from ...hal_vulkan import shared_driver
 from ...status import PumiceError
 from ..definition.point import Point
 from ..definition.study import Study
+from ..machine.observers import Observer
 from ..results.results import Results
 from ..results.storage.records import Observation, PointStatus
 from ..results.storage.store import Store
 from ..workloads.openers import open_workload
-from ..workloads.workload import DevicePool, Workload, WorkloadContext
+from ..workloads.workload import DevicePool, WorkloadContext
 from .runner import minor_version, run_facts
 from .taken_files import TakenFiles
-
-
-class Observer(Protocol):
-    """Takes one kind of figures.
-
-    Attributes:
-        kind: of its observations.
-        asked: options of devices, see ``PlanOptions``.
-    """
-
-    @property
-    def kind(self) -> str: ...
-
-    @property
-    def asked(self) -> Mapping[str, bool]: ...
-
-    @property
-    def notes(self) -> Sequence[str]:
-        """The figures that this machine lacks, known after ``check``."""
-
-    def check(self, driver: Driver, index: int) -> None:
-        """Raises before anything is measured. UnavailableError: the device of the index, or the machine, has no such
-        figures.
-        """
-
-    def observe(self, workload: Workload) -> Sequence[Observation]:
-        """Returns the figures of a workload that was opened and has not run."""
 
 
 def check_observers(observers: Sequence[Observer], devices: Sequence[str], validation: bool | None = None) -> None:

@@ -31,8 +31,7 @@ from ..results.storage.store import Store
 from ..sampling.passes import Pass, Resumption, plan_passes
 from ..sampling.point_run import PointRun
 from ..sampling.sampler import Progress, Sampler, SampleRun
-from ..sampling.side import Side
-from ..sampling.turns import Prior
+from ..sampling.turns import Prior, Side
 from ..workloads.peaks import measure_peaks
 from ..workloads.workload import DevicePool, WorkloadContext
 from .child_pass import measure_in

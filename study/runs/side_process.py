@@ -18,11 +18,11 @@ from ...base.child_process import ChildProcess
 from ...base.closeable import Closeable
 from ...base.message_pipe import error_from_message
 from ..definition.point import Point
-from ..definition.process import Process
+from ..definition.settings import Process
 from ..definition.study import Study
 from ..results.storage.rows import point_row
 from ..results.storage.sink import Sink
-from ..sampling.side import Block
+from ..sampling.turns import Block
 
 # A sample of more than a minute is an error of the child itself.
 _LIMITS_S: Final[Mapping[str, float]] = {"start": 600.0, "take_block": 120.0}

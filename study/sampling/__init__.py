@@ -1,4 +1,4 @@
 """Samples the points of a device interleaved, until each has enough samples.
 
-Read: passes, side, point_run, stopping, turns, pair_run, single_run, sampler.
+Read: passes, stopping, turns, pair_run, point_run, single_run, sampler.
 """

@@ -28,9 +28,8 @@ from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.storage.records import PointStatus, status_of
 from ..statistics.paired import compare_pairs
-from .side import Block, Side
 from .stopping import Decision, StopReason
-from .turns import Prior, Turns
+from .turns import Block, Prior, Side, Turns
 
 _BLOCK_NS: Final = 20_000_000
 _LAPS: Final = 10

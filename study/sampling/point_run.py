@@ -23,7 +23,7 @@ from ..workloads.openers import open_workload
 from ..workloads.reference_kernel import ReferenceKernel
 from ..workloads.thread_delays import since
 from ..workloads.workload import Workload, WorkloadContext
-from .side import Block
+from .turns import Block
 
 MAX_BLOCK_NS: Final = 500_000_000
 """A block ends after this time, so that slow points do not delay the others."""

@@ -21,15 +21,14 @@ from ...base.lazy_dataclass import dataclass
 from ...status import DeviceLostError, PumiceError, ResourceExhaustedError
 from ..definition.point import Point, paired
 from ..definition.settings import Sampling
-from ..machine.watch import Watch
+from ..machine.machine_state import Watch
 from ..results.storage.records import PointStatus, status_of
 from ..results.storage.sink import Sink
 from ..workloads.workload import DevicePool
 from .pair_run import PairRun
-from .side import Side
 from .single_run import SingleRun
 from .stopping import Decision
-from .turns import Prior, Turns, failure_of
+from .turns import Prior, Side, Turns, failure_of
 
 
 class Progress(Protocol):

@@ -11,9 +11,8 @@ from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.storage.records import DISTURBED, kept
 from .point_run import MAX_BLOCK_NS
-from .side import Side
 from .stopping import Decision, StopRule
-from .turns import Prior, Turns
+from .turns import Prior, Side, Turns
 
 
 class SingleRun(Turns):

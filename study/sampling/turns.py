@@ -1,17 +1,59 @@
-"""Turns: one point, or the two points of a pair, that are sampled together."""
+"""Sides, which are points as the sampler sees them, measured in this process or another one; and turns: one point, or
+the two points of a pair, that are sampled together.
+"""
 
 from __future__ import annotations
 
 import abc
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import NamedTuple, Protocol
 
 from ...base.lazy_dataclass import dataclass
 from ..definition.point import Point
 from ..definition.settings import Sampling
 from ..results.storage.records import SampleFlag
-from .side import Block
 from .stopping import Decision
+
+
+class Block(NamedTuple):
+    """A block of samples: the headline of each, its ``SampleFlag`` bits, and how long all of them took."""
+
+    values: Sequence[float]
+    flags: Sequence[int]
+    elapsed_ns: int
+
+
+class Side(Protocol):
+    """Measures one point. Calling sequence: ``start`` → ``take_block`` any number of times → ``close``; or ``release``
+    and ``start`` again. ``start`` may follow ``close``, too. One thread at a time.
+    """
+
+    @property
+    def point(self) -> Point:
+        """The measured point."""
+
+    @property
+    def is_apart(self) -> bool:
+        """Whether each opening is in a process of its own."""
+
+    def start(self, block: int, *, again: bool) -> None:
+        """Opens the workload afresh; the first call is block ``block`` of the sink, warm-up the next one. ``again``: it
+        was open before, and warm-up is short.
+        """
+
+    def take_block(self, block: int, samples: int, *, most_ns: int) -> Block:
+        """Takes samples, fewer if they take longer than ``most_ns``, and adds them to the sink."""
+
+    def read_reference(self) -> None:
+        """Reads the reference like the point's load, if it is due; called between turns."""
+
+    def release(self) -> None:
+        """Closes the workload, to be opened again; idempotent."""
+
+    def close(self) -> None:
+        """Releases everything; idempotent."""
+
 
 # As ints: each operation on flags takes a microsecond.
 _PREEMPTED, _THROTTLED, _STARVED = map(int, (SampleFlag.PREEMPTED, SampleFlag.THROTTLED, SampleFlag.STARVED))

@@ -24,7 +24,6 @@ from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.kernels.kernel import Kernel, PreparedDispatch
 from ...status import InvalidArgumentError, UnavailableError
 from .clock import RawSample
-from .host_wait import ThreadWait
 from .kernel_bindings import KernelBindings
 from .kernel_settings import (
     PlantedSleep,
@@ -35,7 +34,7 @@ from .kernel_settings import (
     specialization_values,
     view_as_declared,
 )
-from .timed_commands import CacheSweep
+from .timed_commands import CacheSweep, ThreadWait
 from .workload import Load, Usage, Workload, WorkloadContext
 
 _ADDRESS: Final = struct.Struct("<Q")

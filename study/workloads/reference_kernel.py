@@ -27,7 +27,7 @@ from ...hal_vulkan.submit.prepared_submission import PreparedSubmission
 from ...runtime.arrays.array import DeviceArray
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
-from .host_wait import ThreadWait
+from .timed_commands import ThreadWait
 from .workload import Load
 
 _RUNS: Final = 3

@@ -15,7 +15,7 @@ from ..streams import note
 
 if TYPE_CHECKING:
     from ...study.definition.study import Study
-    from ...study.runs.observing import Observer
+    from ...study.machine.observers import Observer
 
 OBSERVING_OPTIONS: Final = ("statistics", "energy", "counters")
 """The parameter names of ``observing_options``, which ``observers`` takes."""
@@ -48,9 +48,7 @@ def observers(
     scheduler: str | None = None,
 ) -> list[Observer]:
     """Creates the observers that the options ask for. UnavailableError: a device has no such figures."""
-    from ...study.machine.counters import CounterObserver
-    from ...study.machine.energy import EnergyObserver
-    from ...study.machine.pipelines import PipelineObserver
+    from ...study.machine.observers import CounterObserver, EnergyObserver, PipelineObserver
     from ...study.runs.observing import check_observers
     from ...study.runs.runner import default_devices
 

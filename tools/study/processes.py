@@ -47,7 +47,7 @@ def with_processes(described: Study, options: Mapping[str, Any], gate: Gate) -> 
     measured in the same kind of process again, which a note says. Without another version the other side is the same
     study in another installation or environment; ``gate`` is that of the verdicts.
     """
-    from ...study.definition.process import Process
+    from ...study.definition.settings import Process
 
     variables = {}
     for text in options["against_env"]:

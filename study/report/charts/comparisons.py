@@ -1,23 +1,46 @@
-"""Comparisons of points across the study's ``compare`` axis or with an earlier run: verdicts and a forest plot."""
+"""Comparisons of points across the study's ``compare`` axis, with an earlier run, or with the other side of the study:
+verdicts, a forest plot, and the ratio of each pair of blocks over the run.
+"""
 
 from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from collections.abc import Collection, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+import numpy.typing as npt
 
 from ....base.lazy_dataclass import dataclass
-from ...definition.point import AxisValue
+from ....status import PumiceError
+from ...definition.point import AxisValue, Point
 from ...results.analysis import PointAnalysis, StudyAnalysis
 from ...results.comparison.machine_record import Part
-from ...results.comparison.point_comparison import compare_points
-from ...results.comparison.results_comparison import compare_results
+from ...results.comparison.point_comparison import PairedBlocks, compare_points, pairs_in_turns
+from ...results.comparison.results_comparison import PointComparison, compare_results, compare_sides
+from ...results.comparison.revision import revision_of
 from ...results.storage.stored_results import StoredResults
 from ...statistics.comparison import Comparison, Verdict
-from .chart import Chart, error_bars, label, lines, name_rows, new_figure, point_label, style_ratio_axis, value_text
-from .palette import INK, MUTED, VERDICT
+from .chart import (
+    Chart,
+    error_bars,
+    evenly,
+    label,
+    lines,
+    name_rows,
+    new_figure,
+    point_label,
+    style_ratio_axis,
+    value_text,
+)
+from .palette import INK, MUTED, SERIES, VERDICT, faded
 from .units import number_text
+
+if TYPE_CHECKING:
+    from plotly.graph_objects import Figure
+
 
 _MAX_ROWS: Final = 80
 _FARTHEST: Final = 1.6
@@ -165,3 +188,196 @@ def _caption(rows: Sequence[ComparedPoints], shown: Sequence[ComparedPoints]) ->
     if len(shown) < len(rows):
         text += f" {len(shown)} of {len(rows)} are drawn: those with ratios farthest from 1."
     return text
+
+
+OTHER: Final = "the other side"
+_NONE: Final = "not compared"
+_MAX_CHARTS: Final = 24
+_MAX_PAIRS: Final = 1500
+_BINS: Final = 24
+_LEAST_SPREAD: Final = 0.02
+
+Array = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class ComparedSides:
+    """The points of both sides with their comparisons, or the reason for none; sentences on unpaired points; or an
+    error.
+    """
+
+    points: Sequence[PointComparison]
+    by_device: bool
+    unpaired: Sequence[str] = ()
+    error: str = ""
+
+    @property
+    def rows(self) -> list[ComparedPoints]:
+        return [
+            ComparedPoints(point_label(result.b.point, device=self.by_device), OTHER, result.comparison)
+            for result in self.points
+            if result.comparison is not None
+        ]
+
+    @property
+    def verdict(self) -> str:
+        """``2 SLOWER, 1 SAME against the other side; only on the old side: mul n=8``."""
+        counts = Counter(str(result.comparison.verdict) if result.comparison else _NONE for result in self.points)
+        order = (Verdict.SLOWER, Verdict.FASTER, Verdict.UNCLEAR, _NONE, Verdict.SAME)
+        said = ", ".join(f"{counts[str(name)]} {name}" for name in order if counts[str(name)])
+        return self.error or "; ".join([f"{said} against {OTHER}", *self.unpaired])
+
+
+def compared_sides(analysis: StudyAnalysis) -> ComparedSides | None:
+    """Compares both sides; None if the study has only one."""
+    if all(point.result.against is None for point in analysis.points):
+        return None
+    try:
+        comparison = compare_sides(analysis.results)
+    except PumiceError as error:
+        return ComparedSides((), False, error=error.message)
+    return ComparedSides(comparison.points, comparison.by_device, comparison.unpaired)
+
+
+def side_text(analysis: StudyAnalysis, point: Point) -> str:
+    """Says which side of a pair a point is on, and what was measured: ``new: mul.comp, commit 1a2b3c4d5``, with the
+    earlier results that keep it, if any. Empty for a point without a pair.
+    """
+    if point.against is None and not point.is_against:
+        return ""
+    name, prefix = ("old", "against_") if point.is_against else ("new", "")
+    facts = analysis.results.runs[-1].environment if analysis.results.runs else {}
+    revision = revision_of(facts.get(f"{prefix}revision"))
+    parts = [point.settings.get("source"), facts.get(f"{prefix}origin"), revision and f"commit {revision.name}"]
+    known = ", ".join(str(part) for part in parts if part)
+    return f"{name}: {known}" if known else name
+
+
+def pair_charts(sides: ComparedSides) -> tuple[list[Chart], str]:
+    """Draws a small chart per point, of the pairs' ratios; returns also a sentence if some are left out."""
+    compared = [(compared, compared.comparison) for compared in sides.points if compared.comparison is not None]
+    shown, cut = evenly(compared, _MAX_CHARTS, "points")
+    charts = [_chart(point, comparison, sides.by_device) for point, comparison in shown]
+    return [chart for chart in charts if chart is not None], cut
+
+
+def _chart(compared: PointComparison, comparison: Comparison, by_device: bool) -> Chart | None:
+    pairs = pairs_in_turns(compared.a, compared.b, "headline", None)
+    ratios = _ratios(pairs)
+    known = np.flatnonzero(np.isfinite(ratios))
+    if not known.size:
+        return None
+    every = max(1, -(-known.size // _MAX_PAIRS))
+    figure = _figure(pairs, ratios, known[::every], comparison)
+    counts = f"{known.size} pairs in {np.unique(pairs.rounds).size} rounds"
+    runs = np.unique(pairs.runs).size
+    text = f"{counts}{f' of {runs} runs' if runs > 1 else ''}. {comparison.explanation}."
+    return Chart(point_label(compared.b.point, device=by_device), text, figure, small=True)
+
+
+def _ratios(pairs: PairedBlocks) -> Array:
+    """Returns the ratio of the medians of each pair's blocks, new over old; NaN where a block has no sample."""
+    middles = [
+        np.array([np.median(row[np.isfinite(row)]) if np.isfinite(row).any() else np.nan for row in table])
+        for table in (pairs.old, pairs.new)
+    ]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratios: Array = middles[1] / middles[0]
+    return np.where(ratios > 0, ratios, np.nan)
+
+
+def _figure(pairs: PairedBlocks, ratios: Array, shown: npt.NDArray[np.int64], comparison: Comparison) -> Figure:
+    from plotly import graph_objects as go
+
+    figure = go.Figure()
+    logs = np.log(ratios[shown])
+    low, high = np.quantile(logs, [0.02, 0.98])
+    ends = [end for end in (comparison.ratio, *comparison.interval) if np.isfinite(end) and end > 0]
+    low, high = min(low, 0.0, *np.log(ends)), max(high, 0.0, *np.log(ends))
+    margin = max(0.15 * (high - low), _LEAST_SPREAD / 2)
+    low, high = float(low - margin), float(high + margin)
+    counts, edges = np.histogram(np.clip(logs, low, high), bins=_BINS, range=(low, high))
+    figure.add_trace(
+        go.Bar(
+            y=np.exp((edges[1:] + edges[:-1]) / 2),
+            x=counts,
+            base=0,
+            width=np.diff(np.exp(edges)),
+            xaxis="x2",
+            orientation="h",
+            marker={"color": MUTED, "opacity": 0.28, "line": {"width": 0}},
+            hoverinfo="skip",
+        )
+    )
+    # Rounds alternate in colour; both sides were reopened between them.
+    rounds = np.unique(pairs.rounds, return_inverse=True)[1].reshape(-1)
+    for parity in (0, 1):
+        mine = shown[rounds[shown] % 2 == parity]
+        if mine.size:
+            figure.add_trace(
+                go.Scatter(
+                    x=mine,
+                    y=np.exp(np.clip(np.log(ratios[mine]), low, high)),
+                    mode="markers",
+                    marker={"color": SERIES[(0, 5)[parity]], "size": 4, "opacity": 0.75, "line": {"width": 0}},
+                    customdata=np.stack([ratios[mine], rounds[mine] + 1], axis=1),
+                    hovertemplate="pair %{x}, round %{customdata[1]}: %{customdata[0]:.4g}<extra></extra>",
+                )
+            )
+    x, y = _round_medians(ratios, rounds)
+    figure.add_trace(
+        go.Scatter(
+            x=x,
+            y=y,
+            mode="lines",
+            line={"color": INK, "width": 1.6},
+            hovertemplate="median of a round: %{y:.4g}<extra></extra>",
+        )
+    )
+    new_figure(figure, 236, legend=False, left=48)
+    figure.update_layout(
+        margin={"l": 48, "r": 12, "t": 8, "b": 42},
+        barmode="overlay",
+        xaxis2={
+            "overlaying": "x",
+            "anchor": "y",
+            "side": "top",
+            "range": [3.5 * int(counts.max()), 0],
+            "visible": False,
+            "fixedrange": True,
+        },
+    )
+    figure.update_xaxes(title_text="pair", showgrid=False, nticks=6, selector={"overlaying": None})
+    figure.update_yaxes(style_ratio_axis(math.exp(low), math.exp(high)))
+    start, end = comparison.interval
+    if np.isfinite(start) and np.isfinite(end):
+        figure.add_hrect(start, end, line_width=0, layer="below", fillcolor=faded(VERDICT[comparison.verdict], 0.25))
+    figure.add_hline(1.0, line={"color": INK, "width": 1.1, "dash": "dot"})
+    return figure
+
+
+def _round_medians(ratios: Array, rounds: npt.NDArray[np.int64]) -> tuple[list[float | None], list[float | None]]:
+    """Returns a line at the median of each round, with gaps between the lines."""
+    x: list[float | None] = []
+    y: list[float | None] = []
+    for round_ in np.unique(rounds):
+        places = np.flatnonzero((rounds == round_) & np.isfinite(ratios))
+        if places.size:
+            middle = float(np.median(ratios[places]))
+            x += [int(places[0]) - 0.5, int(places[-1]) + 0.5, None]
+            y += [middle, middle, None]
+    return x, y
+
+
+def side_rows(sides: ComparedSides) -> list[tuple[str, ...]]:
+    """Returns the table's rows: point, verdict, ratio, samples of either side, and notes."""
+    rows: list[tuple[str, ...]] = []
+    for compared in sides.points:
+        name, comparison = point_label(compared.b.point, device=sides.by_device), compared.comparison
+        if comparison is None:
+            rows.append((name, _NONE, "—", "—", compared.why_not))
+        else:
+            notes = "; ".join(comparison.remarks)
+            samples = f"{comparison.count_a} and {comparison.count_b}"
+            rows.append((name, str(comparison.verdict), ratio_text(comparison), samples, notes))
+    return rows

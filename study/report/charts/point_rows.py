@@ -7,9 +7,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from ....base.lazy_dataclass import dataclass
-from ...results.analysis import PointAnalysis, StudyAnalysis
+from ...results.analysis import PointAnalysis, RoofPlace, StudyAnalysis
 from ...results.best import HEADLINE, Best, find_best
-from ...results.roofline import RoofPlace
 from ...statistics.samples import fewest_samples
 from ...statistics.summary import Summary
 from .chart import point_label, value_text

@@ -15,10 +15,9 @@ from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.status import InternalError, InvalidArgumentError, NotFoundError, UnavailableError
 from pumice.study.cluster.chunks import MAX_ATTEMPTS, ChunkQueue
 from pumice.study.cluster.client import ClusterClient
-from pumice.study.cluster.devices import distinct_devices, find_device, match_devices
 from pumice.study.cluster.scheduler import ChunkScheduler, Work, place_of
 from pumice.study.cluster.worker import Chunk, ChunkResult, WorkerFacts
-from pumice.study.cluster.workers import ClusterWorkers, installed_version
+from pumice.study.cluster.workers import ClusterWorkers, distinct_devices, find_device, installed_version, match_devices
 from pumice.study.definition.point import Point
 from pumice.study.definition.sample import Sample
 from pumice.study.results.results import Results

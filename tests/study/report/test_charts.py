@@ -12,20 +12,19 @@ from support.study.made_studies import STUDY, fill_all, made, taken
 
 import pumice
 from pumice.study.definition.point import Point
+from pumice.study.report.charts.distributions import repeat_charts
 from pumice.study.report.charts.flame import flame_chart, flame_figure
 from pumice.study.report.charts.heat_map import heat_map_charts
 from pumice.study.report.charts.palette import line_style
 from pumice.study.report.charts.point_rows import point_table
-from pumice.study.report.charts.repeats import repeat_charts
 from pumice.study.report.charts.roofline import roofline_charts
 from pumice.study.report.charts.scaling import headline_charts
 from pumice.study.report.charts.units import time_text
 from pumice.study.report.page import render_report
-from pumice.study.results.analysis import StudyAnalysis
+from pumice.study.results.analysis import StudyAnalysis, place_on_roof
+from pumice.study.results.export import points_table
 from pumice.study.results.results import Results
-from pumice.study.results.roofline import place_on_roof
 from pumice.study.results.storage.store import Store
-from pumice.study.results.tables import points_table
 
 MODULE = Path(__file__).parents[3] / "tools" / "studies" / "module-call.vmfb"
 BATCHES, DEPTHS = [1, 4, 16, 64], [1, 2, 3]

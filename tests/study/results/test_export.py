@@ -19,11 +19,10 @@ from pyarrow import compute, parquet
 from pumice.status import InvalidArgumentError, NotFoundError, PermissionDeniedError
 from pumice.study.definition.point import AxisValue, Point
 from pumice.study.definition.sample import Sample
-from pumice.study.results.export import EXPORTS, export_results, export_to
+from pumice.study.results.export import EXPORTS, export_results, export_to, points_table, sample_batches, sample_schema
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import SampleFlag
 from pumice.study.results.storage.store import Store
-from pumice.study.results.tables import points_table, sample_batches, sample_schema
 from pumice.study.statistics.summary import summarize
 
 STUDY = {

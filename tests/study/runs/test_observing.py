@@ -13,8 +13,8 @@ from support.devices.made_drivers import offer_statistics
 from pumice import shaders
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PIPELINE_STATISTICS
-from pumice.study.machine import energy
-from pumice.study.machine.energy import Meter
+from pumice.study.machine import observers
+from pumice.study.machine.observers import Meter
 from pumice.study.report.page import render_report
 from pumice.study.results.results import Results
 from pumice.tools.cli import main
@@ -83,8 +83,8 @@ def test_a_driver_without_them_is_told_before_measuring(driver: Driver, tmp_path
 
 def test_energy_is_stored_and_shown(monkeypatch: pytest.MonkeyPatch, driver: Driver, tmp_path: Path) -> None:
     counter = itertools.count()
-    monkeypatch.setattr(energy, "_SPAN_NS", 10_000_000)
-    monkeypatch.setattr(energy, "energy_meters", lambda profile: ([Meter("made", lambda: next(counter))], []))
+    monkeypatch.setattr(observers, "_SPAN_NS", 10_000_000)
+    monkeypatch.setattr(observers, "energy_meters", lambda profile: ([Meter("made", lambda: next(counter))], []))
     result = bench("--energy", "--no-baseline", "--out", tmp_path / "r")
     assert result.exit_code == 0, result.stderr
     assert "energy of a sample" in result.stdout and "mean power" in result.stdout

@@ -22,8 +22,7 @@ from pumice.base import child_process
 from pumice.base.child_process import ChildProcess
 from pumice.status import AbortedError, IncompatibleError, InvalidArgumentError, NotFoundError, PumiceError
 from pumice.study.definition.axis import Axis
-from pumice.study.definition.process import Process
-from pumice.study.definition.settings import Sampling
+from pumice.study.definition.settings import Process, Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.definition.study_file import study_as_dict, study_from_dict
 from pumice.study.results.comparison.results_comparison import compare_sides

@@ -21,9 +21,8 @@ from pumice.study.definition.point import Point, paired
 from pumice.study.definition.settings import Sampling
 from pumice.study.sampling import pair_run
 from pumice.study.sampling.pair_run import PairRun
-from pumice.study.sampling.side import Block
 from pumice.study.sampling.stopping import Decision, StopReason
-from pumice.study.sampling.turns import Prior
+from pumice.study.sampling.turns import Block, Prior
 from pumice.study.statistics.paired import compare_pairs
 
 NEW, OLD = Point(0, "saxpy", "x", against=1), Point(1, "saxpy", "x", is_against=True)

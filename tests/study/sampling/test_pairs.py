@@ -28,8 +28,7 @@ from pumice.study.runs.runner import prior_samples, run_study
 from pumice.study.sampling.pair_run import _pairs
 from pumice.study.sampling.passes import Pass, Resumption, plan_passes
 from pumice.study.sampling.sampler import Sampler, SampleRun
-from pumice.study.sampling.side import Block
-from pumice.study.sampling.turns import Prior
+from pumice.study.sampling.turns import Block, Prior
 from pumice.study.workloads.workload import DevicePool
 
 pytestmark = pytest.mark.vulkan

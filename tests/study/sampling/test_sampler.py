@@ -23,7 +23,7 @@ from pumice.study.definition.sample import Sample
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
 from pumice.study.machine import disturbances
-from pumice.study.machine.watch import Watch
+from pumice.study.machine.machine_state import Watch
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus, SampleFlag
 from pumice.study.results.storage.sink import Sink, SinkLog

@@ -8,7 +8,7 @@ import click
 import pytest
 
 from pumice.study.definition.kept_file import KeptFiles
-from pumice.study.definition.process import Process
+from pumice.study.definition.settings import Process
 from pumice.study.definition.study import Study, Target
 from pumice.tools.study.gate import Gate
 from pumice.tools.study.processes import with_processes

@@ -12,7 +12,7 @@ from rich.console import Console
 from support.study.made_studies import made, taken
 
 from pumice.study.definition.point import Point
-from pumice.study.report.charts.sides import compared_sides, pair_charts, side_rows
+from pumice.study.report.charts.comparisons import compared_sides, pair_charts, side_rows
 from pumice.study.report.overview import facts
 from pumice.study.report.page import render_report
 from pumice.study.report.terminal import terminal_report, terminal_summary

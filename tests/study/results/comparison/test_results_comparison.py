@@ -13,8 +13,12 @@ from support.study.made_studies import made
 
 from pumice.status import FailedPreconditionError, InvalidArgumentError
 from pumice.study.definition.point import Point
-from pumice.study.results.comparison.results_comparison import ResultsComparison, compare_sides
-from pumice.study.results.comparison.study_differences import result_differences, side_differences
+from pumice.study.results.comparison.results_comparison import (
+    ResultsComparison,
+    compare_sides,
+    result_differences,
+    side_differences,
+)
 from pumice.study.results.results import Results
 from pumice.study.results.storage.store import Store
 from pumice.study.statistics.comparison import Verdict

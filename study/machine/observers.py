@@ -1,25 +1,59 @@
-"""Energy of samples by counters of the machine: NVML's of a device, and RAPL's of processors.
+"""Observers: figures of points that are taken apart from their samples.
+
+They are the energy of samples by NVML's counter of a device and RAPL's of processors, the device's performance
+counters, and the driver's statistics of pipelines.
 
 Sources: ``nvmlDeviceGetTotalEnergyConsumption`` of NVML's API reference; Documentation/power/powercap of Linux.
 """
 
 from __future__ import annotations
 
+import abc
+import itertools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Final
 
 from ...base.lazy_dataclass import dataclass
-from ...hal_vulkan import DeviceProfile, Driver
-from ...status import UnavailableError
+from ...hal_vulkan import DeviceProfile, Driver, PlanOptions
+from ...hal_vulkan.commands.performance_query import counters_named
+from ...hal_vulkan.instance.plan import PERFORMANCE_QUERY, PIPELINE_STATISTICS, plan_device
+from ...hal_vulkan.pipelines.pipeline_statistics import occupancy
+from ...status import UnavailableError, UnimplementedError
 from ..results.storage.records import Observation
+from ..workloads.kernel import KernelWorkload
 from ..workloads.workload import Workload
-from .nvml import nvml_device
+from .device_clocks import nvml_device
 
 _POWERCAP: Final = Path("/sys/class/powercap")
 _SPAN_NS: Final = 1_000_000_000
 _EVERY_NS: Final = 5_000_000
+
+
+class Observer(abc.ABC):
+    """Takes one kind of figures.
+
+    Attributes:
+        kind: of its observations.
+        asked: options of devices, see ``PlanOptions``.
+        notes: the figures that this machine lacks, known after ``check``.
+    """
+
+    kind: str
+    asked: Mapping[str, bool] = MappingProxyType({})
+    notes: Sequence[str] = ()
+
+    @abc.abstractmethod
+    def check(self, driver: Driver, index: int) -> None:
+        """Raises before anything is measured. UnavailableError: the device of the index, or the machine, has no such
+        figures.
+        """
+
+    @abc.abstractmethod
+    def observe(self, workload: Workload) -> Sequence[Observation]:
+        """Returns the figures of a workload that was opened and has not run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,14 +103,12 @@ def _rapl() -> tuple[list[Meter], list[str]]:
     return meters, [] if zones else [f"RAPL: {_POWERCAP} has no such zones"]
 
 
-class EnergyObserver:
-    """An ``Observer`` of the energy of samples, which it takes in succession for a second."""
+class EnergyObserver(Observer):
+    """Observes the energy of samples, which it takes in succession for a second."""
 
-    kind: Final = "energy"
-    asked: Final[Mapping[str, bool]] = {}
+    kind = "energy"
 
     def __init__(self) -> None:
-        self.notes: Sequence[str] = ()
         self._meters: dict[str, list[Meter]] = {}
 
     def check(self, driver: Driver, index: int) -> None:
@@ -142,3 +174,74 @@ class EnergyObserver:
             )
             for name, over, unit in figures
         ]
+
+
+class CounterObserver(Observer):
+    """Observes the device's performance counters over the dispatches of a point."""
+
+    kind = "counter"
+    asked = MappingProxyType({"performance_counters": True})
+
+    def __init__(self, names: Sequence[str]) -> None:
+        self._names = tuple(names)
+
+    def check(self, driver: Driver, index: int) -> None:
+        """Raises as ``Observer.check``; NotFoundError and UnimplementedError as ``counters_named``."""
+        profile = driver.profiles[index]
+        if PERFORMANCE_QUERY not in profile.extensions:
+            raise UnavailableError(
+                f"{profile.name} has no performance counters: its driver {profile.driver_name} lacks "
+                f"{PERFORMANCE_QUERY}. Take another device, or leave --counters out"
+            )
+        plan = plan_device(profile, PlanOptions(**self.asked))  # type: ignore[arg-type]  # switches
+        counters_named(driver, index, plan.compute_family, self._names)
+
+    def observe(self, workload: Workload) -> Sequence[Observation]:
+        if not isinstance(workload, KernelWorkload):
+            raise UnimplementedError("counters are of kernels, not of programs and other targets")
+        workload.first()
+        return [
+            Observation(self.kind, counter.category, counter.name, value, counter.unit, _described(counter.description))
+            for counter, value in workload.count(self._names)
+        ]
+
+
+def _described(description: str) -> dict[str, object]:
+    return {"description": description} if description else {}
+
+
+class PipelineObserver(Observer):
+    """Observes the driver's statistics of pipelines: registers, spills, memory; and the occupancy that follows."""
+
+    kind = "pipeline"
+    asked = MappingProxyType({"pipeline_statistics": True})
+
+    def check(self, driver: Driver, index: int) -> None:
+        profile = driver.profiles[index]
+        if PIPELINE_STATISTICS not in profile.extensions:
+            raise UnavailableError(
+                f"{profile.name} has no statistics of pipelines: its driver {profile.driver_name} lacks "
+                f"{PIPELINE_STATISTICS}. Take another device, or leave --statistics out"
+            )
+
+    def observe(self, workload: Workload) -> Sequence[Observation]:
+        """Returns the statistics of the pipelines that the first call creates. Occupancy is the share of resident
+        subgroups.
+        """
+        device = workload.device.vulkan
+        before = len(device.pipeline_statistics)
+        workload.first()
+        observations = []
+        made = dict.fromkeys(device.pipeline_statistics[before:])
+        for (pipeline, executable), rows in itertools.groupby(
+            made, lambda statistic: (statistic.pipeline, statistic.executable)
+        ):
+            subject = f"{pipeline}: {executable}" if executable != pipeline else pipeline
+            statistics = list(rows)
+            for statistic in statistics:
+                details = _described(statistic.description)
+                observations.append(Observation(self.kind, subject, statistic.name, statistic.value, details=details))
+            if (derived := occupancy(device, statistics)) is not None:
+                details = _described(f"derived: {derived[1]}")
+                observations.append(Observation(self.kind, subject, "occupancy", derived[0], details=details))
+        return observations

@@ -14,8 +14,8 @@ import pytest
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.status import UnavailableError
-from pumice.study.machine import energy
-from pumice.study.machine.energy import EnergyObserver, Meter, energy_meters
+from pumice.study.machine import observers
+from pumice.study.machine.observers import EnergyObserver, Meter, energy_meters
 from pumice.study.workloads.workload import Workload
 
 pytestmark = pytest.mark.vulkan
@@ -24,7 +24,7 @@ pytestmark = pytest.mark.vulkan
 @pytest.fixture
 def profile(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> DeviceProfile:
     """Returns a device on a machine with two packages, one of which has a part, and without NVML."""
-    monkeypatch.setattr(energy, "_POWERCAP", tmp_path)
+    monkeypatch.setattr(observers, "_POWERCAP", tmp_path)
     for zone, name in (("intel-rapl:0", "package-0"), ("intel-rapl:0:0", "core"), ("intel-rapl:1", "package-1")):
         (tmp_path / zone).mkdir()
         for file, text in (("name", name), ("max_energy_range_uj", "5000000"), ("energy_uj", "4000000")):
@@ -75,7 +75,7 @@ def test_a_counter_for_root_alone_is_told_with_what_to_do(
 
 
 def test_a_machine_without_counters_is_told(driver: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(energy, "_POWERCAP", tmp_path)
+    monkeypatch.setattr(observers, "_POWERCAP", tmp_path)
     with pytest.raises(UnavailableError, match=r"cannot be read: RAPL: .* has no such zones.*Leave --energy out"):
         EnergyObserver().check(*only(replace(driver.profiles[0], vendor_id=0x10005)))
 
@@ -83,7 +83,7 @@ def test_a_machine_without_counters_is_told(driver: Driver, monkeypatch: pytest.
 def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monkeypatch: pytest.MonkeyPatch) -> None:
     # 100 W in steps of 10 ms, from 1 J before the counter wraps; a sample takes 1 ms and has two dispatches.
     clock = types.SimpleNamespace(now=0)
-    monkeypatch.setattr(energy, "time", types.SimpleNamespace(monotonic_ns=lambda: clock.now))
+    monkeypatch.setattr(observers, "time", types.SimpleNamespace(monotonic_ns=lambda: clock.now))
 
     def sample() -> types.SimpleNamespace:
         clock.now += 1_000_000
@@ -94,7 +94,7 @@ def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monk
         Meter("one", lambda: (4.0 + 100 * (clock.now // 10_000_000 / 100)) % 5.0, 5.0),
         Meter("none", lambda: 3.0),
     ]
-    monkeypatch.setattr(energy, "energy_meters", lambda profile: (meters, []))
+    monkeypatch.setattr(observers, "energy_meters", lambda profile: (meters, []))
     observer = EnergyObserver()
     observer.check(*only(profile))
     observations = observer.observe(cast(Workload, workload))
@@ -107,7 +107,9 @@ def test_joules_of_samples_are_those_of_the_counter(profile: DeviceProfile, monk
     assert observations[0].details["samples"] == 1000 and observations[0].details["step_joules"] == pytest.approx(1.0)
     assert "± 0.001 J" in str(observations[0].details["description"])
     # A counter that stands still measures nothing.
-    monkeypatch.setattr(energy, "energy_meters", lambda profile: ([Meter("none", itertools.repeat(3.0).__next__)], []))
+    monkeypatch.setattr(
+        observers, "energy_meters", lambda profile: ([Meter("none", itertools.repeat(3.0).__next__)], [])
+    )
     observer.check(*only(profile))
     with pytest.raises(UnavailableError, match=r"no counter of energy moved in 1\.0 s"):
         observer.observe(cast(Workload, workload))
