@@ -1,4 +1,4 @@
-"""Measures one point in this process: first call, warm-up, then block after block of samples. See ``side.Side``."""
+"""Measures one point in this process: first call, warm-up, then block after block of samples. See ``turns.Side``."""
 
 from __future__ import annotations
 
