@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import subprocess
@@ -56,7 +57,7 @@ def test_without_a_compiler_of_glsl_the_built_kernel_runs(monkeypatch: pytest.Mo
 @pytest.mark.slow
 def test_without_vulkan_the_demo_says_what_to_install() -> None:
     command = [sys.executable, "-c", PROGRAM, "demo"]
-    environment = {"PUMICE_VULKAN_LIBRARY": "/nonexistent"}
+    environment = {**os.environ, "PUMICE_VULKAN_LIBRARY": "/nonexistent"}
     done = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stdout) == (1, "$ pumice devices\n")
     assert done.stderr.startswith("error: no Vulkan loader") and "Install" in done.stderr

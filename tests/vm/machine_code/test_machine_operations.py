@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 import random
-import struct
 
 import pytest
 from support.vm.machine_code import forced, has_machine_code, kept_off
@@ -15,7 +14,7 @@ from pumice.vm.assembly.assembler import assemble
 from pumice.vm.assembly.disassembler import assembly_form
 from pumice.vm.bytecode.isa import FieldKind, Isa
 from pumice.vm.machine_code.operations import TEMPLATES
-from pumice.vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64
+from pumice.vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32, bitcast_i64_f64, round_f32
 
 _OPERATIONS = Isa.for_version(17 << 16).operations
 SCALAR = sorted(name for name in TEMPLATES if not name.startswith("buffer.") and not name.endswith(".ref"))
@@ -26,7 +25,7 @@ _DOUBLES += [2.0**31, 2.0**52 + 0.5, 2.0**63, 2.0**64]
 _DOUBLES += [0.49999999999999994, 2147483647.5, 9007199254740993.0, math.inf]
 _DOUBLES += [-one for one in _DOUBLES]
 _F64 = [*_DOUBLES, *map(bitcast_i64_f64, (0x7FF8000000000000, 0x7FF0000000000001, -1))]
-_SINGLES = [struct.unpack("f", struct.pack("f", one))[0] for one in _DOUBLES]
+_SINGLES = [round_f32(number) for number in _DOUBLES]
 _F32 = [*_SINGLES, *map(bitcast_i32_f32, (0x7FC00000, 0x7F800001, -1, 1))]
 VALUES = {"i32": _INTEGERS[32], "i64": _INTEGERS[64], "f32": _F32, "f64": _F64}
 # These pass a NaN's bits on; others may make any NaN of it.
