@@ -85,6 +85,7 @@ class SubmissionQueue(RetiringQueue):
         generation: int,
         bindings: Sequence[Any] | None = None,
         signals: Points = (),
+        epoch: int | None = None,
     ) -> int:
         """``submit`` of one command buffer that waits for nothing and signals one semaphore at most.
 
@@ -93,10 +94,11 @@ class SubmissionQueue(RetiringQueue):
             generation: of ``commands``, when the caller found that they are the right ones; any number with
                 ``bindings``.
             bindings, signals: as for ``submit``.
+            epoch: the device's ``close_epoch`` from before the caller checked that what they use is open.
 
         Returns:
-            The submission's number; 0, and nothing was done, if they have been recorded since, if their shaders report,
-            or if a signal is refused: ``submit`` has the messages.
+            The submission's number; 0, and nothing was done, if they have been recorded since, if something was closed
+            since ``epoch``, if their shaders report, or if a signal is refused: ``submit`` has the messages.
         """
         # The one path that is written out, measured in benchmarks/submit_wait.py and call_latency.py: after a wait the
         # caches are cold, and each Python operation costs several times its usual time.
@@ -106,7 +108,7 @@ class SubmissionQueue(RetiringQueue):
             with device.lock:
                 recording: Recording | None = None
                 if bindings is None:
-                    if commands.generation != generation:
+                    if commands.generation != generation or (epoch is not None and epoch != device.close_epoch):
                         return 0
                     if commands.ready_epoch == device.close_epoch:
                         recording = commands._recording

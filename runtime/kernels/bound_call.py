@@ -36,7 +36,7 @@ class BoundCall:
         ranges: the descriptors of a resident call.
         sources: the work whose results the call uses, if any verdict on work is pending.
         transfer: the copies around the kernel; ``None`` for a resident call.
-        epoch: the device's from before the arrays were checked, if a later call may repeat this one.
+        epoch: the device's ``close_epoch`` from before the arrays were checked.
     """
 
     __slots__ = (
@@ -72,7 +72,7 @@ class BoundCall:
         self.ranges: bytes | None = None
         self.sources: Sources = NO_SOURCES
         self.transfer: Transfer | None = None
-        self.epoch: int | None = None
+        self.epoch: int = -1
 
 
 class Binder:

@@ -107,9 +107,7 @@ class Dispatcher(Closeable):
         hal, device = self._hal, self._device
         if hal.dropped:
             hal.close_dropped()
-        if repeat.epoch != hal.close_epoch:  # in a forked child, too
-            return None
-        payload = self._queue.resubmit(repeat.commands, repeat.generation)
+        payload = self._queue.resubmit(repeat.commands, repeat.generation, None, (), repeat.epoch)
         if not payload:
             return None
         if device.verdicts:
@@ -124,14 +122,12 @@ class Dispatcher(Closeable):
             hal.check_usable()
         if hal.dropped:
             hal.close_dropped()
-        epoch = hal.close_epoch
+        call.epoch = hal.close_epoch
         ranges = self.recorder.resident_ranges(call.arrays)
         if ranges is None:
             return self._run_moved(call)
         arrays: Sequence[DeviceArray] = call.arrays  # type: ignore[assignment]  # as ``resident_ranges`` has checked
         call.bound, call.parameters, call.ranges = arrays, self._parameters, ranges
-        if self._is_repeatable and call.groups is None:
-            call.epoch = epoch
         if self._device.verdicts:
             call.sources = self._sources(self._parameters, arrays, call.pointed)
         payload = self._submit(call)
@@ -185,16 +181,25 @@ class Dispatcher(Closeable):
 
         The result inherits the verdict on the shader, and those on the work whose results it uses.
         """
-        recorder, report = self.recorder, self._report
+        recorder, report, hal = self.recorder, self._report, self._hal
         with self._lock:
             verdict = None if report is None else report.next_verdict()
             recordings = recorder.count
-            if commands is None:
-                commands = recorder.recorded(call)
-            payload = self._queue.submit((commands,)) if call.transfer is None else call.transfer.run(commands)
+            serial = 0
+            try:
+                with hal.lock:
+                    serial = hal.begin_pending()  # arrays that other threads close from here on are kept
+                for array in call.pointed:
+                    array._check_open()
+                if commands is None:
+                    commands = recorder.recorded(call)
+                payload = self._queue.submit((commands,)) if call.transfer is None else call.transfer.run(commands)
+            finally:
+                hal.end_pending(serial)
             if verdict is not None:
                 verdict.payload = payload
-            if call.epoch is not None and recorder.count == recordings:
+            is_repeatable = self._is_repeatable and call.ranges is not None and call.groups is None
+            if is_repeatable and recorder.count == recordings:
                 self._note_repeat(cast("Sequence[DeviceArray]", call.bound), commands, call.epoch)
         if verdict is not None or call.sources is not NO_SOURCES:
             own = NO_VERDICTS if verdict is None else verdict.alone

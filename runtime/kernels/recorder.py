@@ -92,7 +92,9 @@ class DispatchRecorder:
         Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
         """
         bound, groups, push = call.bound, call.groups, call.push
-        ranges = self._ranges(bound) if call.ranges is None else call.ranges
+        ranges = call.ranges
+        if ranges is None or call.epoch != self._device.vulkan.close_epoch:
+            ranges = self._ranges(bound)
         key: tuple[object, ...] = (ranges, groups, push)
         if groups is None and self._groups_by_shape:
             key = (*key, *[array.shape for array in bound])

@@ -205,3 +205,68 @@ def test_threads_share_an_array(device: pumice.Device, mul: pumice.Kernel) -> No
 
     run_in_threads(work, len(parts))
     np.testing.assert_array_equal(whole.numpy(), np.full(4 * 64, 39))
+
+
+SAXPY = """#version 450
+#extension GL_EXT_buffer_reference : require
+layout(local_size_x = 32) in;
+layout(buffer_reference, std430) buffer Floats { float v[]; };
+layout(push_constant) uniform Push { Floats x; Floats y; };
+void main() { y.v[gl_GlobalInvocationID.x] += x.v[gl_GlobalInvocationID.x]; }
+"""
+
+
+@pytest.mark.parametrize("calls", [0, 1, TIMES])
+@pytest.mark.parametrize("position", [0, 2])
+def test_an_array_that_another_thread_closes_meanwhile_is_refused(
+    device: pumice.Device, mul: pumice.Kernel, monkeypatch: pytest.MonkeyPatch, calls: int, position: int
+) -> None:
+    """After its checks, before its submission; its memory is not given to others, which the kernel would overwrite."""
+    given = arrays(device)
+    mul(*arrays(device, 1))
+    for _ in range(calls):
+        mul(*given)
+    others = closes_at_submission(device, mul, given[position], monkeypatch)
+    with pytest.raises(ClosedError):
+        mul(*given)
+    assert_unchanged(device, others)
+
+
+def test_an_array_behind_a_pointer_that_another_thread_closes_meanwhile_is_refused(
+    device: pumice.Device, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernel = device.load_kernel(SAXPY)
+    x, y = arrays(device)[:2]
+    kernel(x=x, y=y, groups=1)
+    others = closes_at_submission(device, kernel, y, monkeypatch)
+    with pytest.raises(ClosedError):
+        kernel(x=x, y=y, groups=1)
+    assert_unchanged(device, others)
+
+
+def closes_at_submission(
+    device: pumice.Device, kernel: pumice.Kernel, array: pumice.DeviceArray, monkeypatch: pytest.MonkeyPatch
+) -> list[pumice.DeviceArray]:
+    """Closes an array at the kernel's next call, and makes others of its size, which take its memory if they can."""
+    others: list[pumice.DeviceArray] = []
+
+    def close(method: Callable[..., object]) -> Callable[..., object]:
+        def wrapped(*args: object) -> object:
+            if not others:
+                device.wait()
+                array.close()
+                others.extend(device.asarray(np.full(100, 9, np.float32)) for _ in range(8))
+            return method(*args)
+
+        return wrapped
+
+    dispatcher = kernel._dispatcher
+    monkeypatch.setattr(dispatcher, "_submit", close(dispatcher._submit))
+    monkeypatch.setattr(device.hal.compute_queue, "resubmit", close(device.hal.compute_queue.resubmit))
+    return others
+
+
+def assert_unchanged(device: pumice.Device, others: list[pumice.DeviceArray]) -> None:
+    device.wait()
+    for other in others:
+        np.testing.assert_array_equal(other.numpy(), np.full(100, 9, np.float32))
