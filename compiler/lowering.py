@@ -12,7 +12,7 @@ from .abi.entry_points import check_abis, give_abis
 from .conversion.convert import convert_functions
 from .conversion.places import place_called
 from .conversion.user_types import erase_user_types
-from .ir.attributes import IntegerAttr, SymbolRef
+from .ir.attributes import IntegerAttr
 from .ir.copying import copy_region
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
@@ -32,8 +32,8 @@ from .passes.dispatch.outline import entry_of, executable_of, outline
 from .passes.dispatch.regions import form_regions
 from .passes.dynamic.resolve import resolve
 from .passes.formulas.expand import expand_chlo
-from .passes.sequencing.ll_seq import schedule_of, sequence_of
 from .passes.sequencing.schedule import schedule
+from .passes.sequencing.steps import Dispatch, walk
 from .passes.verification.stages import verify_stage
 from .passes.verification.verify import verify, verify_boundary
 from .stages import Program
@@ -83,7 +83,7 @@ def _lowering(target: Target, convention: CallingConvention | None) -> Sequence[
 
 
 def _verify(program: Program, stage: str, convention: CallingConvention | None) -> None:
-    verify_stage(stage, program.functions, program.executables, program.source)
+    program.schedules = verify_stage(stage, program.operations, program.source)
     check_abis(program.functions, convention, program.source)
 
 
@@ -136,27 +136,22 @@ def _outline(program: Program) -> None:
 
 
 def _schedule(program: Program) -> None:
-    """Schedules sequences; numbers the executables that they dispatch, and records their workloads."""
-    functions = program.functions.values()
-    schedules = [schedule(function) for function in functions]
-    sequences = [
-        sequence_of(function, plan, ordinal)
-        for ordinal, (function, plan) in enumerate(zip(functions, schedules, strict=True))
-    ]
-    workloads = {
-        operation.attributes["entry"].name: operation.attributes["workload"]
-        for sequence in sequences
-        for operation in sequence.walk()
-        if "workload" in operation.attributes and isinstance(operation.attributes["entry"], SymbolRef)
-    }
-    executables = [*program.executables, *(executable for plan in schedules for executable in plan.executables)]
+    """Schedules functions; numbers the executables that they dispatch, and records their workloads."""
+    functions = program.functions
+    program.schedules = {name: schedule(function) for name, function in functions.items()}
+    for ordinal, function in enumerate(functions.values()):
+        function.attributes["iree.ordinal"] = IntegerAttr(ordinal, I32)
+    plans = program.schedules.values()
+    steps = [step for plan in plans for step in walk(plan.steps)]
+    workloads = {step.entry: step.workload for step in steps if isinstance(step, Dispatch)}
+    executables = [*program.executables, *(executable for plan in plans for executable in plan.executables)]
     dispatched = [executable for executable in executables if entry_of(executable)[0] in workloads]
     for ordinal, executable in enumerate(dispatched):
         executable.attributes["ordinal"] = IntegerAttr(ordinal, I64)
         entry, function = entry_of(executable)
         function.attributes["iree.executable.workload"] = workloads[entry]
         function.attributes["iree.ordinal"] = IntegerAttr(0, I32)
-    program.operations = [*dispatched, *sequences]
+    program.operations = [*dispatched, *functions.values()]
 
 
 def _lower_executables(program: Program, target: Target) -> None:
@@ -207,7 +202,7 @@ def module_of(program: Program) -> ModuleDef:
             for operation in executable.regions[0].block.operations
         ]
         variants[f"{executable.attributes['sym_name']}::@{made[0].kernel.entry_point}"] = made
-    planned = [(function, schedule_of(function)) for function in program.functions.values()]
+    planned = [(function, program.schedules[name]) for name, function in program.functions.items()]
     return emit_module(program.name, planned, variants, program.source)
 
 

@@ -58,7 +58,7 @@ def run_passes(program: Program, passes: Sequence[Pass], reached: Reached | None
             step.run(program, *step.options)
             if step.stage is not None and reached is not None:
                 if step.stage != "hlo":
-                    verify_stage(step.stage, program.functions, program.executables, program.source)
+                    verify_stage(step.stage, program.written, program.source)
                 reached(step.stage, program)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ..vm.assembly.disassembler import disassemble_module
@@ -14,6 +14,8 @@ from ..vm.bytecode.verifier import verify_module
 from .dialects.syntax.text import parse, to_text
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
+from .passes.sequencing.ll_seq import sequence_of
+from .passes.sequencing.steps import Schedule
 
 STAGES: Final = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
 """All stages in order. Each is text: TensorFlow's at the first, VM assembly at the last, and one grammar in between."""
@@ -98,11 +100,13 @@ class Program:
         name: of the module.
         operations: from ``hl_seq`` on executables; then functions.
         source: the text that it was read from, for errors.
+        schedules: from ``ll_seq`` on the functions' steps, by name, in place of the operations in their bodies.
     """
 
     name: str
     operations: Sequence[Operation]
     source: SourceText
+    schedules: Mapping[str, Schedule] = field(default_factory=dict)
 
     @property
     def functions(self) -> Mapping[str, Operation]:
@@ -118,6 +122,15 @@ class Program:
         """Executables that the functions dispatch."""
         return [operation for operation in self.operations if operation.name == EXECUTABLE]
 
+    @property
+    def written(self) -> Sequence[Operation]:
+        """The operations, with schedules as functions of the ``iree_ll_seq`` dialect."""
+        names = [str(operation.attributes["sym_name"]) for operation in self.operations]
+        return [
+            sequence_of(operation, self.schedules[name]) if name in self.schedules else operation
+            for name, operation in zip(names, self.operations, strict=True)
+        ]
+
     def text(self, with_locations: bool = True) -> str:
         """Returns the program as text, from which ``read_program`` makes an equal one.
 
@@ -125,7 +138,7 @@ class Program:
             with_locations: whether to print where in the source each operation comes from. Without, debug information
                 of modules that are made from the text refers to the text.
         """
-        operations = self.operations
+        operations = self.written
         if self.name != _UNNAMED or self.executables:
             attributes = {} if self.name == _UNNAMED else {"sym_name": self.name}
             module = Operation("builtin.module", (), (), {**attributes}, [Region([block_of(operations)])])

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from ...ir.attributes import DenseElements, SymbolRef
+from ...ir.attributes import Attribute, DenseElements, SymbolRef
 from ...ir.operation import Operation
 from ...ir.sizes import Dim, is_multiple, quotient
 from ...ir.types import MemRefType
@@ -91,6 +91,15 @@ class Dispatch:
         entry = self.operation.attributes["entry"]
         assert isinstance(entry, SymbolRef)
         return entry.name
+
+    @property
+    def workload(self) -> Attribute:
+        """The numbers of elements along three dimensions; they may depend on the call."""
+        if "workload" in self.operation.attributes:
+            return self.operation.attributes["workload"]
+        made = self.operation.operands[0].owner
+        assert isinstance(made, Operation)
+        return made.attributes.get("value", made.attributes.get("sizes"))
 
 
 @dataclass(eq=False, slots=True)

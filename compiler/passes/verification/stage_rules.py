@@ -159,10 +159,12 @@ def size_of(type: Type) -> Dim:
         raise OperationError(str(error)) from None
 
 
-def constant(operation: Operation) -> None:
+def constant(operation: Operation) -> DenseElements:
+    """Checks a constant; returns its value."""
     value = operation.attributes.get("value")
     if not isinstance(value, DenseElements) or len(operation.results) != 1:
         raise OperationError("a value such as dense<0> : tensor<4xi32>")
     type = operation.results[0].type
     if type not in (value.type, buffer_type(value.type)):
         raise OperationError(f"a result of its value's type, got {type}")
+    return value

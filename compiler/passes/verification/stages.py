@@ -14,8 +14,9 @@ from ...ir.source import SourceText
 from ...ir.types import I1, I32, MemRefType
 from ..dispatch.regions import CONTROL
 from ..dynamic.requirements import values_of
+from ..sequencing.steps import Schedule
 from .executables import entries_of
-from .ll_seq import verify_ll_seq
+from .ll_seq import read_schedule
 from .stage_rules import (
     Entry,
     body_of,
@@ -36,16 +37,24 @@ _CONTROL: Final = frozenset({f"stablehlo.{name}" for name in CONTROL} | {"stable
 _RETURNS: Final = {"canonical": "func.return", "regions": "func.return", "hl_seq": "iree_hl_seq.return"}
 
 
-def verify_stage(
-    stage: str, functions: Mapping[str, Operation], executables: Sequence[Operation], source: SourceText
-) -> None:
+def verify_stage(stage: str, operations: Sequence[Operation], source: SourceText) -> Mapping[str, Schedule]:
     """Checks every operation of a program at a stage from ``canonical`` to ``targets``.
+
+    Args:
+        stage: the stage.
+        operations: executables, and functions.
+        source: the program's text, for errors.
+
+    Returns:
+        From ``ll_seq`` on, the functions' schedules by name.
 
     Raises:
         CompileError: at the first operation that is wrong at the stage.
     """
+    executables = [operation for operation in operations if operation.name != "func.func"]
     check = _Checker(stage, entries_of(executables, stage, source), source)
-    check_all(check.function, functions.values(), source)
+    check_all(check.function, [operation for operation in operations if operation.name == "func.func"], source)
+    return check.schedules
 
 
 class _Checker:
@@ -53,6 +62,7 @@ class _Checker:
         self._stage = stage
         self._entries = entries
         self._source = source
+        self.schedules: dict[str, Schedule] = {}
 
     def function(self, function: Operation) -> None:
         """Checks an exported function."""
@@ -65,7 +75,7 @@ class _Checker:
         if self._stage in rules:
             check_all(rules[self._stage], block.operations, self._source)
         else:
-            verify_ll_seq(block, self._entries, self._source)
+            self.schedules[str(function.attributes["sym_name"])] = read_schedule(block, self._entries, self._source)
 
     def _region_level(self, operation: Operation) -> None:
         """Checks an operation outside of dispatch regions."""

@@ -11,8 +11,8 @@ from support.soak import SOAK
 
 import pumice
 from pumice.compiler.kernels.scalars.target import Target
-from pumice.compiler.passes.sequencing.ll_seq import schedule_of
 from pumice.compiler.pipeline import compile_text
+from pumice.compiler.stages import Program
 from pumice.tools.programs import device_kinds
 
 jax = pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
@@ -66,8 +66,9 @@ def test_arenas_are_small() -> None:
     total = shared = 0
     for name, (function, arguments) in jax_functions.FUNCTIONS.items():
         text = jax.jit(function).lower(*arguments).as_text()
-        for sequence in compile_text(text, name, Target(), until="ll_seq").program.functions.values():
-            plan = schedule_of(sequence).plan
+        program = compile_text(text, name, Target(), until="ll_seq").program
+        assert isinstance(program, Program)
+        for plan in (schedule.plan for schedule in program.schedules.values()):
             assert plan.size <= 1.1 * plan.lower_bound, name
             total, shared = total + plan.total, shared + plan.size
     assert 0 < shared < 0.7 * total
