@@ -34,7 +34,7 @@ class _Reader:
         self._buffers: dict[Value, Buffer] = {}
         self._declared: dict[str, list[tuple[Buffer, Operation]]] = defaultdict(list)
         self._constants: list[tuple[Buffer, DenseElements]] = []
-        self._tables: list[tuple[Buffer, list[str]]] = []
+        self._tables: list[tuple[Buffer, Sequence[str]]] = []
         self._depth = 0
 
     def run(self, block: Block) -> Schedule:
@@ -157,9 +157,10 @@ class _Reader:
     def subview(self, operation: Operation) -> None:
         """Reads a range of the arena."""
         type = buffer_of(operation)
-        ((buffer, arena),) = self._declared["arena"] or [(None, None)]
-        if arena is None or [self._buffers.get(value) for value in operation.operands] != [buffer]:
+        arenas = [buffer for buffer, _ in self._declared["arena"]]
+        if not arenas or [self._buffers.get(value) for value in operation.operands] != arenas:
             raise OperationError("the arena as its operand")
+        ((_, arena),) = self._declared["arena"]
         size, offset = size_of(type), operation.integer("offset", -1)
         if isinstance(size, Size):
             slots, slot = arena.sizes("slots"), operation.integer("slot", -1)
