@@ -181,6 +181,8 @@ class SequenceWriter:
 
     def _view(self, buffer: Buffer) -> Register:
         root = buffer.root
+        if buffer.type is root.type:
+            buffer = root
         if buffer.kind == "argument" and self._abi.arguments[buffer.number] is Abi.VIEW:
             return self._code.arguments[buffer.number]
         if root is buffer and buffer.kind == "result" and self._abi.results[buffer.number] is not Abi.BUFFER:
