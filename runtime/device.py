@@ -390,8 +390,7 @@ class Device(ArrayDevice):
         """
         if subgroup_size is not None and (type(subgroup_size) is not int or subgroup_size < 1):
             raise InvalidArgumentError(f"subgroup_size is a positive int, got {subgroup_size!r}")
-        from ..spirv.sources.language import parse_language
-        from ..spirv.sources.options import SourceOptions
+        from ..spirv.sources.language import SourceOptions, parse_language
         from .kernels.kernel import Kernel
         from .kernels.shader_source import load_shader, source_text
 

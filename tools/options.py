@@ -20,7 +20,7 @@ from .errors import usage_error
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-    from ..spirv.sources.options import SourceOptions
+    from ..spirv.sources.language import SourceOptions
     from .input_files import FileKind
 
 _Command = TypeVar("_Command", bound=Callable[..., Any] | click.Command)
@@ -178,8 +178,7 @@ def parse_sources(
     entry_point: str | None = None,
 ) -> SourceOptions:
     """Parses the `source_options` of a command, which are wrong usage for any other kind of file."""
-    from ..spirv.sources.language import language_of, parse_language
-    from ..spirv.sources.options import SourceOptions
+    from ..spirv.sources.language import SourceOptions, language_of, parse_language
     from .input_files import FileKind
 
     preprocessing = {"--define": defines, "--include": include_dirs}

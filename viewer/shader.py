@@ -25,8 +25,7 @@ from ..spirv.reflection.block_dtype import member_names
 from ..spirv.reflection.reflection_types import ImageType
 from ..spirv.sources.compile import compile_source
 from ..spirv.sources.includes import read_source
-from ..spirv.sources.language import Language, language_of
-from ..spirv.sources.options import SourceOptions
+from ..spirv.sources.language import Language, SourceOptions, language_of
 from ..status import InvalidArgumentError
 from .picture import Picture, Size
 from .source import CHANNELS, PICTURE, SET, UNIFORMS, WIDEST_GROUP, viewed_source

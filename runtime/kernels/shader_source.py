@@ -6,8 +6,7 @@ from pathlib import Path
 from typing import Final
 
 from ...base.files import reading_errors
-from ...spirv.sources.language import Language, described_languages, language_of
-from ...spirv.sources.options import SourceOptions
+from ...spirv.sources.language import Language, SourceOptions, described_languages, language_of
 from ...status import InvalidArgumentError, NotFoundError, PumiceError
 
 _SPIRV_MAGIC: Final = (b"\x03\x02\x23\x07", b"\x07\x23\x02\x03")

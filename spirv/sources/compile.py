@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,13 +23,10 @@ from ...base.cache import CachedFile
 from ...status import InvalidArgumentError, UnknownError, shorten, shown
 from ..checks import tools as spirv_tools
 from ..checks.vocabulary import without_new_languages
-from .diagnostics import compile_error
 from .find import find_compiler
-from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
-from .language import Language
-from .options import TARGET_ENVIRONMENTS
-from .registers import register_shifts
-from .source_compiler import Compiler, Job
+from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source, without_comments
+from .language import TARGET_ENVIRONMENTS, Language
+from .source_compiler import Compiler, Job, compile_error
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
 _TEXT_NAME: Final = "source"
@@ -39,6 +36,8 @@ _MAX_MESSAGE: Final = 1000
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 _NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_REGISTER: Final = re.compile(rb"\bregister\s*\(\s*([tusb])(\d+)\s*(?:,\s*space(\d+)\s*)?\)")
+_APART: Final[Mapping[str, int]] = {"t": 0, "u": 100, "s": 200, "b": 300}
 # Marks that only sources of one language have.
 _MARKS: Final = (
     (re.compile(rb"^\s*#version\b", re.MULTILINE), (Language.GLSL,)),
@@ -131,7 +130,7 @@ def compile_source(
     if cached is not None:
         return cached
     # These follow from the texts, which are in the key.
-    shifts = register_shifts([text, *files.values()]) if language is Language.HLSL else {}
+    shifts = _register_shifts([text, *files.values()]) if language is Language.HLSL else {}
     code = _run(compiler, replace(job, register_shifts=shifts), text, files, source, parts)
     if optimize:
         code = spirv_tools.optimize(without_new_languages(code), target_env.replace("spirv", "spv"))
@@ -139,6 +138,20 @@ def compile_source(
     if ingredients()[2] == key:
         entry.store(code)
     return code
+
+
+def _register_shifts(texts: Iterable[bytes]) -> dict[str, int]:
+    """Returns the numbers added to those of HLSL's registers, by kind, to give bindings of Vulkan.
+
+    HLSL numbers registers of each kind from 0, where Vulkan has one row of bindings a set. A register is the binding of
+    its number; where registers of several kinds share a number, those of each kind are shifted apart.
+    """
+    kinds: dict[tuple[bytes, bytes], bytes] = {}
+    for text in texts:
+        for kind, number, space in _REGISTER.findall(without_comments(text)):
+            if kinds.setdefault((number, space or b"0"), kind) != kind:
+                return dict(_APART)
+    return dict.fromkeys(_APART, 0)
 
 
 def _macros(defines: Mapping[str, str | int]) -> list[str]:

@@ -17,8 +17,8 @@ from typing import Final
 from ...base.install_hints import Component, install_hint
 from ...base.lazy_dataclass import dataclass
 from ...status import UnavailableError, shown
-from . import dxc, glslang, slang, wgsl
-from .assembly import find_assembler
+from . import slang, wgsl
+from .commands import dxc, find_assembler, glslang_or_glslc
 from .language import Language
 from .source_compiler import Compiler
 
@@ -43,12 +43,12 @@ class _Known:
     last: dict[str, _Opened] = field(default_factory=dict)
 
 
-_GLSLANG: Final[dict[str, _Opened]] = {"glslangValidator": glslang.identify, "glslang": glslang.identify}
+_GLSLANG: Final[dict[str, _Opened]] = {"glslangValidator": glslang_or_glslc, "glslang": glslang_or_glslc}
 _SLANG: Final[dict[str, _Opened]] = {"slangc": slang.from_executable}
-_DXC: Final[dict[str, _Opened]] = {"dxc": dxc.from_executable}
+_DXC: Final[dict[str, _Opened]] = {"dxc": dxc}
 _WGSL: Final[dict[str, _Opened]] = {"naga": wgsl.from_executable, "tint": wgsl.from_executable}
 _KNOWN: Final = {
-    Language.GLSL: _Known("PUMICE_GLSLC", {**_GLSLANG, "glslc": glslang.identify}, (), "glslang"),
+    Language.GLSL: _Known("PUMICE_GLSLC", {**_GLSLANG, "glslc": glslang_or_glslc}, (), "glslang"),
     Language.HLSL: _Known("PUMICE_HLSLC", {**_DXC, **_SLANG}, (slang.from_wheel,), "hlsl", _GLSLANG),
     Language.SLANG: _Known("PUMICE_SLANGC", _SLANG, (slang.from_wheel,), "slang"),
     Language.WGSL: _Known("PUMICE_WGSLC", _WGSL, (wgsl.from_node,), "wgsl"),

@@ -11,16 +11,14 @@ from pathlib import Path
 from typing import Final
 
 from ...base.lazy_dataclass import dataclass
-from .diagnostics import Diagnostic, framed_errors
 from .language import Language
-from .source_compiler import Compiler, Job, version_of
+from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
 
 _PACKAGE: Final = "slangpy"
 _LIBRARIES: Final = (
     *("libslang-compiler*.so*", "libslang-compiler*.dylib", "slang-compiler*.dll"),
     *("libslang.so*", "libslang.dylib", "slang.dll"),  # before 2026
 )
-_ERROR: Final = re.compile(r"^(.+?)\((\d+)\): (?:fatal )?error (\d+): (.*)$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +28,10 @@ class Slangc(Compiler):
     """
 
     library: Path | None = None
+    # As releases before 2026 write them.
+    error = re.compile(
+        r"^(?P<file>.+?)\((?P<line>\d+)\): (?:fatal )?error (?P<code>\d+): (?P<message>.*)$", re.MULTILINE
+    )
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         arguments = ["-lang", job.language.value, "-target", "spirv", "-profile", _profile(job.spirv_version)]
@@ -51,8 +53,7 @@ class Slangc(Compiler):
         return 'there is no entry point: mark a function with [shader("compute")], or name one (entry_point=, --entry)'
 
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
-        for match in _ERROR.finditer(said):  # as releases before 2026 write them
-            yield Diagnostic(match[1], int(match[2]), None, f"{match[4]} [E{match[3]}]")
+        yield from Compiler.diagnostics(self, said)
         yield from framed_errors(said)
 
 

@@ -1,21 +1,52 @@
-"""The interface of a source compiler: a program with its own command line and messages."""
+"""The interface of a source compiler: a program with its own command line and messages.
+
+Its messages about a source become one error, with the place, the line and a caret for each mistake.
+"""
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from ...base.lazy_dataclass import dataclass
+from ...status import InvalidArgumentError
 from ..checks import tools as spirv_tools
-from .diagnostics import Diagnostic
 from .language import Language
 
 #: The SPIR-V version of a Vulkan version.
 _SPIRV_OF_VULKAN: Final = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": "1.5", "vulkan1.3": "1.6"}
 _VULKAN_OF_SPIRV: Final = {"1.3": "vulkan1.1", "1.4": "vulkan1.1", "1.5": "vulkan1.2", "1.6": "vulkan1.3"}
+_SHOWN_ERRORS: Final = 10
+_TOKEN: Final = re.compile(r"\w+|\S")
+# An error with its source in a frame, as the compilers of Slang and naga write it.
+_FRAMED: Final = re.compile(
+    r"^(?:fatal )?error(?:\[(E\d+)\])?: ([^\n]*)\n"
+    r" *(?:-->|\u250c\u2500) (.+?):(\d+):(\d+) *\n"
+    r"((?:[ \d]*[|\u2502][^\n]*\n?)*)",
+    re.MULTILINE,
+)
+_LABEL: Final = re.compile(r"\^+ +(\S[^\n]*)")
+_QUOTED: Final = re.compile(r"^'([^']+)'")
+
+
+@dataclass(frozen=True, slots=True)
+class Diagnostic:
+    """One mistake.
+
+    Attributes:
+        file: as the compiler names it.
+        line: from 1.
+        column: from 1, in characters; ``None`` where the compiler gives none.
+    """
+
+    file: str
+    line: int
+    column: int | None
+    message: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,6 +95,8 @@ class Compiler(ABC):
 
     path: Path
     version: str
+    error: ClassVar[re.Pattern[str]]
+    """An error in its messages: its line, its message and, as far as the compiler gives them, file, column and code."""
 
     def prepared(self, text: bytes, name: Path | None) -> bytes:
         """Returns the text that is compiled for a source of a file, or of none, with the same line numbers."""
@@ -79,9 +112,14 @@ class Compiler(ABC):
         del said
         return ""
 
-    @abstractmethod
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
         """Yields the errors in its messages, warnings left out."""
+        for match in self.error.finditer(said):
+            part = match.groupdict("")
+            message = part["message"].strip() + (f" [E{part['code']}]" if "code" in part else "")
+            if not message.endswith("compilation terminated"):
+                column = int(part["column"]) if part.get("column") else None
+                yield Diagnostic(part.get("file", ""), int(part["line"]), column, message)
 
 
 def version_of(path: Path, option: str = "--version") -> str:
@@ -91,3 +129,59 @@ def version_of(path: Path, option: str = "--version") -> str:
         return said
     stat = path.stat()
     return f"{path} of {stat.st_size} bytes, {stat.st_mtime_ns}"
+
+
+def framed_errors(said: str) -> Iterator[Diagnostic]:
+    """Yields the errors of a compiler that shows the source in a frame, with a label at the caret."""
+    for match in _FRAMED.finditer(said.replace("\r\n", "\n")):
+        code, summary, file, line, column, frame = match.groups()
+        label = _LABEL.search(frame)
+        message = label[1].rstrip(". ") if label else summary
+        if summary not in message and message not in summary:
+            message = f"{summary}: {message}"
+        yield Diagnostic(file, int(line), int(column), f"{message} [{code}]" if code else message)
+
+
+def compile_error(
+    diagnostics: Iterable[Diagnostic], names: Mapping[str, str], texts: Mapping[str, bytes], notes: Sequence[str]
+) -> InvalidArgumentError | None:
+    """Returns the error of a source that does not compile; ``None`` without diagnostics.
+
+    Args:
+        names: what to call files, by the compiler's names; others keep theirs.
+        texts: the files' contents, by the compiler's names.
+        notes: lines for the end of the message.
+    """
+    entries = []
+    for diagnostic in diagnostics:
+        name = names.get(diagnostic.file, diagnostic.file)
+        location = f"{name}:{diagnostic.line}" + (f":{diagnostic.column}" if diagnostic.column is not None else "")
+        entries.append((location, diagnostic.message, _excerpt(texts.get(diagnostic.file, b""), diagnostic)))
+    entries = list(dict.fromkeys(entries))
+    if not entries:
+        return None
+    parts = [entries[0][1] + entries[0][2]]
+    parts += [f"{location}: {message}{excerpt}" for location, message, excerpt in entries[1:_SHOWN_ERRORS]]
+    if len(entries) > _SHOWN_ERRORS:
+        parts.append(f"... and {len(entries) - _SHOWN_ERRORS} more errors")
+    return InvalidArgumentError("\n".join([*parts, *notes]), location=entries[0][0])
+
+
+def _excerpt(text: bytes, diagnostic: Diagnostic) -> str:
+    lines = text.decode("utf-8", "replace").splitlines()
+    if not 0 < diagnostic.line <= len(lines):
+        return ""
+    line = lines[diagnostic.line - 1]
+    content = line.expandtabs(4)[:200]
+    excerpt = f"\n{diagnostic.line:6} | {content}"
+    match = None
+    if diagnostic.column is not None:
+        start = len(line[: diagnostic.column - 1].expandtabs(4))
+        match = _TOKEN.match(content, start)
+        if match is None and start <= len(content):
+            return f"{excerpt}\n       | {' ' * start}^"
+    elif token := _QUOTED.match(diagnostic.message):  # without a column the quoted token says where to look
+        match = re.search(rf"(?<!\w){re.escape(token[1])}(?!\w)", content)
+    if match:
+        excerpt += f"\n       | {' ' * match.start()}{'^' * len(match[0])}"
+    return excerpt

@@ -11,10 +11,8 @@ from pathlib import Path
 from typing import Final
 
 from ...base.lazy_dataclass import dataclass
-from .diagnostics import Diagnostic, framed_errors
-from .source_compiler import Compiler, Job, version_of
+from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
 
-_TINT_ERROR: Final = re.compile(r"^(.+?):(\d+):(\d+) error: (.*)$", re.MULTILINE)
 _PACKAGE: Final = "naga-wasm"
 # Arguments: the package, the source, the output.
 _TRANSLATE: Final = """
@@ -48,12 +46,10 @@ class Naga(Compiler):
 class Tint(Compiler):
     """``tint``, of Dawn."""
 
+    error = re.compile(r"^(?P<file>.+?):(?P<line>\d+):(?P<column>\d+) error: (?P<message>.*)$", re.MULTILINE)
+
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         return ["--format", "spirv", "-o", str(output), source]
-
-    def diagnostics(self, said: str) -> Iterator[Diagnostic]:
-        for match in _TINT_ERROR.finditer(said):
-            yield Diagnostic(match[1], int(match[2]), int(match[3]), match[4])
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,7 @@ from ...runtime.kernels.parameters.parameters import parameters_of
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_value
 from ...spirv.reflection.reflection_types import BufferBlock
-from ...spirv.sources.language import parse_language
-from ...spirv.sources.options import SourceOptions
+from ...spirv.sources.language import SourceOptions, parse_language
 from ...status import InvalidArgumentError
 from .workload import WorkloadContext
 

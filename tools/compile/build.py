@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from ...spirv.sources.options import TARGET_ENVIRONMENTS
+from ...spirv.sources.language import TARGET_ENVIRONMENTS
 from ..options import source_options
 
 

@@ -15,8 +15,7 @@ from ...hal_vulkan import DispatchTiming, SpecializationValue, reflect
 from ...runtime import Device, DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
 from ...runtime.kernels.shader_source import load_shader, source_text
-from ...spirv.sources.language import Language, language_of
-from ...spirv.sources.options import SourceOptions
+from ...spirv.sources.language import Language, SourceOptions, language_of
 from ...status import NotFoundError, UnimplementedError
 from ..errors import ExpectationError, usage, usage_error
 from ..input_files import FileKind

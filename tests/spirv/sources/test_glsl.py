@@ -10,8 +10,8 @@ import pytest
 
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.sources import glsl
+from pumice.spirv.sources.commands import Glslc
 from pumice.spirv.sources.glsl import compile_glsl
-from pumice.spirv.sources.glslang import Glslc
 from pumice.spirv.sources.includes import included_files
 from pumice.status import InvalidArgumentError, NotFoundError, PumiceError, UnavailableError
 

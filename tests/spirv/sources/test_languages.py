@@ -13,8 +13,8 @@ import pytest
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.sources import find
+from pumice.spirv.sources.commands import Glslang, Glslc
 from pumice.spirv.sources.compile import compile_source
-from pumice.spirv.sources.glslang import Glslang, Glslc
 from pumice.spirv.sources.language import LANGUAGES, Language, language_of, parse_language
 from pumice.status import InvalidArgumentError, NotFoundError, PumiceError, UnavailableError
 

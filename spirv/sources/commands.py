@@ -1,27 +1,26 @@
-"""glslang (GLSL, HLSL) and shaderc's glslc (GLSL)."""
+"""Compilers that are one command: glslang (GLSL, HLSL), shaderc's glslc (GLSL), dxc (HLSL) and SPIRV-Tools' spirv-as."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
 from ...status import shown
 from ..checks import tools as spirv_tools
-from .diagnostics import Diagnostic
 from .includes import enable_includes
 from .language import Language
-from .source_compiler import Compiler, Job
+from .source_compiler import Compiler, Job, version_of
 
-# The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
-_GLSLANG_ERROR: Final = re.compile(r"^ERROR: (.+?):(\d+): (.*)$", re.MULTILINE)
-_GLSLC_ERROR: Final = re.compile(r"^(.+?):(\d+): error: (.*)$", re.MULTILINE)
 _SHIFTED: Final = {"t": "texture", "u": "uav", "s": "sampler", "b": "cbuffer"}
+_DXC_TARGETS: Final = {"1.4": "vulkan1.1spirv1.4"}
 
 
 class Glslang(Compiler):
     """``glslangValidator`` or ``glslang``."""
+
+    # The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
+    error = re.compile(r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<message>.*)$", re.MULTILINE)
 
     def prepared(self, text: bytes, name: Path | None) -> bytes:
         # Release 12 has no option that enables an extension.
@@ -36,12 +35,11 @@ class Glslang(Compiler):
                 arguments += [f"--shift-{_SHIFTED[register]}-binding", str(shift)]
         return [*arguments, *(["-g"] if job.debug else []), *job.preprocessor(), "-o", str(output), source]
 
-    def diagnostics(self, said: str) -> Iterator[Diagnostic]:
-        return _errors(_GLSLANG_ERROR, said)
-
 
 class Glslc(Compiler):
     """``glslc``, which takes ``#include`` without an extension."""
+
+    error = re.compile(r"^(?P<file>.+?):(?P<line>\d+): error: (?P<message>.*)$", re.MULTILINE)
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         target = [f"--target-env={job.vulkan_version}"]
@@ -50,11 +48,33 @@ class Glslc(Compiler):
         debug = ["-g"] if job.debug else []
         return [f"-fshader-stage={job.stage}", *target, "-O0", *debug, *job.preprocessor(), "-o", str(output), source]
 
-    def diagnostics(self, said: str) -> Iterator[Diagnostic]:
-        return _errors(_GLSLC_ERROR, said)
+
+class Dxc(Compiler):
+    """``dxc``, built with its SPIR-V backend, as its releases and the Vulkan SDK's are."""
+
+    error = re.compile(
+        r"^(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<message>.*)$", re.MULTILINE
+    )
+
+    def command(self, job: Job, source: str, output: Path) -> list[str]:
+        target = _DXC_TARGETS.get(job.spirv_version, job.vulkan_version.replace("1.4", "1.3"))
+        arguments = ["-spirv", "-T", "cs_6_6", "-E", job.entry_point or "main", f"-fspv-target-env={target}"]
+        for register, shift in job.register_shifts.items():
+            arguments += [f"-fvk-{register}-shift", str(shift), "all"]
+        arguments += ["-fspv-debug=line"] if job.debug else []
+        return ["-nologo", *arguments, *job.preprocessor(), "-Fo", str(output), source]
 
 
-def identify(path: Path) -> Glslang | Glslc | str:
+class SpirvAs(Compiler):
+    """``spirv-as``. Ids that are numbers keep them."""
+
+    error = re.compile(r"^error: (?P<line>\d+): (?:(?P<column>\d+): )?(?P<message>.*)$", re.MULTILINE)
+
+    def command(self, job: Job, source: str, output: Path) -> list[str]:
+        return ["--preserve-numeric-ids", "--target-env", f"spv{job.spirv_version}", "-o", str(output), source]
+
+
+def glslang_or_glslc(path: Path) -> Glslang | Glslc | str:
     """Returns the compiler by an executable's ``--version``, or its output if that names none."""
     lines = spirv_tools.executable_version(path).splitlines()
     for line in lines:
@@ -65,8 +85,10 @@ def identify(path: Path) -> Glslang | Glslc | str:
     return shown((lines or [""])[0])
 
 
-def _errors(pattern: re.Pattern[str], said: str) -> Iterator[Diagnostic]:
-    for match in pattern.finditer(said):
-        message = match[3].strip()
-        if not message.endswith("compilation terminated"):
-            yield Diagnostic(match[1], int(match[2]), None, message)
+def dxc(path: Path) -> Dxc:
+    return Dxc(path, f"dxc {version_of(path)}")
+
+
+def find_assembler() -> SpirvAs:
+    path = spirv_tools.find_tool("spirv-as")
+    return SpirvAs(path, spirv_tools.executable_version(path).partition("\n")[0])
