@@ -113,8 +113,7 @@ def _prepare(
     from ...spirv.repair.double_rounding import with_exact_rounding
     from ...spirv.repair.exponents import with_plain_exponents
     from ...spirv.repair.hints import without_hints
-    from ...spirv.repair.narrow_types import misread_type
-    from ...spirv.repair.repair import repair
+    from ...spirv.repair.repair import misread_type, repair
 
     code = bytes(given if kernels is None else repair(given))
     reflection = reflect(code)

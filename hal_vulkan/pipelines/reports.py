@@ -15,7 +15,15 @@ import threading
 from typing import Any, Final
 
 from ...hal.memory import MemoryTypeFlags
-from ...spirv.instrument.reports import CLEARED_WORDS, REPORT_BYTES, TABLE_WORDS, Place, Report, ReportKind
+from ...spirv.instrument.reports import (
+    CLEARED_WORDS,
+    REPORT_BYTES,
+    TABLE_WORDS,
+    Place,
+    Report,
+    ReportKind,
+    access_message,
+)
 from ...status import DataLossError, OutOfRangeError, PumiceError
 from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
@@ -192,8 +200,6 @@ def _error(name: str, report: Report) -> PumiceError:
             "results as they are",
             location=where or None,
         )
-    from ...spirv.instrument.messages import access_message
-
     what = f"{name}: {access_message(report)} by invocation {report.invocation}"
     if place.kind is ReportKind.UNINITIALISED:
         return DataLossError(

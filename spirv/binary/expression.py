@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Final, Protocol, TypeAlias
 
 from .declarations import BOOL, U32, Kind
@@ -11,44 +11,54 @@ from .grammar import Op
 # GLSL.std.450, "Binary Form".
 _EXTENDED: Final = {"round_even": 2, "fabs": 4, "floor": 8, "ceil": 9, "sqrt": 31, "inverse_sqrt": 32}
 _FIND_UMSB: Final = 75
+_ADD: Final = {"u": Op.IAdd, "s": Op.IAdd, "f": Op.FAdd}
+_SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
+_MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}
+_LESS: Final = {"u": Op.ULessThan, "f": Op.FOrdLessThan}
+_AT_MOST: Final = {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}
+
+Operand: TypeAlias = "Id | int | float | bool"
 
 
 class Arithmetic(Protocol):
-    """The methods of the builder that expressions call."""
+    """The methods of the builder that expressions call; ``Builder`` documents them."""
 
-    def constant(self, kind: Kind, value: float) -> Id:
-        """Returns a constant."""
-        ...
+    def constant(self, kind: Kind, value: float) -> Id: ...
 
-    def word(self, value: int) -> Id:
-        """Returns a 32-bit constant."""
-        ...
+    def word(self, value: int) -> Id: ...
 
-    def boolean(self, value: object) -> Id:
-        """Returns a boolean constant."""
-        ...
+    def boolean(self, value: object) -> Id: ...
 
-    def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id:
-        """Returns the result of an instruction."""
-        ...
+    def emit(self, opcode: int, kind: Kind, *operands: Id | int) -> Id: ...
 
-    def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """Returns the result of an instruction with two operands."""
-        ...
+    def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id: ...
 
-    def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id:
-        """Returns the result of a GLSL.std.450 instruction."""
-        ...
+    def extended(self, instruction: int, kind: Kind, *operands: Id) -> Id: ...
 
-    def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]:
-        """Returns the low and high word of an extended product, or sum and carry."""
-        ...
+    def pair(self, opcode: int, left: Id, right: Id) -> tuple[Id, Id]: ...
 
     def conditional(
         self, condition: Id, then: Callable[[], Sequence[Id]], otherwise: Callable[[], Sequence[Id]]
-    ) -> list[Id]:
-        """Returns the values of one of two functions, each of which runs in a block of its own."""
-        ...
+    ) -> list[Id]: ...
+
+
+def _operator(
+    opcodes: Mapping[str, int], kind: Kind | None = None, *, swap: bool = False
+) -> Callable[[Id, Operand], Id]:
+    """Returns a method that writes a binary instruction, by the letter of its type; ``swap`` swaps the operands."""
+
+    def operator(self: Id, other: Operand) -> Id:
+        mine = self.kind
+        if isinstance(other, Id):
+            right = other
+        elif mine is U32 and type(other) is int:
+            right = self.builder.word(other)
+        else:
+            right = self.builder.constant(mine, other)
+        left, right = (right, self) if swap else (self, right)
+        return self.builder.binary(opcodes[mine.letter], kind or mine, left, right)
+
+    return operator
 
 
 class Id:
@@ -92,67 +102,36 @@ class Id:
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value before the shader runs")
 
-    def _binary(self, other: Operand, opcodes: dict[str, int], kind: Kind | None = None, swap: bool = False) -> Id:
-        mine = self.kind
-        if isinstance(other, Id):
-            right = other
-        elif mine is U32 and type(other) is int:
-            right = self.builder.word(other)
-        else:
-            right = self.builder.constant(mine, other)
-        left, right = (right, self) if swap else (self, right)
-        return self.builder.binary(opcodes[mine.letter], kind or mine, left, right)
-
-    def __add__(self, other: Operand) -> Id:
-        return self._binary(other, _ADD)
-
-    def __radd__(self, other: Operand) -> Id:
-        return self._binary(other, _ADD, swap=True)
-
-    def __sub__(self, other: Operand) -> Id:
-        return self._binary(other, _SUBTRACT)
-
-    def __rsub__(self, other: Operand) -> Id:
-        return self._binary(other, _SUBTRACT, swap=True)
-
-    def __mul__(self, other: Operand) -> Id:
-        return self._binary(other, _MULTIPLY)
-
-    def __rmul__(self, other: Operand) -> Id:
-        return self._binary(other, _MULTIPLY, swap=True)
-
-    def __truediv__(self, other: Operand) -> Id:
-        return self._binary(other, {"f": Op.FDiv})
-
-    def __rtruediv__(self, other: Operand) -> Id:
-        return self._binary(other, {"f": Op.FDiv}, swap=True)
-
-    def __floordiv__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.UDiv})
+    __add__ = _operator(_ADD)
+    __radd__ = _operator(_ADD, swap=True)
+    __sub__ = _operator(_SUBTRACT)
+    __rsub__ = _operator(_SUBTRACT, swap=True)
+    __mul__ = _operator(_MULTIPLY)
+    __rmul__ = _operator(_MULTIPLY, swap=True)
+    __truediv__ = _operator({"f": Op.FDiv})
+    __rtruediv__ = _operator({"f": Op.FDiv}, swap=True)
+    __floordiv__ = _operator({"u": Op.UDiv})
+    __and__ = _operator({"u": Op.BitwiseAnd, "b": Op.LogicalAnd})
+    __or__ = _operator({"u": Op.BitwiseOr, "b": Op.LogicalOr})
+    __xor__ = _operator({"u": Op.BitwiseXor, "b": Op.LogicalNotEqual})
+    __lshift__ = _operator({"u": Op.ShiftLeftLogical})
+    __rshift__ = _operator({"u": Op.ShiftRightLogical})
+    __lt__ = _operator(_LESS, BOOL)
+    __le__ = _operator(_AT_MOST, BOOL)
+    __gt__ = _operator(_LESS, BOOL, swap=True)
+    __ge__ = _operator(_AT_MOST, BOOL, swap=True)
+    _remainder = _operator({"u": Op.UMod})
+    shifted_signed = _operator({"u": Op.ShiftRightArithmetic})
+    """The arithmetic right shift."""
+    below = _operator({"u": Op.SLessThan}, BOOL)
+    """Compares as signed integers: less than."""
+    equals = _operator({"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
+    """Compares for equality; NaN equals nothing."""
+    differs = _operator({"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
+    """Compares for inequality; NaN differs from everything."""
 
     def __mod__(self, other: Operand) -> Id:
-        if other == 1:
-            return self.builder.constant(self.kind, 0)
-        return self._binary(other, {"u": Op.UMod})
-
-    def __and__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.BitwiseAnd, "b": Op.LogicalAnd})
-
-    def __or__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.BitwiseOr, "b": Op.LogicalOr})
-
-    def __xor__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.BitwiseXor, "b": Op.LogicalNotEqual})
-
-    def __lshift__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ShiftLeftLogical})
-
-    def __rshift__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ShiftRightLogical})
-
-    def shifted_signed(self, other: Operand) -> Id:
-        """Returns the arithmetic right shift."""
-        return self._binary(other, {"u": Op.ShiftRightArithmetic})
+        return self.builder.constant(self.kind, 0) if other == 1 else self._remainder(other)
 
     def __invert__(self) -> Id:
         if self.kind.letter == "b":
@@ -163,30 +142,6 @@ class Id:
 
     def __neg__(self) -> Id:
         return self.builder.emit(Op.FNegate if self.kind.letter == "f" else Op.SNegate, self.kind, self)
-
-    def __lt__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL)
-
-    def __le__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL)
-
-    def __gt__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThan, "f": Op.FOrdLessThan}, BOOL, swap=True)
-
-    def __ge__(self, other: Operand) -> Id:
-        return self._binary(other, {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}, BOOL, swap=True)
-
-    def below(self, other: Operand) -> Id:
-        """Compares as signed integers: less than."""
-        return self._binary(other, {"u": Op.SLessThan}, BOOL)
-
-    def equals(self, other: Operand) -> Id:
-        """Compares for equality; NaN equals nothing."""
-        return self._binary(other, {"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
-
-    def differs(self, other: Operand) -> Id:
-        """Compares for inequality; NaN differs from everything."""
-        return self._binary(other, {"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
 
     def select(self, then: Operand, otherwise: Operand) -> Id:
         """Returns ``then`` where this boolean holds, else ``otherwise``; at least one of the two is an expression."""
@@ -223,9 +178,3 @@ class Id:
 def power_of_two_in(value: int) -> int:
     """Returns the largest power of two that divides a number, at most 2**32."""
     return min(value & -value, 1 << 32) if value else 1 << 32
-
-
-Operand: TypeAlias = Id | int | float | bool
-_ADD: Final = {"u": Op.IAdd, "s": Op.IAdd, "f": Op.FAdd}
-_SUBTRACT: Final = {"u": Op.ISub, "f": Op.FSub}
-_MULTIPLY: Final = {"u": Op.IMul, "f": Op.FMul}

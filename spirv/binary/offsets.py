@@ -19,11 +19,9 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class Plain(Arithmetic, Protocol):
-    """The method of the builder that the rules call."""
+    """The method of the builder that the rules call: an instruction with two operands, without these rules."""
 
-    def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """Returns the result of an instruction with two operands, without applying these rules."""
-        ...
+    def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id: ...
 
 
 class Sum(Id):

@@ -1,7 +1,7 @@
 """Passes that make compute shaders report what goes wrong in them, through one more storage buffer.
 
-Read: editor, blocks, lines, paths, reports, messages, reporter, conditions, rewrite, checks, addresses, images,
-trip_counts, loop_guard, workgroup, accesses, sanitize, passes.
+Read: editor, blocks, lines, paths, reports, rewrite, reporter, conditions, checks, addresses, images, trip_counts,
+loop_guard, workgroup, accesses, passes.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ class Checks:
     def note(self, writer: Writer, is_well: int, place: Place, low: int, high: int, limit: int) -> None:
         """Notes a failure unless all is well; all but the place are ids."""
         is_bad = writer.op(Op.LogicalNot, self.editor.bool_type(), is_well)
-        writer.out += self.reporter.note(is_bad, self.reporter.place(place), low, high, limit)
+        self.reporter.note(writer, is_bad, self.reporter.place(place), low, high, limit)
 
     def compare(self, writer: Writer, value: int, limit: int, place: Place, axis: int | None = None) -> int:
         """Whether an integer is less than a limit; notes it if it is not, with the axis for its high word if given."""

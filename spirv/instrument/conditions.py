@@ -6,10 +6,10 @@ from typing import Final
 
 from ...base.lazy_dataclass import dataclass
 from ..binary.grammar import LAYOUTS, Decoration, Op, StorageClass, operand_kinds
-from ..binary.words import encode
 from .blocks import Flow, Loop
 from .editor import Editor, Words, opcode_of
 from .reporter import Reporter
+from .rewrite import Writer
 
 _PURE: Final = frozenset({"Arithmetic", "Bit", "Relational_and_Logical", "Conversion", "Composite"})
 _PASSED_OVER: Final = (Op.Label, Op.LoopMerge, Op.Branch, Op.BranchConditional, Op.Line, Op.NoLine)
@@ -97,32 +97,25 @@ def _is_integer(editor: Editor, type_id: int) -> bool:
     return opcode_of(definition) == Op.TypeInt and definition[2] == 32
 
 
-def asked_again(reporter: Reporter, condition: Condition) -> tuple[list[Words], int]:
-    """Code that asks a condition once more, and whether the loop would have gone on.
+def ask_again(writer: Writer, reporter: Reporter, condition: Condition) -> int:
+    """Asks a condition once more; returns whether the loop would have gone on.
 
     Compilers know that it would not. So what the loop changes is combined with a zero that they do not know.
     """
     editor = reporter.editor
-    code, zero = reporter.zero(0)
+    zero = reporter.zero(writer, 0)
     names: dict[int, int] = {}
     for instruction in condition.slice:
         opcode, type_id, result = opcode_of(instruction), instruction[1], instruction[_RESULT]
         value = result
         if opcode != Op.Phi:
-            value = editor.fresh()
-            words = [*instruction[:2], value, *instruction[3:]]
+            words = [*instruction]
             for at, kind in operand_kinds(instruction, 0, len(instruction)):
                 if kind == "IdRef":
                     words[at] = names.get(words[at], words[at])
-            code.append(tuple(words))
+            value = writer.op(opcode, type_id, *words[3:])
         if opcode in (Op.Phi, Op.Load) and _is_integer(editor, type_id):
-            mixed = editor.fresh()
-            code.append(encode(Op.BitwiseXor, type_id, mixed, value, zero))
-            value = mixed
+            value = writer.op(Op.BitwiseXor, type_id, value, zero)
         names[result] = value
     answer = names[condition.id]
-    if not condition.goes_on:
-        inverted = editor.fresh()
-        code.append(encode(Op.LogicalNot, editor.bool_type(), inverted, answer))
-        answer = inverted
-    return code, answer
+    return answer if condition.goes_on else writer.op(Op.LogicalNot, editor.bool_type(), answer)

@@ -17,11 +17,12 @@ from typing import Final
 from ..binary.grammar import ExecutionModel, Op
 from ..binary.words import encode
 from .blocks import Block, Flow, Loop
-from .conditions import asked_again, condition_of
+from .conditions import ask_again, condition_of
 from .editor import Editor, Words, opcode_of
 from .lines import Lines
 from .reporter import Reporter
 from .reports import Place, ReportKind
+from .rewrite import Writer
 from .trip_counts import TripCounts
 
 # Compilers may run the first pass of a loop outside it, so one more than the two that tell a cut.
@@ -133,9 +134,10 @@ class _Guard:
             return False
         condition = condition_of(self._editor, flow, loop) if self._is_leaf(flow, loop) else None
         if condition is not None:
-            code, goes_on = asked_again(self._reporter, condition)
-            code += self._reporter.note(goes_on, self._reporter.place(place))
-            merge.code[merge.first : merge.first] = code
+            writer = Writer(self._editor)
+            goes_on = ask_again(writer, self._reporter, condition)
+            self._reporter.note(writer, goes_on, self._reporter.place(place))
+            merge.code[merge.first : merge.first] = writer.out
             return True
         after = self._editor.fresh()
         first = merge.first
@@ -158,37 +160,30 @@ class _Guard:
 
     def _sentinel(self, place: Place, after: int = 0) -> list[Words]:
         """Returns a loop of three passes, the note if it made fewer, and a branch to ``after``."""
-        editor, reporter = self._editor, self._reporter
+        editor, reporter, writer = self._editor, self._reporter, Writer(self._editor)
         u32, boolean = editor.u32(), editor.bool_type()
         zero, one, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))
-        bound, expected = editor.fresh(), editor.fresh()
-        before, header, body, latch, merge = (editor.fresh() for _ in range(5))
-        count, next_count, is_more, is_cut = (editor.fresh() for _ in range(4))
-        first, first_zero = reporter.zero(0)
-        second, second_zero = reporter.zero(1)
-        code = [
-            encode(Op.Branch, before),
-            encode(Op.Label, before),
-            *first,
-            encode(Op.IAdd, u32, bound, first_zero, passes),
-            encode(Op.Branch, header),
-            encode(Op.Label, header),
-            encode(Op.Phi, u32, count, zero, before, next_count, latch),
-            encode(Op.LoopMerge, merge, latch, 0),
-            encode(Op.Branch, body),
-            encode(Op.Label, body),
-            encode(Op.ULessThan, boolean, is_more, count, bound),
-            encode(Op.BranchConditional, is_more, latch, merge),
-            encode(Op.Label, latch),
-            encode(Op.IAdd, u32, next_count, count, one),
-            encode(Op.Branch, header),
-            encode(Op.Label, merge),
-            *second,
-            encode(Op.IAdd, u32, expected, second_zero, passes),
-            encode(Op.INotEqual, boolean, is_cut, count, expected),
-            *reporter.note(is_cut, reporter.place(place)),
-        ]
-        return [*code, encode(Op.Branch, after)] if after else code
+        before, header, body, latch, merge, count, next_count = (editor.fresh() for _ in range(7))
+        writer.do(Op.Branch, before)
+        writer.block(before)
+        bound = writer.op(Op.IAdd, u32, reporter.zero(writer, 0), passes)
+        writer.do(Op.Branch, header)
+        writer.block(header)
+        writer.do(Op.Phi, u32, count, zero, before, next_count, latch)
+        writer.do(Op.LoopMerge, merge, latch, 0)
+        writer.do(Op.Branch, body)
+        writer.block(body)
+        writer.do(Op.BranchConditional, writer.op(Op.ULessThan, boolean, count, bound), latch, merge)
+        writer.block(latch)
+        writer.do(Op.IAdd, u32, next_count, count, one)
+        writer.do(Op.Branch, header)
+        writer.block(merge)
+        expected = writer.op(Op.IAdd, u32, reporter.zero(writer, 1), passes)
+        is_cut = writer.op(Op.INotEqual, boolean, count, expected)
+        reporter.note(writer, is_cut, reporter.place(place))
+        if after:
+            writer.do(Op.Branch, after)
+        return writer.out
 
 
 def _renamed(instruction: Words, old: int, new: int) -> Words:

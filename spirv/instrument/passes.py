@@ -1,4 +1,13 @@
-"""One entry for all passes."""
+"""One entry for all passes, and the pass that makes a module report accesses that go wrong, and skip them.
+
+Every access to memory is followed back to its root (`paths.py`). Indices into arrays, vectors, matrices and arrays of
+descriptors are compared with the lengths, those of run-time arrays as ``OpArrayLength`` gives them. Blocks of fixed
+size are compared with the range that is bound: a second variable of the same binding, an array of words, tells it.
+Coordinates of texels are compared with the image's size, device addresses with null and with the table of live buffers.
+What fails does not take place: reads give zero, writes and atomics do nothing.
+
+Cooperative matrices and vectors, untyped pointers and raw access chains are left alone, and named.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +16,15 @@ from collections.abc import Sequence
 from ...status import InvalidArgumentError, PumiceError
 from ..binary.grammar import Op
 from ..binary.words import read_binary
-from .checks import SanitizeOptions
+from .accesses import FunctionPass
+from .addresses import AddressChecks
+from .checks import Checks, SanitizeOptions
 from .editor import Editor
+from .images import ImageChecks
 from .loop_guard import guard_loops
 from .reporter import Reporter, free_binding
 from .reports import Instrumented
-from .sanitize import sanitize as sanitize_accesses
+from .workgroup import WorkgroupChecks
 
 
 def instrument(
@@ -27,7 +39,7 @@ def instrument(
     Args:
         code: valid SPIR-V.
         guard: report loops that end before their time; see ``loop_guard``.
-        sanitize: report wrong accesses, for a device of these options; see ``sanitize``.
+        sanitize: report wrong accesses, for a device of these options.
         reserved: (set, binding) that the pipeline's layout has beside those of the module. The report is the last
             binding of the last set.
 
@@ -41,7 +53,7 @@ def instrument(
         editor = Editor(code)
         reporter = Reporter(editor, *free_binding(editor, reserved))
         if sanitize is not None:
-            unwatched = sanitize_accesses(editor, code, reporter, sanitize)
+            unwatched = _sanitize(editor, code, reporter, sanitize)
         if guard:
             guard_loops(editor, reporter)
         if not reporter.places:
@@ -52,3 +64,24 @@ def instrument(
     except (LookupError, StopIteration, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"the SPIR-V module is damaged and cannot be instrumented ({error!r})") from None
     return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.places), unwatched)
+
+
+def _sanitize(editor: Editor, code: bytes, reporter: Reporter, options: SanitizeOptions) -> tuple[str, ...]:
+    """Rewrites all functions of a module; for passes that add functions, it comes first.
+
+    Args:
+        editor: of the module.
+        code: the module, with the values of its specialization constants as their defaults.
+        reporter: takes the places.
+        options: what the device can do.
+
+    Returns:
+        what is not checked, for people.
+    """
+    checks = Checks(editor, code, reporter, options)
+    addresses, images, workgroup = AddressChecks(checks), ImageChecks(checks), WorkgroupChecks(checks)
+    functions = list(editor.functions)
+    workgroup.choose(functions)
+    for body in functions:
+        body[:] = FunctionPass(checks, body, addresses, images, workgroup).write()
+    return tuple(checks.unwatched)

@@ -11,9 +11,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..binary.grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
-from ..binary.words import encode
 from .editor import Editor, Words, opcode_of
 from .reports import KIND_BITS, REPORT_WORDS, Place, ReportKind
+from .rewrite import Writer
 
 _SCOPE_DEVICE: Final = 1
 _SCOPE_QUEUE_FAMILY: Final = 5
@@ -53,64 +53,45 @@ class Reporter:
             self._variables[name] = editor.variable(StorageClass.Private, editor.u32(), editor.constant_u32(0))
         return self._variables[name]
 
-    def note(self, condition: int, place: int, low: int = 0, high: int = 0, limit: int = 0) -> list[Words]:
-        """Code that notes a place where a condition holds, unless one is noted already.
+    def note(self, writer: Writer, condition: int, place: int, low: int = 0, high: int = 0, limit: int = 0) -> None:
+        """Notes a place where a condition holds, unless one is noted already.
 
         ``low``, ``high`` and ``limit`` are ids of u32 values, 0 for none.
         """
         editor = self.editor
         u32, boolean = editor.u32(), editor.bool_type()
-        kind = self.places[place].kind
-        known, free, taken = editor.fresh(), editor.fresh(), editor.fresh()
-        code = [
-            encode(Op.Load, u32, known, self._status("what")),
-            encode(Op.IEqual, boolean, free, known, editor.constant_u32(0)),
-            encode(Op.LogicalAnd, boolean, taken, condition, free),
-        ]
-        values = {"what": editor.constant_u32(kind | place << KIND_BITS)}
+        known = writer.op(Op.Load, u32, self._status("what"))
+        is_free = writer.op(Op.IEqual, boolean, known, editor.constant_u32(0))
+        is_taken = writer.op(Op.LogicalAnd, boolean, condition, is_free)
+        values = {"what": editor.constant_u32(self.places[place].kind | place << KIND_BITS)}
         values |= {name: value for name, value in (("low", low), ("high", high), ("limit", limit)) if value}
         for name, value in values.items():
-            old, new = editor.fresh(), editor.fresh()
-            variable = self._status(name)
-            code += [
-                encode(Op.Load, u32, old, variable),
-                encode(Op.Select, u32, new, taken, value, old),
-                encode(Op.Store, variable, new),
-            ]
-        return code
+            old = writer.op(Op.Load, u32, self._status(name))
+            writer.do(Op.Store, self._status(name), writer.op(Op.Select, u32, is_taken, value, old))
 
-    def word(self, number: int) -> tuple[list[Words], int]:
-        """Code that makes a pointer to a word of the report, and the pointer."""
+    def word(self, writer: Writer, number: int) -> int:
+        """Returns a pointer to a word of the report."""
         editor = self.editor
         if not self._buffer:
             array = editor.type(Op.TypeArray, editor.u32(), editor.constant_u32(REPORT_WORDS))
             editor.decorate(array, Decoration.ArrayStride, 4)
-            block = editor.block(array)
-            self._buffer = editor.storage_buffer(block, self.set, self.binding, "pumice_report")
-        pointer = editor.fresh()
+            self._buffer = editor.storage_buffer(editor.block(array), self.set, self.binding, "pumice_report")
         kind = editor.pointer(StorageClass.StorageBuffer, editor.u32())
-        indices = editor.constant_u32(0), editor.constant_u32(number)
-        return [encode(Op.AccessChain, kind, pointer, self._buffer, *indices)], pointer
+        return writer.op(Op.AccessChain, kind, self._buffer, editor.constant_u32(0), editor.constant_u32(number))
 
-    def zero(self, number: int) -> tuple[list[Words], int]:
-        """Code that makes a zero which no compiler knows, and the zero; ``number`` is 0 to 2, each a zero of its own.
+    def zero(self, writer: Writer, number: int) -> int:
+        """Returns a zero which no compiler knows; ``number`` is 0 to 2, each a zero of its own.
 
         It is whether a workgroup's number is not below their count. Other than words in memory it costs next to
         nothing.
         """
         editor = self.editor
-        code: list[Words] = []
-        parts: list[int] = []
-        for built_in in (BuiltIn.WorkgroupId, BuiltIn.NumWorkgroups):
-            more, scalars = self._components(self._input(built_in), (number,))
-            code += more
-            parts += scalars
-        is_past, value = editor.fresh(), editor.fresh()
-        code += [
-            encode(Op.UGreaterThanEqual, editor.bool_type(), is_past, *parts),
-            encode(Op.Select, editor.u32(), value, is_past, editor.constant_u32(1), editor.constant_u32(0)),
+        parts = [
+            self._component(writer, self._load(writer, self._input(built_in)), number)
+            for built_in in (BuiltIn.WorkgroupId, BuiltIn.NumWorkgroups)
         ]
-        return code, value
+        is_past = writer.op(Op.UGreaterThanEqual, editor.bool_type(), *parts)
+        return writer.op(Op.Select, editor.u32(), is_past, editor.constant_u32(1), editor.constant_u32(0))
 
     def _input(self, built_in: int) -> int:
         """Returns the variable of a built-in vector of three, in the interface of all compute shaders."""
@@ -122,23 +103,16 @@ class Reporter:
         ]
         return inputs[0]
 
-    def _components(self, variable: int, axes: Iterable[int]) -> tuple[list[Words], list[int]]:
-        """Code that loads components of a built-in vector, and them as u32 values."""
-        editor = self.editor
-        vector = editor.defs[editor.defs[variable][1]][3]
-        scalar = editor.defs[vector][2]
-        loaded = editor.fresh()
-        code = [encode(Op.Load, vector, loaded, variable)]
-        components = []
-        for axis in axes:
-            part = editor.fresh()
-            code.append(encode(Op.CompositeExtract, scalar, part, loaded, axis))
-            if scalar != editor.u32():
-                word = editor.fresh()
-                code.append(encode(Op.Bitcast, editor.u32(), word, part))
-                part = word
-            components.append(part)
-        return code, components
+    def _load(self, writer: Writer, variable: int) -> tuple[int, int]:
+        """Returns the value of a built-in vector, and the type of its components."""
+        vector = self.editor.defs[self.editor.defs[variable][1]][3]
+        return writer.op(Op.Load, vector, variable), self.editor.defs[vector][2]
+
+    def _component(self, writer: Writer, loaded: tuple[int, int], axis: int) -> int:
+        """Returns a component of a built-in vector as a u32 value."""
+        vector, scalar = loaded
+        part = writer.op(Op.CompositeExtract, scalar, vector, axis)
+        return part if scalar == self.editor.u32() else writer.op(Op.Bitcast, self.editor.u32(), part)
 
     def finish(self) -> None:
         """Wraps the compute shaders in functions that report what was noted."""
@@ -146,55 +120,36 @@ class Reporter:
         for index, entry in enumerate(editor.entry_points):
             if entry[1] == ExecutionModel.GLCompute:
                 body = editor.wrap(index)
-                body += self.endings
-                body += self._ending(index)
+                writer = Writer(editor)
+                writer.out += self.endings
+                self._end(writer, index)
+                body += writer.out
 
-    def _ending(self, entry: int) -> list[Words]:
+    def _end(self, writer: Writer, entry: int) -> None:
         editor = self.editor
         u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
-        result, is_noted, report, end = (editor.fresh() for _ in range(4))
-        old, is_first, write, done = (editor.fresh() for _ in range(4))
         is_vulkan_model = editor.memory_model == _VULKAN_MEMORY_MODEL
         scope = editor.constant_u32(_SCOPE_QUEUE_FAMILY if is_vulkan_model else _SCOPE_DEVICE)
-        first, pointer = self.word(0)
-        code = [
-            encode(Op.Load, u32, result, self._status("what")),
-            encode(Op.INotEqual, boolean, is_noted, result, zero),
-            encode(Op.SelectionMerge, end, 0),
-            encode(Op.BranchConditional, is_noted, report, end),
-            encode(Op.Label, report),
-            *first,
-            encode(Op.AtomicCompareExchange, u32, old, pointer, scope, zero, zero, result, zero),
-        ]
-        if len(self._variables) > 1:
-            code += [
-                encode(Op.IEqual, boolean, is_first, old, zero),
-                encode(Op.SelectionMerge, done, 0),
-                encode(Op.BranchConditional, is_first, write, done),
-                encode(Op.Label, write),
-            ]
+        result = writer.op(Op.Load, u32, self._status("what"))
+
+        def report() -> None:
+            pointer = self.word(writer, 0)
+            old = writer.op(Op.AtomicCompareExchange, u32, pointer, scope, zero, zero, result, zero)
+            if len(self._variables) > 1:
+                writer.when(writer.op(Op.IEqual, boolean, old, zero), write)
+
+        def write() -> None:
             for number, name in ((5, "low"), (6, "high"), (7, "limit")):
                 if name in self._variables:
-                    value = editor.fresh()
-                    code.append(encode(Op.Load, u32, value, self._variables[name]))
-                    code += self._write(number, value)
-            invocation = editor.built_in(BuiltIn.GlobalInvocationId, editor.vector(3), entry)
-            more, axes = self._components(invocation, range(3))
-            code += more
-            for axis, value in enumerate(axes):
-                code += self._write(2 + axis, value)
-            code += [encode(Op.Branch, done), encode(Op.Label, done)]
-        return [
-            *code,
-            encode(Op.Branch, end),
-            encode(Op.Label, end),
-            encode(Op.Return),
-            encode(Op.FunctionEnd),
-        ]
+                    value = writer.op(Op.Load, u32, self._variables[name])
+                    writer.do(Op.Store, self.word(writer, number), value)
+            invocation = self._load(writer, editor.built_in(BuiltIn.GlobalInvocationId, editor.vector(3), entry))
+            for axis in range(3):
+                writer.do(Op.Store, self.word(writer, 2 + axis), self._component(writer, invocation, axis))
 
-    def _write(self, number: int, value: int) -> list[Words]:
-        code, pointer = self.word(number)
-        return [*code, encode(Op.Store, pointer, value)]
+        writer.when(writer.op(Op.INotEqual, boolean, result, zero), report)
+        writer.do(Op.Return)
+        writer.do(Op.FunctionEnd)
 
 
 def free_binding(editor: Editor, reserved: Iterable[tuple[int, int]] = ()) -> tuple[int, int]:

@@ -54,9 +54,9 @@ class Writer:
         """Appends an instruction without a result."""
         self.out.append(encode(opcode, *operands))
 
-    def op(self, opcode: int, type_id: int, *operands: int) -> int:
-        """Appends an instruction, and gives its result."""
-        result = self.editor.fresh()
+    def op(self, opcode: int, type_id: int, *operands: int, result: int = 0) -> int:
+        """Appends an instruction, and returns its result: a new id unless one is given."""
+        result = result or self.editor.fresh()
         self.out.append(encode(opcode, type_id, result, *operands))
         return result
 

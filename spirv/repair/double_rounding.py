@@ -15,8 +15,8 @@ from __future__ import annotations
 from typing import Final
 
 from ..binary.grammar import Decoration, Op
-from ..binary.words import encode
 from ..instrument.editor import Editor, Words, opcode_of
+from ..instrument.rewrite import Writer
 from ..reflection.reflection_types import ShaderModuleReflection
 
 _SET: Final = "GLSL.std.450"
@@ -45,18 +45,18 @@ class _Rounding:
         self._truncates = any(
             opcode_of(instruction) == Op.ConvertFToS for body in editor.functions for instruction in body
         )
-        self._code: list[Words] = []
+        self._writer = Writer(editor)
         self.has_changed = False
 
     def rewritten(self, body: list[Words]) -> list[Words]:
         """Returns the instructions of a function."""
-        self._code = []
+        self._writer = Writer(self._editor)
         for instruction in body:
             if self._replaces(instruction):
                 self.has_changed = True
             else:
-                self._code.append(instruction)
-        return self._code
+                self._writer.put(instruction)
+        return self._writer.out
 
     def _replaces(self, instruction: Words) -> bool:
         """Whether an instruction goes wrong; then others are written that give its result."""
@@ -73,7 +73,7 @@ class _Rounding:
                 else:
                     return False
             case [x, y] if opcode == Op.FRem:
-                whole = self._truncate(kind, self._write(Op.FDiv, kind, x, y))
+                whole = self._truncate(kind, self._writer.op(Op.FDiv, kind, x, y))
                 self._exact(Op.FSub, kind, x, self._exact(Op.FMul, kind, y, whole), result=result)
             case [x] if self._truncates and self._editor.decoration(result, Decoration.NoContraction) is None:
                 self._exact(opcode, kind, x, result=result)
@@ -82,8 +82,8 @@ class _Rounding:
         return True
 
     def _truncate(self, kind: int, x: int, result: int = 0) -> int:
-        is_negative = self._write(Op.FOrdLessThan, self._boolean(kind), x, self._editor.null(kind))
-        return self._write(
+        is_negative = self._writer.op(Op.FOrdLessThan, self._boolean(kind), x, self._editor.null(kind))
+        return self._writer.op(
             Op.Select, kind, is_negative, self._whole(_CEIL, kind, x), self._whole(_FLOOR, kind, x), result=result
         )
 
@@ -96,28 +96,23 @@ class _Rounding:
         lower, upper = self._whole(_FLOOR, kind, x), self._whole(_CEIL, kind, x)
         below, above = self._exact(Op.FSub, kind, x, lower), self._exact(Op.FSub, kind, upper, x)
         half = self._exact(Op.FMul, kind, lower, self._half(kind))
-        is_even = self._write(Op.FOrdEqual, boolean, half, self._whole(_FLOOR, kind, half))
-        is_nearer = self._write(Op.FOrdLessThan, boolean, below, above)
-        is_near = self._write(Op.FOrdLessThanEqual, boolean, below, above)
-        is_tie = self._write(Op.LogicalAnd, boolean, is_even, is_near)
-        takes_lower = self._write(Op.LogicalOr, boolean, is_nearer, is_tie)
-        self._write(Op.Select, kind, takes_lower, lower, upper, result=result)
+        is_even = self._writer.op(Op.FOrdEqual, boolean, half, self._whole(_FLOOR, kind, half))
+        is_nearer = self._writer.op(Op.FOrdLessThan, boolean, below, above)
+        is_near = self._writer.op(Op.FOrdLessThanEqual, boolean, below, above)
+        is_tie = self._writer.op(Op.LogicalAnd, boolean, is_even, is_near)
+        takes_lower = self._writer.op(Op.LogicalOr, boolean, is_nearer, is_tie)
+        self._writer.op(Op.Select, kind, takes_lower, lower, upper, result=result)
 
     # -- instructions ----------------------------------------------------------------------------------
 
-    def _write(self, opcode: int, kind: int, *operands: int, result: int = 0) -> int:
-        result = result or self._editor.fresh()
-        self._code.append(encode(opcode, kind, result, *operands))
-        return result
-
     def _exact(self, opcode: int, kind: int, *operands: int, result: int = 0) -> int:
-        result = self._write(opcode, kind, *operands, result=result)
+        result = self._writer.op(opcode, kind, *operands, result=result)
         if self._editor.decoration(result, Decoration.NoContraction) is None:
             self._editor.decorate(result, Decoration.NoContraction)
         return result
 
     def _whole(self, function: int, kind: int, x: int) -> int:
-        return self._write(Op.ExtInst, kind, self._editor.instruction_set(_SET), function, x)
+        return self._writer.op(Op.ExtInst, kind, self._editor.instruction_set(_SET), function, x)
 
     # -- types -----------------------------------------------------------------------------------------
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from typing import Final
 
 from ..binary.grammar import LAYOUTS, Op
-from ..binary.words import encode
 from ..instrument.editor import Editor, Words, opcode_of
+from ..instrument.rewrite import Writer
 from ..reflection.reflection_types import ShaderModuleReflection
 
 _SET: Final = "GLSL.std.450"
@@ -28,41 +28,32 @@ def with_plain_exponents(code: bytes, reflection: ShaderModuleReflection) -> byt
     editor = Editor(code)
     sets = {id for id, name in editor.sets.items() if name == _SET}
     changed = False
-    for index, body in enumerate(editor.functions):
-        converted = _converted(editor, body, sets)
-        if converted is not None:
-            editor.functions[index] = converted
-            changed = True
+    for body in editor.functions:
+        if any(_is_ldexp(instruction, sets) for instruction in body):
+            converted = _converted(editor, body, sets)
+            changed = changed or len(converted) > len(body)
+            body[:] = converted
     return editor.code() if changed else code
 
 
-def _converted(editor: Editor, body: list[Words], sets: set[int]) -> list[Words] | None:
-    """Returns the function's instructions with conversions, or ``None`` if it needs none."""
-    if not any(_is_ldexp(instruction, sets) for instruction in body):
-        return None
+def _converted(editor: Editor, body: list[Words], sets: set[int]) -> list[Words]:
+    """Returns the function's instructions with conversions."""
     types = {id: declaration[1] for id, declaration in editor.defs.items()}
-    converted: list[Words] = []
+    writer = Writer(editor)
     for instruction in body:
         layout = LAYOUTS.get(opcode_of(instruction))
         if layout is not None and layout.operands[:2] == ("IdResultType", "IdResult"):
             types[instruction[2]] = instruction[1]
         if _is_ldexp(instruction, sets):
-            exponent_type = types[instruction[6]]
-            plain = _plain_type(editor, exponent_type)
+            value = instruction[6]
+            plain = _plain_type(editor, types[value])
             if plain is not None:
-                value = instruction[6]
-                if _scalar_bits(editor, exponent_type) == 64:
-                    limits = (_constant(editor, exponent_type, limit) for limit in (-_MOST, _MOST))
-                    clamped = editor.fresh()
-                    converted.append(
-                        encode(Op.ExtInst, exponent_type, clamped, instruction[3], _SCLAMP, value, *limits)
-                    )
-                    value = clamped
-                exponent = editor.fresh()
-                converted.append(encode(Op.SConvert, plain, exponent, value))
-                instruction = (*instruction[:6], exponent)
-        converted.append(instruction)
-    return converted if len(converted) > len(body) else None
+                if _scalar_bits(editor, types[value]) == 64:
+                    limits = (_constant(editor, types[value], limit) for limit in (-_MOST, _MOST))
+                    value = writer.op(Op.ExtInst, types[value], instruction[3], _SCLAMP, value, *limits)
+                instruction = (*instruction[:6], writer.op(Op.SConvert, plain, value))
+        writer.put(instruction)
+    return writer.out
 
 
 def _is_ldexp(instruction: Words, sets: set[int]) -> bool:

@@ -1,4 +1,4 @@
-"""Compilers that are one command: glslang (GLSL, HLSL), shaderc's glslc (GLSL), dxc (HLSL) and SPIRV-Tools' spirv-as."""
+"""Compilers that are one command: glslang (GLSL, HLSL), shaderc's glslc (GLSL), dxc (HLSL) and spirv-as."""
 
 from __future__ import annotations
 
