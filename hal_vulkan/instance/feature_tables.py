@@ -139,88 +139,39 @@ STRUCTURES: Final = """
 1000689000 |  | VK_NV_cooperative_matrix_decode_vector | cooperativeMatrixDecodeVector
 """
 
-# Extension (* if only others need it), the core version that has it or -, and what it depends on beyond
-# Vulkan 1.2: alternatives.
+# The core version that has them, or - | what they depend on beyond 1.2: alternatives | extensions:
+# those that only others need end in *.
 EXTENSIONS: Final = """
-VK_AMD_gcn_shader -
-VK_AMD_gpu_shader_half_float -
-VK_AMD_gpu_shader_int16 -
-VK_AMD_shader_ballot -
-VK_AMD_shader_image_load_store_lod -
-VK_AMD_shader_trinary_minmax -
-VK_AMD_texture_gather_bias_lod -
-VK_ARM_shader_core_builtins -
-VK_ARM_tensors - 1.3
-VK_EXT_4444_formats 1.3
-VK_EXT_cooperative_matrix_maintenance1 - VK_KHR_cooperative_matrix
-VK_EXT_custom_border_color -
-VK_EXT_image_2d_view_of_3d -
-VK_EXT_non_seamless_cube_map -
-VK_EXT_pipeline_creation_cache_control 1.3
-VK_EXT_shader_64bit_indexing -
-VK_EXT_shader_atomic_float -
-VK_EXT_shader_atomic_float2 - VK_EXT_shader_atomic_float
-VK_EXT_shader_float8 -
-VK_EXT_shader_image_atomic_int64 -
-VK_EXT_shader_long_vector -
-VK_EXT_shader_ocp_microscaling_types -
-VK_EXT_shader_replicated_composites -
-VK_EXT_shader_split_barrier -
-VK_EXT_shader_subgroup_ballot -
-VK_EXT_shader_subgroup_partitioned -
-VK_EXT_shader_subgroup_vote -
-VK_EXT_subgroup_size_control 1.3
-VK_EXT_texture_compression_astc_hdr 1.3
-VK_GOOGLE_decorate_string -
-VK_GOOGLE_hlsl_functionality1 -
-VK_GOOGLE_user_type -
-VK_INTEL_shader_integer_functions2 -
-VK_KHR_acceleration_structure* - VK_KHR_deferred_host_operations
-VK_KHR_compute_shader_derivatives -
-VK_KHR_cooperative_matrix -
-VK_KHR_deferred_host_operations* -
-VK_KHR_device_fault* -
-VK_KHR_format_feature_flags2 1.3
-VK_KHR_maintenance4 1.3
-VK_KHR_maintenance8 -
-VK_KHR_maintenance9 -
-VK_KHR_portability_subset -
-VK_KHR_ray_query - VK_KHR_acceleration_structure
-VK_KHR_ray_tracing_maintenance1 - VK_KHR_acceleration_structure
-VK_KHR_ray_tracing_position_fetch - VK_KHR_acceleration_structure
-VK_KHR_shader_abort - VK_KHR_device_fault VK_KHR_shader_constant_data
-VK_KHR_shader_bfloat16 -
-VK_KHR_shader_clock -
-VK_KHR_shader_constant_data -
-VK_KHR_shader_expect_assume 1.4
-VK_KHR_shader_float_controls2 1.4
-VK_KHR_shader_fma -
-VK_KHR_shader_integer_dot_product 1.3
-VK_KHR_shader_maximal_reconvergence -
-VK_KHR_shader_non_semantic_info 1.3
-VK_KHR_shader_quad_control - VK_KHR_shader_maximal_reconvergence
-VK_KHR_shader_relaxed_extended_instruction -
-VK_KHR_shader_subgroup_rotate 1.4
-VK_KHR_shader_subgroup_uniform_control_flow -
-VK_KHR_shader_terminate_invocation 1.3
-VK_KHR_shader_untyped_pointers -
-VK_KHR_synchronization2 1.3
-VK_KHR_workgroup_memory_explicit_layout -
-VK_KHR_zero_initialize_workgroup_memory 1.3
-VK_NV_compute_shader_derivatives -
-VK_NV_cooperative_matrix -
-VK_NV_cooperative_matrix2 - VK_KHR_cooperative_matrix
-VK_NV_cooperative_matrix_decode_vector - VK_NV_cooperative_matrix2
-VK_NV_cooperative_vector -
-VK_NV_raw_access_chains -
-VK_NV_shader_atomic_float16_vector -
-VK_NV_shader_image_footprint -
-VK_NV_shader_sm_builtins -
-VK_NV_shader_subgroup_partitioned -
-VK_QCOM_cooperative_matrix_conversion - VK_KHR_cooperative_matrix
-VK_QCOM_image_processing - VK_KHR_format_feature_flags2 | 1.3
-VK_QCOM_image_processing2 - VK_QCOM_image_processing
-VK_QCOM_image_processing3 -
-VK_QCOM_shader_multiple_wait_queues -
-VK_VALVE_shader_mixed_float_dot_product -
+- |  | VK_AMD_gcn_shader VK_AMD_gpu_shader_half_float VK_AMD_gpu_shader_int16 VK_AMD_shader_ballot
+ VK_AMD_shader_image_load_store_lod VK_AMD_shader_trinary_minmax VK_AMD_texture_gather_bias_lod
+ VK_ARM_shader_core_builtins VK_EXT_custom_border_color VK_EXT_image_2d_view_of_3d VK_EXT_non_seamless_cube_map
+ VK_EXT_shader_64bit_indexing VK_EXT_shader_atomic_float VK_EXT_shader_float8 VK_EXT_shader_image_atomic_int64
+ VK_EXT_shader_long_vector VK_EXT_shader_ocp_microscaling_types VK_EXT_shader_replicated_composites
+ VK_EXT_shader_split_barrier VK_EXT_shader_subgroup_ballot VK_EXT_shader_subgroup_partitioned
+ VK_EXT_shader_subgroup_vote VK_GOOGLE_decorate_string VK_GOOGLE_hlsl_functionality1 VK_GOOGLE_user_type
+ VK_INTEL_shader_integer_functions2 VK_KHR_compute_shader_derivatives VK_KHR_cooperative_matrix
+ VK_KHR_deferred_host_operations* VK_KHR_device_fault* VK_KHR_maintenance8 VK_KHR_maintenance9
+ VK_KHR_portability_subset VK_KHR_shader_bfloat16 VK_KHR_shader_clock VK_KHR_shader_constant_data VK_KHR_shader_fma
+ VK_KHR_shader_maximal_reconvergence VK_KHR_shader_relaxed_extended_instruction
+ VK_KHR_shader_subgroup_uniform_control_flow VK_KHR_shader_untyped_pointers VK_KHR_workgroup_memory_explicit_layout
+ VK_NV_compute_shader_derivatives VK_NV_cooperative_matrix VK_NV_cooperative_vector VK_NV_raw_access_chains
+ VK_NV_shader_atomic_float16_vector VK_NV_shader_image_footprint VK_NV_shader_sm_builtins
+ VK_NV_shader_subgroup_partitioned VK_QCOM_image_processing3 VK_QCOM_shader_multiple_wait_queues
+ VK_VALVE_shader_mixed_float_dot_product
+- | 1.3 | VK_ARM_tensors
+- | VK_EXT_shader_atomic_float | VK_EXT_shader_atomic_float2
+- | VK_KHR_acceleration_structure | VK_KHR_ray_query VK_KHR_ray_tracing_maintenance1 VK_KHR_ray_tracing_position_fetch
+- | VK_KHR_cooperative_matrix | VK_EXT_cooperative_matrix_maintenance1 VK_NV_cooperative_matrix2
+ VK_QCOM_cooperative_matrix_conversion
+- | VK_KHR_deferred_host_operations | VK_KHR_acceleration_structure*
+- | VK_KHR_device_fault VK_KHR_shader_constant_data | VK_KHR_shader_abort
+- | VK_KHR_format_feature_flags2, 1.3 | VK_QCOM_image_processing
+- | VK_KHR_shader_maximal_reconvergence | VK_KHR_shader_quad_control
+- | VK_NV_cooperative_matrix2 | VK_NV_cooperative_matrix_decode_vector
+- | VK_QCOM_image_processing | VK_QCOM_image_processing2
+1.3 |  | VK_EXT_4444_formats VK_EXT_pipeline_creation_cache_control VK_EXT_subgroup_size_control
+ VK_EXT_texture_compression_astc_hdr VK_KHR_format_feature_flags2 VK_KHR_maintenance4
+ VK_KHR_shader_integer_dot_product VK_KHR_shader_non_semantic_info VK_KHR_shader_terminate_invocation
+ VK_KHR_synchronization2 VK_KHR_zero_initialize_workgroup_memory
+1.4 |  | VK_KHR_shader_expect_assume VK_KHR_shader_float_controls2 VK_KHR_shader_subgroup_rotate
 """

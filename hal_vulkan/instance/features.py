@@ -112,12 +112,12 @@ def known_extensions() -> dict[str, Extension]:
     """Returns the extensions that compute uses."""
     extensions = {}
     for row in _rows(EXTENSIONS):
-        first, *others = row.split("|")
-        name, core, *needs = first.split()
-        alternatives = (frozenset(needs), *(frozenset(other.split()) for other in others))
-        extensions[name.rstrip("*")] = Extension(
-            _NEVER if core == "-" else _version(core), alternatives, name[-1] == "*"
-        )
+        core, needs, names = (field.strip() for field in row.split("|"))
+        alternatives = tuple(frozenset(alternative.split()) for alternative in needs.split(","))
+        for name in names.split():
+            extensions[name.rstrip("*")] = Extension(
+                _NEVER if core == "-" else _version(core), alternatives, name[-1] == "*"
+            )
     return extensions
 
 

@@ -72,5 +72,14 @@ def _alternative(text: str) -> Alternative:
 @functools.cache
 def requirements(table: str) -> dict[str, tuple[Alternative, ...]]:
     """Returns the entries of one of the tables, each with the ways for a device to allow it."""
-    lines = (line.split(maxsplit=1) for line in table.replace("\n ", " ").strip().splitlines())
-    return {name: tuple(_alternative(text.strip()) for text in needs.split("|")) for name, needs in lines}
+    entries = {}
+    for line in table.replace("\n ", " ").strip().splitlines():
+        name, needs = line.split(maxsplit=1)
+        if "*" in name:
+            infix = name.removeprefix("VK_*").strip("_*")
+            for spirv_name in needs.split():
+                _, vendor, rest = spirv_name.split("_", 2)
+                entries[spirv_name] = (Alternative("", (), ("_".join(filter(None, ("VK", vendor, infix, rest))),)),)
+        else:
+            entries[name] = tuple(_alternative(text.strip()) for text in needs.split("|"))
+    return entries

@@ -173,12 +173,12 @@ def feature_tables(registry: bytes) -> str:
         versions = [v for v in map(known.promoted, structures[structure]) if v]
         until = f"-{'.'.join(map(str, min(versions)))}" if versions else ""
         rows.append(_row(known, structure, until, " ".join(structures[structure])))
-    needs = []
+    named: dict[str, list[str]] = {}
     for name in sorted(extensions):
-        alternatives = " | ".join(" ".join(sorted(one)) for one in known.needs(name))
-        promoted = known.promoted(name)
-        mark = "" if name in wanted else "*"
-        needs.append(f"{name}{mark} {'.'.join(map(str, promoted)) if promoted else '-'} {alternatives}".rstrip())
+        alternatives = ", ".join(" ".join(sorted(one)) for one in known.needs(name))
+        core = ".".join(map(str, known.promoted(name) or "-"))
+        named.setdefault(f"{core} | {alternatives}", []).append(name if name in wanted else f"{name}*")
+    needs = [f"{facts} | {' '.join(names)}" for facts, names in sorted(named.items())]
     return "\n".join(
         [
             '"""Vulkan\'s feature structures and the extensions that compute uses.',
@@ -196,8 +196,8 @@ def feature_tables(registry: bytes) -> str:
             "# which has it | its members, each a VkBool32, in order. The first row is VkPhysicalDeviceFeatures2.",
             *_table("STRUCTURES", rows),
             "",
-            "# Extension (* if only others need it), the core version that has it or -, and what it depends on beyond",
-            "# Vulkan 1.2: alternatives.",
+            "# The core version that has them, or - | what they depend on beyond 1.2: alternatives | extensions:",
+            "# those that only others need end in *.",
             *_table("EXTENSIONS", needs),
             "",
         ]
