@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import struct
 import threading
-from typing import TYPE_CHECKING, Final, Literal, NamedTuple, Protocol, TypedDict
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypedDict, Unpack, get_args
 
 from ...base.closeable import Closeable
 from ...status import InvalidArgumentError, OutOfRangeError, ResourceExhaustedError, UnimplementedError, shown
@@ -30,20 +30,6 @@ Border = Literal["transparent_black", "opaque_black", "opaque_white"]
 Reduction = Literal["average", "min", "max"]
 """What is made of the texels of a filter: VkSamplerReductionMode."""
 
-_FILTERS: Final = ("nearest", "linear")
-_ADDRESSES: Final = ("repeat", "mirrored_repeat", "clamp_to_edge", "clamp_to_border", "mirror_clamp_to_edge")
-_COMPARES: Final = (
-    "never",
-    "less",
-    "equal",
-    "less_or_equal",
-    "greater",
-    "not_equal",
-    "greater_or_equal",
-    "always",
-)
-_BORDERS: Final = ("transparent_black", "opaque_black", "opaque_white")
-_REDUCTIONS: Final = ("average", "min", "max")
 NO_CLAMP: Final = 1000.0  # VK_LOD_CLAMP_NONE
 _DESCRIPTOR: Final = struct.Struct("=QQQQ")
 
@@ -87,22 +73,25 @@ class SampledView(Protocol):
         """The sampler is being destroyed."""
 
 
-class SamplerSettings(NamedTuple):
-    """The options that a sampler was created with; see ``SamplerOptions``."""
+_FILLED_IN: Any = None
 
-    filter: str
-    min_filter: str
-    address: tuple[str, ...]
-    min_lod: float
-    max_lod: float
-    anisotropy: float
-    compare: Compare | None
-    border: str
-    integer_border: bool
-    reduction: str
-    unnormalized: bool
-    mip_filter: str
-    lod_bias: float
+
+class SamplerSettings(NamedTuple):
+    """The options of a sampler; see ``SamplerOptions``. ``_checked`` fills in what was left out."""
+
+    filter: str = "linear"
+    min_filter: str = _FILLED_IN
+    mip_filter: str = "nearest"
+    address: tuple[str, ...] = ("clamp_to_edge",)
+    lod_bias: float = 0.0
+    min_lod: float = 0.0
+    max_lod: float = _FILLED_IN
+    anisotropy: float = 1.0
+    compare: Compare | None = None
+    border: str = "transparent_black"
+    integer_border: bool = False
+    reduction: str = "average"
+    unnormalized: bool = False
 
 
 class Sampler(Closeable):
@@ -120,123 +109,22 @@ class Sampler(Closeable):
 
     bindable: Final = False
 
-    def __init__(
-        self,
-        allocator: Allocator,
-        *,
-        filter: Filter = "linear",
-        min_filter: Filter | None = None,
-        mip_filter: Filter = "nearest",
-        address: Address | tuple[Address, ...] = "clamp_to_edge",
-        lod_bias: float = 0.0,
-        min_lod: float = 0.0,
-        max_lod: float | None = None,
-        anisotropy: float = 1.0,
-        compare: Compare | None = None,
-        border: Border = "transparent_black",
-        integer_border: bool = False,
-        reduction: Reduction = "average",
-        unnormalized: bool = False,
-    ) -> None:
-        """See ``Device.create_sampler`` and ``SamplerOptions``."""
+    def __init__(self, allocator: Allocator, **options: Unpack[SamplerOptions]) -> None:
+        """See ``Device.create_sampler``."""
         self.device: LogicalDevice
         device = self.device = allocator.device
         device.check_usable()
         self._allocator = allocator
-        profile, limits, features = device.profile, device.profile.limits, device.plan.features
-        requested = (address,) * 3 if isinstance(address, str) else address
-        if not isinstance(requested, (tuple, list)) or not 1 <= len(requested) <= 3:
-            raise InvalidArgumentError(f"a sampler's address is one mode, or one to three, got {shown(address)}")
-        modes = (*requested, "clamp_to_edge", "clamp_to_edge")[:3]
-        for what, value in (
-            ("lod_bias", lod_bias),
-            ("min_lod", min_lod),
-            ("max_lod", max_lod),
-            ("anisotropy", anisotropy),
-        ):
-            if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
-                raise InvalidArgumentError(f"a sampler's {what} is a finite number, got {shown(value)}")
-        smaller = filter if min_filter is None else min_filter
-        numbers = [_choice("address", mode, _ADDRESSES) for mode in modes]
-        if "mirror_clamp_to_edge" in modes and "samplerMirrorClampToEdge" not in features:
-            raise UnimplementedError(f"{profile.name} lacks address mode mirror_clamp_to_edge; use another one")
-        if not anisotropy >= 1:
-            raise InvalidArgumentError(f"anisotropy is 1 (none) or more, got {anisotropy!r}")
-        if anisotropy > 1:
-            most = limits.max_sampler_anisotropy if "samplerAnisotropy" in features else 1.0
-            if anisotropy > most:
-                raise UnimplementedError(f"{profile.name} has anisotropy up to {most:g}, got {anisotropy:g}")
-        if abs(lod_bias) > limits.max_sampler_lod_bias:
-            raise OutOfRangeError(
-                f"{profile.name} biases the level of detail by up to {limits.max_sampler_lod_bias:g}, got {lod_bias:g}"
-            )
-        if reduction != "average" and "samplerFilterMinmax" not in features:
-            raise UnimplementedError(f"{profile.name} has no samplers of minima and maxima (samplerFilterMinmax)")
-        if reduction != "average" and compare is not None:
-            raise InvalidArgumentError(f"a sampler that compares has no reduction, got {reduction!r}")
-        highest = NO_CLAMP if max_lod is None else max_lod
-        if highest < min_lod:
-            raise InvalidArgumentError(f"max_lod is at least min_lod ({min_lod:g}), got {highest:g}")
-        if unnormalized:
-            # VUID-VkSamplerCreateInfo-unnormalizedCoordinates-01072 to -01077
-            if max_lod is None:
-                highest = 0.0
-            if (
-                filter != smaller
-                or mip_filter != "nearest"
-                or min_lod
-                or highest
-                or compare is not None
-                or anisotropy > 1
-                or not {*modes[:2]} <= {"clamp_to_edge", "clamp_to_border"}
-            ):
-                raise InvalidArgumentError(
-                    "a sampler with unnormalized coordinates has one filter, mip_filter='nearest', no levels of "
-                    "detail, comparison or anisotropy, and an address mode of clamp_to_edge or clamp_to_border"
-                )
+        chosen = self.settings = _checked(device, SamplerSettings(**options))  # type: ignore[arg-type]  # None is filled in
         # What compares or reduces is limited by other features of formats.
-        self.is_linear: bool = "linear" in (filter, smaller, mip_filter) and compare is None and reduction == "average"
-        self.compare = compare
-        self.reduction = reduction
-        self.unnormalized = unnormalized
-        self._chosen: dict[str, object] = {
-            "magFilter": _choice("filter", filter, _FILTERS),
-            "minFilter": _choice("min_filter", smaller, _FILTERS),
-            "mipmapMode": _choice("mip_filter", mip_filter, _FILTERS),
-            "addressModeU": numbers[0],
-            "addressModeV": numbers[1],
-            "addressModeW": numbers[2],
-            "mipLodBias": lod_bias,
-            "anisotropyEnable": anisotropy > 1,
-            "maxAnisotropy": anisotropy,
-            "compareEnable": compare is not None,
-            "compareOp": 0 if compare is None else _choice("compare", compare, _COMPARES),
-            "minLod": min_lod,
-            "maxLod": highest,
-            "unnormalizedCoordinates": unnormalized,
-        }
-        self.settings: SamplerSettings = SamplerSettings(
-            filter,
-            smaller,
-            modes,
-            min_lod,
-            highest,
-            anisotropy,
-            compare,
-            border,
-            integer_border,
-            reduction,
-            unnormalized,
-            mip_filter,
-            lod_bias,
-        )
-        self._border = _choice("border", border, _BORDERS)
-        self._integer_border = integer_border
-        self._has_border = "clamp_to_border" in modes
-        self._reduction = _choice("reduction", reduction, _REDUCTIONS)
+        filters = chosen.filter, chosen.min_filter, chosen.mip_filter
+        self.is_linear: bool = "linear" in filters and chosen.compare is None and chosen.reduction == "average"
+        self.compare = chosen.compare
+        self.reduction = chosen.reduction
+        self.unnormalized = chosen.unnormalized
         self._lock = threading.Lock()
         self._twin: CData | None = None
-        self.handle: CData = self._create(integer_border)
+        self.handle: CData = self._create(chosen.integer_border)
         self.serial: int = allocator.new_serial()
         self.descriptor: bytes = _DESCRIPTOR.pack(handle_value(self.handle), 0, 0, self.serial)
         self.combined: dict[int, SampledView] = {}
@@ -250,10 +138,30 @@ class Sampler(Closeable):
                 f"{device.profile.name} has up to {most} samplers, and so many are open; close some, or use one in "
                 "several places"
             )
-        info = new("VkSamplerCreateInfo", borderColor=2 * self._border + integer_border, **self._chosen)
+        chosen = self.settings
+        u, v, w = (_index(Address, mode) for mode in chosen.address)
+        info = new(
+            "VkSamplerCreateInfo",
+            magFilter=_index(Filter, chosen.filter),
+            minFilter=_index(Filter, chosen.min_filter),
+            mipmapMode=_index(Filter, chosen.mip_filter),
+            addressModeU=u,
+            addressModeV=v,
+            addressModeW=w,
+            mipLodBias=chosen.lod_bias,
+            anisotropyEnable=chosen.anisotropy > 1,
+            maxAnisotropy=chosen.anisotropy,
+            compareEnable=chosen.compare is not None,
+            compareOp=0 if chosen.compare is None else _index(Compare, chosen.compare),
+            minLod=chosen.min_lod,
+            maxLod=chosen.max_lod,
+            borderColor=2 * _index(Border, chosen.border) + integer_border,
+            unnormalizedCoordinates=chosen.unnormalized,
+        )
         reduced = None
-        if self._reduction:
-            reduced = new("VkSamplerReductionModeCreateInfo", reductionMode=self._reduction)
+        if chosen.reduction != "average":
+            mode = _index(Reduction, chosen.reduction)
+            reduced = new("VkSamplerReductionModeCreateInfo", reductionMode=mode)
         handle = device.create("sampler", chain(info, reduced))
         device.sampler_count += 1
         return handle
@@ -264,11 +172,12 @@ class Sampler(Closeable):
 
         Another one is made where it is needed.
         """
-        if not self._has_border or (scalar != "float") == self._integer_border:
+        chosen = self.settings
+        if "clamp_to_border" not in chosen.address or (scalar != "float") == chosen.integer_border:
             return self.handle
         with self._lock:
             if self._twin is None:
-                self._twin = self._create(not self._integer_border)
+                self._twin = self._create(not chosen.integer_border)
             return self._twin
 
     @property
@@ -302,7 +211,69 @@ class Sampler(Closeable):
         return f"<{'closed ' if self.is_closed else ''}Sampler>"
 
 
-def _choice(what: str, value: object, choices: tuple[str, ...]) -> int:
-    if not isinstance(value, str) or value not in choices:
-        raise InvalidArgumentError(f"a sampler's {what} is one of {', '.join(choices)}, got {shown(value)}")
-    return choices.index(value)
+def _checked(device: LogicalDevice, asked: SamplerSettings) -> SamplerSettings:
+    """Returns the settings with all left out filled in; raises for wrong ones."""
+    profile, limits, features = device.profile, device.profile.limits, device.plan.features
+    address: object = asked.address
+    requested = (address,) * 3 if isinstance(address, str) else address
+    if not isinstance(requested, (tuple, list)) or not 1 <= len(requested) <= 3:
+        raise InvalidArgumentError(f"a sampler's address is one mode, or one to three, got {shown(address)}")
+    modes: tuple[str, ...] = (*requested, "clamp_to_edge", "clamp_to_edge")[:3]
+    for what in ("lod_bias", "min_lod", "max_lod", "anisotropy"):
+        value = getattr(asked, what)
+        if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
+            raise InvalidArgumentError(f"a sampler's {what} is a finite number, got {shown(value)}")
+    limit = NO_CLAMP if asked.max_lod is None else asked.max_lod
+    highest = 0.0 if asked.unnormalized and asked.max_lod is None else limit
+    chosen = asked._replace(address=modes, min_filter=asked.min_filter or asked.filter, max_lod=highest)
+    for what, value, choices in (
+        *(("address", mode, Address) for mode in modes),
+        ("filter", asked.filter, Filter),
+        ("min_filter", chosen.min_filter, Filter),
+        ("mip_filter", asked.mip_filter, Filter),
+        *((("compare", asked.compare, Compare),) if asked.compare is not None else ()),
+        ("border", asked.border, Border),
+        ("reduction", asked.reduction, Reduction),
+    ):
+        if not isinstance(value, str) or value not in get_args(choices):
+            raise InvalidArgumentError(
+                f"a sampler's {what} is one of {', '.join(get_args(choices))}, got {shown(value)}"
+            )
+    if "mirror_clamp_to_edge" in modes and "samplerMirrorClampToEdge" not in features:
+        raise UnimplementedError(f"{profile.name} lacks address mode mirror_clamp_to_edge; use another one")
+    if not asked.anisotropy >= 1:
+        raise InvalidArgumentError(f"anisotropy is 1 (none) or more, got {asked.anisotropy!r}")
+    most = limits.max_sampler_anisotropy if "samplerAnisotropy" in features else 1.0
+    if asked.anisotropy > max(most, 1.0):
+        raise UnimplementedError(f"{profile.name} has anisotropy up to {most:g}, got {asked.anisotropy:g}")
+    if abs(asked.lod_bias) > limits.max_sampler_lod_bias:
+        raise OutOfRangeError(
+            f"{profile.name} biases the level of detail by up to {limits.max_sampler_lod_bias:g}, got "
+            f"{asked.lod_bias:g}"
+        )
+    if asked.reduction != "average" and "samplerFilterMinmax" not in features:
+        raise UnimplementedError(f"{profile.name} has no samplers of minima and maxima (samplerFilterMinmax)")
+    if asked.reduction != "average" and asked.compare is not None:
+        raise InvalidArgumentError(f"a sampler that compares has no reduction, got {asked.reduction!r}")
+    if limit < asked.min_lod:
+        raise InvalidArgumentError(f"max_lod is at least min_lod ({asked.min_lod:g}), got {limit:g}")
+    # VUID-VkSamplerCreateInfo-unnormalizedCoordinates-01072 to -01077
+    if asked.unnormalized and (
+        asked.filter != chosen.min_filter
+        or asked.mip_filter != "nearest"
+        or asked.min_lod
+        or highest
+        or asked.compare is not None
+        or asked.anisotropy > 1
+        or not {*modes[:2]} <= {"clamp_to_edge", "clamp_to_border"}
+    ):
+        raise InvalidArgumentError(
+            "a sampler with unnormalized coordinates has one filter, mip_filter='nearest', no levels of detail, "
+            "comparison or anisotropy, and an address mode of clamp_to_edge or clamp_to_border"
+        )
+    return chosen
+
+
+def _index(choices: object, value: str) -> int:
+    """Returns the number of a choice in Vulkan."""
+    return list(get_args(choices)).index(value)

@@ -72,7 +72,7 @@ def _alternative(text: str) -> Alternative:
 @functools.cache
 def requirements(table: str) -> dict[str, tuple[Alternative, ...]]:
     """Returns the entries of one of the tables, each with the ways for a device to allow it."""
-    entries = {}
+    entries: dict[str, tuple[Alternative, ...]] = {}
     for line in table.replace("\n ", " ").strip().splitlines():
         name, needs = line.split(maxsplit=1)
         if "*" in name:
