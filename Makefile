@@ -75,7 +75,7 @@ bench: vulkan ## run every benchmark
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
 
 mutants: $(VENV)/.dev vulkan ## run 20,000 damaged and hostile modules (ARGS='--seed 2')
-	$(BIN)/python tests/conformance/hostile/mutants.py $(ARGS)
+	$(BIN)/python tests/fuzz/fuzz.py --kind mutants --cases 20000 $(ARGS)
 
 fuzz: $(VENV)/.dev vulkan ## give 100,000 damaged, forged and random inputs of every kind (ARGS='--seed 2 --cases 5000')
 	$(BIN)/python tests/fuzz/fuzz.py $(ARGS)

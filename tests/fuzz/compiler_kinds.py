@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Final
 
 import numpy as np
-from conformance.hostile.mutations import mutate, plain_base
 from judging import ODD_NUMBERS, SeededCases, text_cases
+from mutations import mutate, plain_base
 from support.case_pool import Cases
 from support.compiler.graphdefs import const, node, placeholder
 from support.compiler.tensor_programs import CHOICE, LAYER, POWERS, SIMPLE_MUL

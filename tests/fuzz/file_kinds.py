@@ -16,8 +16,8 @@ from typing import Any, Final
 
 import numpy as np
 from click.testing import CliRunner
-from conformance.hostile.mutations import mutate, plain_base
 from judging import FileCases, SeededCases, judged, judged_command, one_of, small_study
+from mutations import mutate, plain_base
 from numpy.lib import format as npy
 from PIL import Image
 from support.case_pool import Cases, Outcome

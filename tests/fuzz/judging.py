@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Final, Generic, TypeVar
 
 from click.testing import CliRunner
-from conformance.hostile.mutations import Base, mutate, plain_base
+from mutations import Base, mutate, plain_base
 from support.case_pool import Outcome
 
 from pumice.status import InternalError, PumiceError

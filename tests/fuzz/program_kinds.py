@@ -7,9 +7,9 @@ import os
 from pathlib import Path
 
 import numpy as np
-from conformance.hostile.mutants import assembled_bases
-from conformance.hostile.mutations import load_base, mutate, plain_base
 from judging import FileCases, SeededCases
+from mutant_runner import assembled_bases
+from mutations import mutate, plain_base
 from support.case_pool import Cases, Outcome
 from support.runtime.hal_module import executable_blob
 
@@ -49,7 +49,7 @@ def open_module(folder: Path) -> Cases:
         def input(self, seed: int, index: int) -> bytes:
             return mutate(bases, seed, index).data
 
-    bases = [load_base(*file) for file in assembled_bases()]
+    bases = assembled_bases()
 
     def use(path: Path) -> None:
         with ModuleArchive.open(path) as archive:

@@ -14,6 +14,7 @@ from fuzz import KINDS, bad_ends, run_kind
 from support.case_pool import WRONG, open_cases
 from support.soak import rounds
 
+RUNS = ("spirv-run", "mutants")  # in workers; for mutants see test_mutants.py
 DEVICE = ("pipeline-cache", "results", "command-line", "environment", "output", "input", "signals")
 
 
@@ -21,7 +22,7 @@ DEVICE = ("pipeline-cache", "results", "command-line", "environment", "output", 
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.vulkan) if name in DEVICE else name for name in KINDS if name != "spirv-run"],
+    [pytest.param(name, marks=pytest.mark.vulkan) if name in DEVICE else name for name in KINDS if name not in RUNS],
 )
 def test_the_first_cases(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)

@@ -19,12 +19,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-__all__ = ["HANG_S", "MEMORY", "WRONG", "Cases", "Outcome", "Tally", "limit_memory", "open_cases", "run_cases"]
+__all__ = ["HANG_S", "MEMORY", "WRONG", "Cases", "Outcome", "Tally", "open_cases", "run_cases"]
 
 WRONG: Final = ("bug", "crash", "hang", "memory")
 """Outcomes that must not be."""
@@ -75,7 +75,7 @@ def open_cases(opener: str, folder: Path) -> Cases:
     return cases
 
 
-def limit_memory(size: int = MEMORY) -> None:
+def _limit_memory(size: int) -> None:
     """Bounds what this process may reserve, as on a machine of that memory; what it touches is for others to watch."""
     resource.setrlimit(resource.RLIMIT_AS, (_ADDRESS_SPACE, _ADDRESS_SPACE))
     resource.setrlimit(resource.RLIMIT_DATA, (size, size))
@@ -86,7 +86,7 @@ def _work(opener: str, paths: str, folder: str, memory: int, seed: int, first: i
     """A worker process: one line of JSON on standard output for each case."""
     faulthandler.enable()
     faulthandler.register(signal.SIGUSR1)
-    limit_memory(memory)
+    _limit_memory(memory)
     sys.path[:0] = json.loads(paths)
     output = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # what a driver prints is no answer
@@ -96,9 +96,9 @@ def _work(opener: str, paths: str, folder: str, memory: int, seed: int, first: i
     for index in range(first, last, step):
         _misbehave(planted.get(str(index), ""))
         outcome = cases.run(seed, index)
-        print(json.dumps([index, outcome.stage, outcome.result, outcome.detail, outcome.busy]), file=output, flush=True)
+        print(json.dumps([index, outcome.stage, outcome.result, outcome.detail]), file=output, flush=True)
         if outcome.busy or outcome.stage == "device":
-            # Closeable the device would wait for the shader.
+            # Closing the device would wait for the shader.
             os._exit(0)
     cases.close()
 
@@ -120,9 +120,6 @@ class Tally:
     Attributes:
         outcomes: counts by (stage, result).
         wrong: (index, result, detail) of what must not be.
-        internal: (index, message) of errors with the code INTERNAL.
-        busy: cases whose shader never ended.
-        replaced: workers started anew.
         seconds: of all workers together, on the clock.
         peak: most bytes of memory that a worker was seen to hold.
         results: by case.
@@ -131,9 +128,6 @@ class Tally:
 
     outcomes: collections.Counter[tuple[str, str]] = field(default_factory=collections.Counter)
     wrong: list[tuple[int, str, str]] = field(default_factory=list)
-    internal: list[tuple[int, str]] = field(default_factory=list)
-    busy: list[int] = field(default_factory=list)
-    replaced: int = 0
     seconds: float = 0.0
     peak: int = 0
     results: dict[int, str] = field(default_factory=dict)
@@ -209,7 +203,6 @@ def run_cases(
     environment: Mapping[str, str] | None = None,
     hang_s: float = HANG_S,
     memory: int = MEMORY,
-    progress: Callable[[Tally], None] | None = None,
 ) -> Tally:
     """Runs cases 0 … ``count - 1``.
 
@@ -222,7 +215,6 @@ def run_cases(
         environment: beside that of this process.
         hang_s: seconds without a word after which a worker hangs.
         memory: bytes that a worker may hold; it is refused more.
-        progress: called about once a second.
 
     Raises:
         RuntimeError: a worker did not come as far as its first case.
@@ -244,7 +236,7 @@ def run_cases(
             _Worker(command, own, variables, range(first, count, processes)) for first in range(min(processes, count))
         ]
         try:
-            _attend(workers, tally, began, progress, hang_s, memory)
+            _attend(workers, tally, hang_s, memory)
         finally:
             for worker in workers:
                 if worker.process is not None:
@@ -254,20 +246,12 @@ def run_cases(
     return tally
 
 
-def _attend(
-    workers: Sequence[_Worker],
-    tally: Tally,
-    began: float,
-    progress: Callable[[Tally], None] | None,
-    hang_s: float,
-    memory: int,
-) -> None:
+def _attend(workers: Sequence[_Worker], tally: Tally, hang_s: float, memory: int) -> None:
     with selectors.DefaultSelector() as selector:
         for worker in workers:
             worker.start()
             assert worker.process is not None and worker.process.stdout is not None
             selector.register(worker.process.stdout, selectors.EVENT_READ, worker)
-        shown = began
         while selector.get_map():
             for key, _ in selector.select(0.1):
                 worker = key.data
@@ -284,10 +268,6 @@ def _attend(
             now = time.monotonic()
             for key in list(selector.get_map().values()):
                 _watch(key.data, tally, now, hang_s, memory)
-            if progress is not None and now - shown > 1:
-                shown = now
-                tally.seconds = now - began
-                progress(tally)
 
 
 def _hear(worker: _Worker, data: bytes, tally: Tally) -> None:
@@ -298,7 +278,7 @@ def _hear(worker: _Worker, data: bytes, tally: Tally) -> None:
         worker.is_ready = True
         if told is None:
             continue
-        index, stage, result, detail, busy = told
+        index, stage, result, detail = told
         worker.next = index + worker.step
         tally.outcomes[stage, result] += 1
         tally.results[index] = result
@@ -306,10 +286,6 @@ def _hear(worker: _Worker, data: bytes, tally: Tally) -> None:
             tally.details[index] = detail
         if result in WRONG:
             tally.wrong.append((index, result, detail))
-        elif result == "INTERNAL" and " failed with " in detail:  # and not a program's own ``vm.fail``
-            tally.internal.append((index, detail))
-        if busy:
-            tally.busy.append(index)
 
 
 def _watch(worker: _Worker, tally: Tally, now: float, hang_s: float, memory: int) -> None:
@@ -345,9 +321,6 @@ def _ended(worker: _Worker, tally: Tally) -> None:
             worker.next += worker.step
         else:
             tally.wrong.append((worker.next - worker.step, kind, f"{name} after the last case\n{worker.said()}"))
-        tally.replaced += 1
-    elif worker.next < worker.chunk_end:
-        tally.replaced += 1
     worker.process = None
 
 

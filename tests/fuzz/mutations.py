@@ -1,4 +1,4 @@
-"""Damaged and forged copies of module files: what mutants.py runs.
+"""Damaged and forged copies of module files: what mutant_runner.py runs.
 
 ``mutate(bases, seed, index)`` gives the same bytes for the same arguments in any process, so a mutant is named by two
 numbers.
@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
-from conformance.hostile.module_alterations import ALTERATIONS
+from module_alterations import ALTERATIONS
 
 from pumice.vm.bytecode.archive import ModuleArchive
 from pumice.vm.bytecode.module_def import ModuleDef

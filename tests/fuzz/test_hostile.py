@@ -1,4 +1,4 @@
-"""Modules and executables that are well formed and mean harm, one kind each; what mutants.py found stays found."""
+"""Modules and executables that are well formed and mean harm, one kind each; what mutants found stays found."""
 
 from __future__ import annotations
 

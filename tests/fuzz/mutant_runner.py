@@ -1,8 +1,9 @@
 """Loads, links and runs one damaged module, as a program would that trusts nobody, and says how it went.
 
 What is right: an error of pumice's own hierarchy at any point, or a run. Anything else that a module can bring about
-is a bug of pumice: another exception, and, seen from outside by mutants.py, the end of the process, a hang, or memory
-without bound.
+is a bug of pumice: another exception, and, seen from outside by case_pool.py, the end of the process, a hang, or
+memory without bound. So is an INTERNAL error, but for a program's own ``vm.fail``: pumice met what it thought it could
+not.
 
 One runner has one device. A shader may run for ever, and Vulkan has no way to stop it: then the device is of no more
 use, and ``busy`` says so. A process that has to go on gets itself another device in another process.
@@ -13,17 +14,18 @@ from __future__ import annotations
 import contextlib
 import gc
 import io
-import json
+import itertools
 import random
-import tempfile
 import time
 import traceback
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
-from conformance.hostile.mutations import Base, Mutant, load_base, mutate
-from support.case_pool import HANG_S, Outcome, Tally, run_cases
+from judging import SeededCases
+from mutations import Base, Mutant, load_base, mutate
+from support.case_pool import Outcome
+from support.iree_releases import available_compilers
 
 from pumice.hal.programs.fence import HalFence
 from pumice.hal_vulkan import BufferView, Device, ElementType
@@ -32,13 +34,16 @@ from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.vulkan.results import take_validation_errors
 from pumice.runtime.modules.hal.module import hal_module
 from pumice.status import DeadlineExceededError, DeviceLostError, InternalError, PumiceError
+from pumice.vm.assembly.assembler import assemble
+from pumice.vm.bytecode.writer import write_module
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context, Function
 from pumice.vm.types.buffer import VmBuffer
 from pumice.vm.types.list import VmList
 
-__all__ = ["MutantCases", "Outcome", "Runner", "open_mutants", "run_mutants"]
+__all__ = ["ASSEMBLED", "MutantCases", "Runner", "assembled_bases", "compiled_bases"]
 
+TESTS: Final = Path(__file__).resolve().parents[1]
 TIMEOUT_S: Final = 0.3
 _MAX_DEPTH: Final = 200
 _MOST_CALLS: Final = 4
@@ -199,65 +204,71 @@ class Runner:
 
 
 def _refusal(stage: str, error: PumiceError) -> Outcome:
-    # Internal errors are of the hierarchy, but each says that pumice met what it thought it could not.
-    # So does an exception of Python's that the interpreter turned into one.
-    return Outcome(stage, error.code.name, str(error) if isinstance(error, InternalError) or error.__cause__ else "")
+    # The same holds for an exception of Python's that the interpreter turned into an error.
+    internal = str(error) if isinstance(error, InternalError) or error.__cause__ else ""
+    return Outcome(stage, "bug" if " failed with " in internal else error.code.name, internal)
 
 
-class MutantCases:
-    """The mutants of the modules in a folder, as cases for `run_cases`."""
+# One of each bytecode version at least.
+ASSEMBLED: Final = {
+    "buffers": 0x00110000,
+    "control_flow": 0x00110000,
+    "lists": 0x000F0000,
+    "references": 0x00110000,
+    "globals": 0x00100000,
+}
+COMPILED: Final = ("async_mul", "dynamic_matmul", "globals_counter", "multi_function", "jacobi")
 
-    def __init__(self, bases: Sequence[Base], part: str) -> None:
+
+def assembled_bases(names: Sequence[str] = tuple(ASSEMBLED)) -> list[Base]:
+    """Modules of tests/vm/assembly."""
+    bases = []
+    for name in names:
+        text = (TESTS / "vm" / "assembly" / f"{name}.vmasm").read_text()
+        version = ASSEMBLED[name]
+        module = write_module(assemble(text, bytecode_version=version))
+        bases.append(load_base(f"{name}.vmasm {version >> 16}.0", module))
+    return bases
+
+
+def compiled_bases(names: Sequence[str] = COMPILED) -> list[Base]:
+    """Modules of conformance/programs by the newest and the oldest compiler in turn; none without a compiler."""
+    compilers = available_compilers()
+    bases = []
+    for name, compiler in zip(names, itertools.cycle(compilers[:1] + compilers[-1:]), strict=False):
+        path = compiler.compile((TESTS / "conformance" / "programs" / f"{name}.mlir").read_text())
+        bases.append(load_base(f"{name} {compiler.release}", path.read_bytes()))
+    return bases
+
+
+class MutantCases(SeededCases[bytes]):
+    """The mutants of some modules."""
+
+    def __init__(self, bases: Sequence[Base]) -> None:
         self._bases = bases
-        self._part = part
         self._runner = Runner()
 
+    def input(self, seed: int, index: int) -> bytes:
+        return mutate(self._bases, seed, index).data
+
+    def describe(self, seed: int, index: int) -> str:
+        mutant = mutate(self._bases, seed, index)
+        return f"{mutant.what} of {mutant.base}, {len(mutant.data)} bytes"
+
     def run(self, seed: int, index: int) -> Outcome:
-        """Runs one mutant."""
-        return self._runner.run(mutate(self._bases, seed, index, self._part))
+        return self._runner.run(mutate(self._bases, seed, index))
 
     def close(self) -> None:
-        """Closes the device."""
         self._runner.close()
 
 
+def open_assembled(folder: Path) -> MutantCases:
+    return MutantCases(assembled_bases())
+
+
+def open_compiled(folder: Path) -> MutantCases:
+    return MutantCases(compiled_bases(COMPILED[:3]))
+
+
 def open_mutants(folder: Path) -> MutantCases:
-    """Opens the mutants that `run_mutants` left in a folder."""
-    told = json.loads((folder / "mutants.json").read_text())
-    bases = [load_base(name, (folder / f"{number}.vmfb").read_bytes()) for number, name in enumerate(told["names"])]
-    return MutantCases(bases, told["part"])
-
-
-def run_mutants(
-    files: Sequence[tuple[str, bytes]],
-    count: int,
-    *,
-    seed: int = 1,
-    processes: int = 2,
-    part: str = "",
-    validation: bool = False,
-    hang_s: float = HANG_S,
-    progress: Callable[[Tally], None] | None = None,
-) -> Tally:
-    """Runs mutants 0 … ``count - 1`` of the modules in worker processes; the other arguments as in `run_cases`.
-
-    Args:
-        files: names and contents of undamaged modules.
-        part: damage bytes of this kind only, see mutations.py; empty for all kinds, and a module's meaning.
-        validation: with validation layers, whose errors are bugs then. (The layers crash on some shaders themselves.)
-    """
-    with tempfile.TemporaryDirectory(prefix="mutants-") as name:
-        folder = Path(name)
-        (folder / "mutants.json").write_text(json.dumps({"names": [name for name, _ in files], "part": part}))
-        for number, (_, data) in enumerate(files):
-            (folder / f"{number}.vmfb").write_bytes(data)
-        return run_cases(
-            "conformance.hostile.mutant_runner:open_mutants",
-            count,
-            folder=folder,
-            seed=seed,
-            processes=processes,
-            environment={} if validation else {"PUMICE_VALIDATION": "0"},
-            hang_s=hang_s,
-            progress=progress,
-        )
+    return MutantCases([*assembled_bases(), *compiled_bases()])
