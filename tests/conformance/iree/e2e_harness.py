@@ -7,14 +7,12 @@ programs, written anew here in NumPy: ``matmul_test`` and ``conv2d_test`` (``too
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from conformance.iree.e2e_tree import E2ESource, expected_failure
+from conformance.iree.e2e_tree import E2ESource
 from support.iree_releases import CompileError, Compiler
 
 from pumice.hal_vulkan import BufferView, Device, ElementType
@@ -25,7 +23,7 @@ from pumice.status import FailedPreconditionError
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.native.module import NativeModule
 
-__all__ = ["CompiledSource", "compile_sources", "failures_of", "run_source"]
+__all__ = ["CompiledSource", "compile_source", "run_source"]
 
 
 @dataclass(frozen=True)
@@ -37,21 +35,16 @@ class CompiledSource:
     error: str | None = None
 
 
-def compile_sources(sources: Iterable[E2ESource], compiler: Compiler, *, workers: int = 2) -> Iterator[CompiledSource]:
-    """Compiles those that are known to compile for Vulkan, in order."""
-
-    def compiled(source: E2ESource) -> CompiledSource:
-        texts = [source.text] if source.calls is None else [source.text, source.calls]
-        try:
-            return CompiledSource(source, tuple(compiler.compile(text, source.flags) for text in texts))
-        except CompileError as error:
-            return CompiledSource(source, error=str(error))
-
-    with ThreadPoolExecutor(workers) as pool:
-        yield from pool.map(compiled, (source for source in sources if source.reason_not_compiled is None))
+def compile_source(source: E2ESource, compiler: Compiler) -> CompiledSource:
+    """Compiles a source that is known to compile for Vulkan."""
+    texts = [source.text] if source.calls is None else [source.text, source.calls]
+    try:
+        return CompiledSource(source, tuple(compiler.compile(text, source.flags) for text in texts))
+    except CompileError as error:
+        return CompiledSource(source, error=str(error))
 
 
-def run_source(compiled: CompiledSource, uri: str | None = None) -> list[CheckResult]:
+def run_source(compiled: CompiledSource) -> list[CheckResult]:
     """Runs every check function of a compiled source; an error that keeps them from running is a result as well."""
     if compiled.error is not None:
         return [CheckResult("(compile)", Outcome.ERROR, error=compiled.error, error_type="CompileError")]
@@ -61,19 +54,9 @@ def run_source(compiled: CompiledSource, uri: str | None = None) -> list[CheckRe
             tested = BytecodeModule.open(compiled.paths[0])
             stack.callback(tested.close)
             modules = [matmul_test(), conv2d_test(), tested]
-        device = stack.enter_context(open_device(uri))
+        device = stack.enter_context(open_device())
         report = run_checks(compiled.paths[-1], device=device.hal, modules=modules)
     return [result for file in report.files for result in file.results]
-
-
-def failures_of(compiled: CompiledSource, results: Iterable[CheckResult]) -> list[str]:
-    """One line for each function that failed and is not known to. Functions with arguments are no checks."""
-    return [
-        f"{result.name}: {result.summary}"
-        for result in results
-        if result.outcome not in (Outcome.PASSED, Outcome.SKIPPED)
-        and expected_failure(compiled.source.name, result.name) is None
-    ]
 
 
 def _random_view(device: Device, shape: tuple[int, ...], element_type: int, seed: int) -> BufferView:

@@ -17,7 +17,6 @@ CTS_VARIABLE: Final = "PUMICE_CTS_TREE"
 AMBER_VARIABLE: Final = "PUMICE_AMBER_TREE"
 CTS_FOLDER: Final = "external/vulkancts/data/vulkan/amber"
 AMBER_FOLDER: Final = "tests/cases"
-DEVICE_VARIABLE: Final = "PUMICE_AMBER_DEVICE"
 
 _SCRIPT_LIST: Final = "scripts.txt"
 _OTHER_PIPELINES: Final = re.compile(r"^\s*PIPELINE\s+(?:graphics|raytracing)\b", re.MULTILINE)
@@ -63,7 +62,7 @@ class ScriptCases:
 
     def __init__(self, folder: Path) -> None:
         self._paths = (folder / _SCRIPT_LIST).read_text(encoding="utf-8").splitlines()
-        self._devices = Devices((folder / "device").read_text(encoding="utf-8") or None)
+        self._devices = Devices(None)
 
     def run(self, seed: int, index: int) -> Outcome:
         """Runs a script; the detail is its report without the path."""
@@ -84,7 +83,6 @@ class ScriptCases:
         self._devices.close()
 
 
-def write_list(folder: Path, scripts: list[Script], device: str | None) -> None:
-    """Leaves the scripts and the device in a folder for `ScriptCases`."""
+def write_list(folder: Path, scripts: list[Script]) -> None:
+    """Leaves the scripts in a folder for `ScriptCases`."""
     (folder / _SCRIPT_LIST).write_text("\n".join(str(script.path) for script in scripts), encoding="utf-8")
-    (folder / "device").write_text(device or "", encoding="utf-8")
