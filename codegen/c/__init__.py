@@ -2,8 +2,8 @@
 
 Calling sequence: ``write_c(module, stem, source)`` → files by name.
 
-Read: executables, arguments, command_calls, calls, expressions, support, exports, types, host_values, function,
-interface, writer.
+Read: executables, expressions, statements, support, types, arguments, calls, host_values, function, exports, interface,
+writer.
 """
 
 from .writer import write_c

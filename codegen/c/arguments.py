@@ -1,67 +1,101 @@
-"""Arguments of calls in C: numbers, ranges, arrays, fences."""
+"""Variables and constants of a function in C, and arguments of calls: numbers, ranges, arrays, texts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Protocol
+from collections.abc import Iterable, Sequence
 
 from ...status import UnimplementedError
-from ..program.ir import Constant, Instruction, Operand, Program, Rodata, Value, Variable
+from ...vm.translation.expressions import Attribute, Cast, Display, Expression, Keyword, Literal, Name, Unary, call
+from ..program.ir import Constant, Function, Instruction, Operand, Program, Rodata, Value, Variable
 from .executables import Executables
+from .statements import NULL, P
+from .support import reserved
+from .types import KEYWORDS, number
 
 
-class Texts(Protocol):
-    """The parts of a function's writer that writers of calls use."""
+class Values:
+    """The values of one function as expressions.
 
-    program: Program
-    executables: Executables
+    Attributes:
+        constants: ordinals of constants that the function uses as buffers of host memory.
+    """
 
-    def value(self, value: Operand) -> str:
-        """Returns a value as an expression that binds closer than any operator."""
-
-    def name(self, variable: Variable) -> str:
-        """Returns the name of a variable."""
+    def __init__(self, program: Program, function: Function, executables: Executables) -> None:
+        self.program = program
+        self.function = function
+        self.executables = executables
+        self.constants: dict[int, None] = {}
+        self.names: dict[Variable, str] = {}
+        self._taken: set[str] = set()
 
     def where(self) -> str:
         """Returns the function's name, for messages."""
+        return f"function {self.function.name or self.function.ordinal}"
+
+    def name(self, variable: Variable) -> Name:
+        """Returns a variable."""
+        if variable not in self.names:
+            wanted = base = variable.name or "value"
+            number = 0
+            while wanted in self._taken or wanted in reserved() or wanted in KEYWORDS:
+                wanted = f"{base}_{number}"
+                number += 1
+            self._taken.add(wanted)
+            self.names[variable] = wanted
+        return Name(self.names[variable])
+
+    def value(self, value: Operand) -> Expression:
+        """Returns a value, which binds closer than any operator."""
+        if isinstance(value, Variable):
+            return self.name(value)
+        if isinstance(value, Rodata):
+            self.constants.setdefault(value.ordinal)
+            return global_member(f"rodata_{value.ordinal}")
+        assert isinstance(value, Constant)
+        return number(value.kind, value.number)
+
+    def unsigned(self, value: Operand) -> Expression:
+        """Returns an offset or a size as ``uint64_t``; -1 becomes the largest one."""
+        if isinstance(value, Constant) and value.number == -1:
+            return Name("UINT64_MAX")
+        if isinstance(value, Constant) and value.number >= 0:
+            size = Literal(value.number)
+            return call("UINT64_C", size) if value.number > 0x7FFFFFFF else size
+        return Cast("uint64_t", self.value(value))
+
+    def word(self, value: Operand) -> Expression:
+        """Returns a 32-bit number as ``uint32_t``."""
+        if isinstance(value, Constant) and value.number >= 0:
+            return Literal(value.number)
+        return Cast("uint32_t", self.value(value))
+
+    def text(self, value: Operand) -> Expression:
+        """Returns a constant text as a literal."""
+        if not isinstance(value, Rodata):
+            raise UnimplementedError(
+                f"{self.where()} passes a text that it makes itself; C programs have constant ones"
+            )
+        return Literal(self.program.text(value))
+
+    def result(self, instruction: Instruction, position: int = 0) -> Expression:
+        """Returns the address of the variable that takes a result."""
+        return Unary("&", self.name(instruction.results[position]))
+
+    def binding(self, slot: Value, buffer: Value, offset: Value, length: Value) -> Display:
+        """Returns the initializer of a ``binding``: a range of a buffer or of a slot."""
+        fields = []
+        if not isinstance(buffer, Variable) or not (isinstance(slot, Constant) and slot.number == 0):
+            fields.append(Keyword("slot", self.word(slot)))
+        if not isinstance(buffer, Constant):
+            fields.append(Keyword("buffer", self.value(buffer)))
+        if not (isinstance(offset, Constant) and offset.number == 0):
+            fields.append(Keyword("offset", self.unsigned(offset)))
+        return Display((*fields, Keyword("length", self.unsigned(length))))
 
 
-def unsigned(texts: Texts, value: Operand) -> str:
-    """Returns an offset or a size as ``uint64_t``; -1 becomes the largest one."""
-    if isinstance(value, Constant):
-        if value.number == -1:
-            return "UINT64_MAX"
-        if value.number >= 0:
-            return f"UINT64_C({value.number})" if value.number > 0x7FFFFFFF else f"{value.number}"
-    return f"(uint64_t){texts.value(value)}"
-
-
-def word(texts: Texts, value: Operand) -> str:
-    """Returns a 32-bit number as ``uint32_t``."""
-    if isinstance(value, Constant) and value.number >= 0:
-        return f"{value.number}"
-    return f"(uint32_t){texts.value(value)}"
-
-
-def literal(text: str) -> str:
-    """Returns a string literal."""
-    shown = []
-    for byte in text.encode("utf-8"):
-        char = chr(byte)
-        if char in '"\\?':
-            shown.append(f"\\{char}")
-        elif 32 <= byte < 127:
-            shown.append(char)
-        else:
-            shown.append(f"\\{byte:03o}")
-    return f'"{"".join(shown)}"'
-
-
-def text_literal(texts: Texts, value: Operand) -> str:
-    """Returns a constant text as a literal."""
-    if not isinstance(value, Rodata):
-        raise UnimplementedError(f"{texts.where()} passes a text that it makes itself; C programs have constant ones")
-    return literal(texts.program.text(value))
+def global_member(name: str) -> Expression:
+    """Returns a global of the program."""
+    return Attribute(P, f"globals.{name}")
 
 
 def rows(value: Operand) -> Sequence[Sequence[Value]]:
@@ -70,46 +104,7 @@ def rows(value: Operand) -> Sequence[Sequence[Value]]:
     return [row if isinstance(row, tuple) else (row,) for row in value]
 
 
-def result(texts: Texts, instruction: Instruction, position: int = 0) -> str:
-    """Returns the address of the variable that takes a result."""
-    return f"&{texts.name(instruction.results[position])}"
-
-
-def attempt(function: str, *arguments: str) -> list[str]:
-    """Writes a call that may fail."""
-    return [f"TRY({function}(p{''.join(f', {argument}' for argument in arguments)}));"]
-
-
-def nothing(texts: Texts, instruction: Instruction) -> list[str]:
-    """Writes no statement."""
-    return []
-
-
-def binding(texts: Texts, slot: Value, buffer: Value, offset: Value, length: Value) -> str:
-    """Returns an initializer of a ``binding``: a range of a buffer or of a slot."""
-    place = f".slot = {word(texts, slot)}" if isinstance(buffer, Constant) else f".buffer = {texts.value(buffer)}"
-    if isinstance(buffer, Variable) and not (isinstance(slot, Constant) and slot.number == 0):
-        place = f".slot = {word(texts, slot)}, {place}"
-    start = "" if isinstance(offset, Constant) and offset.number == 0 else f", .offset = {unsigned(texts, offset)}"
-    return f"{{{place}{start}, .length = {unsigned(texts, length)}}}"
-
-
-def array(kind: str, rows: Sequence[str]) -> str:
+def array(type: str, items: Iterable[Expression]) -> tuple[Expression, Expression]:
     """Returns an array and its length, as two arguments."""
-    return f"(const {kind}[]){{{', '.join(rows)}}}, {len(rows)}" if rows else "NULL, 0"
-
-
-def pointers(kind: str, rows: Sequence[str]) -> str:
-    """Returns an array of references and its length, as two arguments."""
-    return f"({kind} *const[]){{{', '.join(rows)}}}, {len(rows)}" if rows else "NULL, 0"
-
-
-def fences(texts: Texts, instruction: Instruction) -> tuple[str, str]:
-    """Returns the wait fence and the signal fence of a queue operation."""
-    return texts.value(instruction.operands[2]), texts.value(instruction.operands[3])
-
-
-def single(value: Operand) -> Value:
-    """Returns an operand that is not repeated."""
-    assert not isinstance(value, tuple)
-    return value
+    listed = tuple(items)
+    return (Cast(f"{type}[]", Display(listed)) if listed else NULL), Literal(len(listed))

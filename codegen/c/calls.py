@@ -3,210 +3,308 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Iterator
+from typing import Final, TypeAlias
 
 from ...status import UnimplementedError
-from ..program.ir import Constant, Instruction, Rodata
-from .arguments import Texts, array, attempt, nothing, pointers, result, rows, text_literal, unsigned
-from .command_calls import COMMAND_CALLS
+from ...vm.translation.expressions import (
+    ZERO,
+    Attribute,
+    Cast,
+    Conditional,
+    Display,
+    Expression,
+    Item,
+    Literal,
+    Name,
+    Unary,
+    call,
+)
+from ..program.ir import Constant, Instruction, Operand, Rodata, Value, Variable
+from .arguments import Values, array, rows
 from .executables import FEATURES
+from .statements import NULL, Assign, Declare, Evaluate, Group, P, Statement, attempt
 
-_LIMITS: Final = {
-    "api_version": "(int64_t)VK_API_VERSION_1_2",
-    "subgroup_size": "(int64_t)p->subgroup_size",
-    "max_compute_workgroup_invocations": "(int64_t)p->limits.maxComputeWorkGroupInvocations",
+Write: TypeAlias = Callable[[Values, Instruction], list[Statement]]
+
+_LIMITS: Final[dict[str, Expression]] = {
+    "api_version": Name("VK_API_VERSION_1_2"),
+    "subgroup_size": Attribute(P, "subgroup_size"),
+    "max_compute_workgroup_invocations": Attribute(P, "limits.maxComputeWorkGroupInvocations"),
     **{
-        f"max_compute_workgroup_size_{x}": f"(int64_t)p->limits.maxComputeWorkGroupSize[{i}]"
-        for i, x in enumerate("xyz")
-    },
-    **{
-        f"max_compute_workgroup_count_{x}": f"(int64_t)p->limits.maxComputeWorkGroupCount[{i}]"
-        for i, x in enumerate("xyz")
+        f"max_compute_workgroup_{noun.lower()}_{axis}": Item(
+            Attribute(P, f"limits.maxComputeWorkGroup{noun}"), Literal(index)
+        )
+        for noun in ("Size", "Count")
+        for index, axis in enumerate("xyz")
     },
 }
 _FEATURE_KEYS: Final = {re.sub("[A-Z]", lambda match: f"_{match[0].lower()}", name): name for name in FEATURES}
 
 
-def call_text(texts: Texts, instruction: Instruction) -> list[str]:
+def write_call(values: Values, instruction: Instruction) -> list[Statement]:
     """Writes a call of an import.
 
     Raises:
         UnimplementedError: an import without a translation; the message names it.
     """
     name = str(instruction.callee)
-    found = _CALLS.get(name)
-    if found is None:
+    write = _CALLS.get(name)
+    if write is None:
         module = name.partition(".")[0]
         why = "C programs have only the hal module" if module != "hal" else "it has no form in C"
-        raise UnimplementedError(f"{texts.where()} calls {name}: {why}; run the program with pumice run")
-    return found(texts, instruction)
+        raise UnimplementedError(f"{values.where()} calls {name}: {why}; run the program with pumice run")
+    return write(values, instruction)
 
 
-def _query(texts: Texts, instruction: Instruction) -> list[str]:
+# -- by a description -----------------------------------------------------------------------------------
+
+
+def _arguments(values: Values, instruction: Instruction, described: str) -> Iterator[Expression]:
+    """Yields arguments by a description: a letter for the form of each, and the numbers of its operands."""
+    operands = instruction.operands
+    for item in described.split():
+        form, numbers = item[0], [int(digit) for digit in item[1:]]
+        operand: Operand = operands[numbers[0]] if numbers else ()
+        match form:
+            case "v":  # a value
+                yield values.value(operand)
+            case "u":  # an offset or a size
+                yield values.unsigned(operand)
+            case "w":  # a word
+                yield values.word(operand)
+            case "t":  # a text
+                yield values.text(operand)
+            case "a":  # an array of lengths
+                yield from array("const int64_t", (values.value(row[0]) for row in rows(operand)))
+            case "f":  # an array of the fences, which are the last operand
+                yield from array("fence *const", (values.value(row[0]) for row in rows(operands[-1])))
+            case "b":  # a range: a slot, a buffer, an offset and a length
+                yield _range(values, *(operands[number] for number in numbers))
+            case "n":  # nothing
+                yield NULL
+            case "r":  # the address of the result
+                yield values.result(instruction)
+
+
+def _range(values: Values, *operands: Operand) -> Expression:
+    slot, buffer, offset, length = (operand for operand in operands if not isinstance(operand, tuple))
+    return Cast("binding", values.binding(slot, buffer, offset, length))
+
+
+def _attempt(function: str, described: str) -> Write:
+    """Writes a call that may fail."""
+    return lambda values, instruction: [attempt(function, *_arguments(values, instruction, described))]
+
+
+def _compute(function: str, described: str) -> Write:
+    """Writes a call that returns the result."""
+    return lambda values, instruction: _set(
+        values, instruction.results[0], call(function, *_arguments(values, instruction, described))
+    )
+
+
+def _constant(value: int) -> Write:
+    return lambda values, instruction: _set(values, instruction.results[0], Literal(value))
+
+
+def _set(values: Values, result: Variable, value: Expression) -> list[Statement]:
+    return [Assign(values.name(result), value)] if result.uses else []
+
+
+def _nothing(values: Values, instruction: Instruction) -> list[Statement]:
+    return []
+
+
+# -- with code of their own -----------------------------------------------------------------------------
+
+
+def _query(values: Values, instruction: Instruction) -> list[Statement]:
     _, category, key = instruction.operands
     if not isinstance(category, Rodata) or not isinstance(key, Rodata):
-        raise UnimplementedError(f"{texts.where()} asks the device a question that it makes itself")
-    asked, about = texts.program.text(category), texts.program.text(key)
+        raise UnimplementedError(f"{values.where()} asks the device a question that it makes itself")
+    asked, about = values.program.text(category), values.program.text(key)
     known, value = instruction.results
-    answer = None
+    answer: Expression | None = None
     if asked == "vulkan.feature" and about in _FEATURE_KEYS:
-        answer = f"query_feature(p, {texts.executables.feature(_FEATURE_KEYS[about])})"
-    elif asked == "vulkan.device":
-        answer = _LIMITS.get(about)
+        answer = call("query_feature", P, Literal(values.executables.feature(_FEATURE_KEYS[about])))
+    elif asked == "vulkan.device" and about in _LIMITS:
+        answer = Cast("int64_t", _LIMITS[about])
     elif asked in ("hal.device", "hal.dispatch") and about == "concurrency":
-        answer = "1"
+        answer = Literal(1)
     elif asked == "hal.executable.format":
-        answer = str(int(about == "vulkan-spirv-fb"))
-    lines = [f"{texts.name(known)} = {int(answer is not None)};"] if known.uses else []
-    return [*lines, f"{texts.name(value)} = {answer or 0};"] if value.uses else lines
+        answer = Literal(int(about == "vulkan-spirv-fb"))
+    return [*_set(values, known, Literal(int(answer is not None))), *_set(values, value, answer or ZERO)]
 
 
-def _select_allocator(texts: Texts, instruction: Instruction) -> list[str]:
+def _select_allocator(values: Values, instruction: Instruction) -> list[Statement]:
     affinity = rows(instruction.operands[3])[0][1]
-    return [f"{texts.name(instruction.results[1])} = {texts.value(affinity)};"] if instruction.results[1].uses else []
+    return _set(values, instruction.results[1], values.value(affinity))
 
 
-def _view_create(texts: Texts, instruction: Instruction) -> list[str]:
-    buffer, offset, length, kind, encoding, shape = instruction.operands
-    lengths = [texts.value(row[0]) for row in rows(shape)]
-    return attempt(
-        "view_create",
-        texts.value(buffer),
-        unsigned(texts, offset),
-        unsigned(texts, length),
-        texts.value(kind),
-        texts.value(encoding),
-        array("int64_t", lengths),
-        result(texts, instruction),
-    )
-
-
-def _view_assert(texts: Texts, instruction: Instruction) -> list[str]:
-    view, message, kind, encoding, shape = instruction.operands
-    lengths = [texts.value(row[0]) for row in rows(shape)]
-    return attempt(
-        "view_assert",
-        texts.value(view),
-        text_literal(texts, message),
-        texts.value(kind),
-        texts.value(encoding),
-        array("int64_t", lengths),
-    )
-
-
-def _property(function: str) -> Callable[[Texts, Instruction], list[str]]:
-    def text(texts: Texts, instruction: Instruction) -> list[str]:
-        arguments = ", ".join(texts.value(operand) for operand in instruction.operands)
-        return (
-            [f"{texts.name(instruction.results[0])} = {function}({arguments});"] if instruction.results[0].uses else []
-        )
-
-    return text
-
-
-def _constant(value: int) -> Callable[[Texts, Instruction], list[str]]:
-    def text(texts: Texts, instruction: Instruction) -> list[str]:
-        return [f"{texts.name(instruction.results[0])} = {value};"] if instruction.results[0].uses else []
-
-    return text
-
-
-def _await(texts: Texts, instruction: Instruction) -> list[str]:
+def _await(values: Values, instruction: Instruction) -> list[Statement]:
     timeout = instruction.operands[0]
-    fences = pointers("fence", [texts.value(row[0]) for row in rows(instruction.operands[-1])])
-    forever = isinstance(timeout, Constant) and timeout.number == -1
-    if forever:
-        lines = attempt("fence_await", fences)
-        status = instruction.results[0] if instruction.results and instruction.results[0].uses else None
-        return [*lines, f"{texts.name(status)} = OK;"] if status is not None else lines
-    return attempt("fence_await_for", texts.value(timeout), fences, result(texts, instruction))
+    if not (isinstance(timeout, Constant) and timeout.number == -1):
+        return _attempt("fence_await_for", "v0 f r")(values, instruction)
+    statements = _attempt("fence_await", "f")(values, instruction)
+    return statements + [item for result in instruction.results for item in _set(values, result, Name("OK"))]
 
 
-def _join(texts: Texts, instruction: Instruction) -> list[str]:
-    fences = pointers("fence", [texts.value(row[0]) for row in rows(instruction.operands[-1])])
-    return attempt("fence_join", fences, result(texts, instruction))
+def _buffer_length(values: Values, instruction: Instruction) -> list[Statement]:
+    return _set(values, instruction.results[0], size_of(values.value(instruction.operands[0]), "size", "int64_t"))
 
 
-def _buffer_assert(texts: Texts, instruction: Instruction) -> list[str]:
-    buffer, message, _, length = instruction.operands[:4]
-    return attempt("buffer_assert", texts.value(buffer), text_literal(texts, message), unsigned(texts, length))
+def size_of(tree: Expression, member: str, type: str) -> Expression:
+    """Returns a member of what a reference points to; 0 of null."""
+    return Conditional(tree, Cast(type, Attribute(tree, member)), ZERO)
 
 
-def _buffer_length(texts: Texts, instruction: Instruction) -> list[str]:
-    buffer = texts.value(instruction.operands[0])
-    return (
-        [f"{texts.name(instruction.results[0])} = {buffer} ? (int64_t){buffer}->size : 0;"]
-        if instruction.results[0].uses
-        else []
-    )
+def _allocate(values: Values, instruction: Instruction) -> list[Statement]:
+    is_host = call("is_host_memory", values.value(instruction.operands[2]))
+    size = values.unsigned(instruction.operands[4])
+    return [attempt("buffer_new", size, is_host, values.result(instruction))]
 
 
-def _import(texts: Texts, instruction: Instruction) -> list[str]:
-    source, offset, size = (texts.value(operand) for operand in instruction.operands[5:8])
-    return attempt("buffer_import", source, offset, size, result(texts, instruction))
+def _executable_create(values: Values, instruction: Instruction) -> list[Statement]:
+    data, constants = instruction.operands[-2:]
+    if not isinstance(data, Rodata) or not (isinstance(constants, Constant) and constants.kind == "r"):
+        raise UnimplementedError(
+            f"{values.where()} makes an executable from data or constants that it computes; C programs have them as "
+            "they were compiled"
+        )
+    index = values.executables.add(data.ordinal, values.program.rodata[data.ordinal])
+    return [attempt("executable_create", Literal(index), values.result(instruction))]
 
 
-def _allocate(texts: Texts, instruction: Instruction) -> list[str]:
-    types, size = instruction.operands[2], instruction.operands[4]
-    is_host = f"is_host_memory({texts.value(types)})"
-    return attempt("buffer_new", unsigned(texts, size), is_host, result(texts, instruction))
+def _dispatch(values: Values, instruction: Instruction) -> list[Statement]:
+    *leading, x, y, z, _, constants, bindings = instruction.operands
+    counts = Cast("const uint32_t[]", Display(tuple(map(values.word, (x, y, z)))))
+    return _dispatched(values, leading, Name("DISPATCH"), counts, constants, _bindings(values, bindings))
 
 
-_CALLS: Final[dict[str, Callable[[Texts, Instruction], list[str]]]] = {
-    **COMMAND_CALLS,
+def _dispatch_indirect(values: Values, instruction: Instruction) -> list[Statement]:
+    *leading, slot, buffer, offset, _, constants, bindings = instruction.operands
+    assert not isinstance(slot, tuple) and not isinstance(buffer, tuple) and not isinstance(offset, tuple)
+    bound = [*_bindings(values, bindings), values.binding(slot, buffer, offset, Constant("I", 12))]
+    return _dispatched(values, leading, Name("DISPATCH_INDIRECT"), NULL, constants, bound)
+
+
+def _bindings(values: Values, operand: Operand) -> list[Display]:
+    return [values.binding(slot, buffer, offset, length) for _, slot, buffer, offset, length in rows(operand)]
+
+
+def _dispatched(
+    values: Values,
+    leading: list[Operand],
+    operation: Name,
+    counts: Expression,
+    constants: Operand,
+    bound: list[Display],
+) -> list[Statement]:
+    words = array("const uint32_t", (values.word(row[0]) for row in rows(constants)))
+    first = map(values.value, leading)
+    return [attempt("commands_dispatch", *first, operation, counts, *words, *array("const binding", bound))]
+
+
+def _execute_indirect(values: Values, instruction: Instruction) -> list[Statement]:
+    table = [values.binding(Constant("i"), *row) for row in rows(instruction.operands[-1])]
+    leading = _arguments(values, instruction, "v2 v3 v4")
+    return [attempt("queue_execute", *leading, *array("const binding", table))]
+
+
+_follow: Final = _attempt("fence_follow", "v2 v3")
+
+
+def _execute(values: Values, instruction: Instruction) -> list[Statement]:
+    wait, signal = _arguments(values, instruction, "v2 v3")
+    operand = instruction.operands[4]
+    several: list[Value] = [row[0] for row in rows(operand)] if isinstance(operand, tuple) else [operand]
+    if not several:
+        return _follow(values, instruction)
+    waits, signals = [wait, *[NULL] * (len(several) - 1)], [*[NULL] * (len(several) - 1), signal]
+    return [
+        attempt("queue_execute", before, after, values.value(commands), *array("const binding", ()))
+        for before, after, commands in zip(waits, signals, several, strict=True)
+    ]
+
+
+def _queue_fill(values: Values, instruction: Instruction) -> list[Statement]:
+    to = _range(values, Constant("i"), *instruction.operands[4:7])
+    wait, signal, pattern, width = _arguments(values, instruction, "v2 v3 w7 w8")
+    return [attempt("queue_fill", wait, signal, to, pattern, width)]
+
+
+def _queue_update(values: Values, instruction: Instruction) -> list[Statement]:
+    if not isinstance(instruction.operands[4], Rodata | Variable):
+        raise UnimplementedError(f"{values.where()} writes from no buffer")
+    data = Name("data")
+    wait, signal, *target = _arguments(values, instruction, "v2 v3 u8 v6 u7")
+    return [
+        Group(
+            [
+                Declare("uint8_t *", "data", NULL),
+                attempt("bytes_at", *_arguments(values, instruction, "v4 v5 v8"), Unary("&", data)),
+                attempt("queue_update", wait, signal, data, *target),
+            ]
+        )
+    ]
+
+
+def _fence_fail(values: Values, instruction: Instruction) -> list[Statement]:
+    return [Evaluate(call("fence_fail", *_arguments(values, instruction, "v0 v1")))]
+
+
+_CALLS: Final[dict[str, Write]] = {
     "hal.allocator.allocate": _allocate,
-    "hal.allocator.import": _import,
+    "hal.allocator.import": _attempt("buffer_import", "v5 v6 v7 r"),
     "hal.allocator.select": _select_allocator,
     "hal.buffer.allocation.discard": _constant(0),
     "hal.buffer.allocation.is_terminal": _constant(0),
-    "hal.buffer.allocation.preserve": nothing,
-    "hal.buffer.assert": _buffer_assert,
+    "hal.buffer.allocation.preserve": _nothing,
+    "hal.buffer.assert": _attempt("buffer_assert", "v0 t1 u3"),
     "hal.buffer.length": _buffer_length,
-    "hal.buffer.load": lambda texts, instruction: attempt(
-        "buffer_load",
-        texts.value(instruction.operands[0]),
-        unsigned(texts, instruction.operands[1]),
-        texts.value(instruction.operands[2]),
-        result(texts, instruction),
-    ),
-    "hal.buffer.store": lambda texts, instruction: attempt(
-        "buffer_store",
-        texts.value(instruction.operands[0]),
-        texts.value(instruction.operands[1]),
-        unsigned(texts, instruction.operands[2]),
-        texts.value(instruction.operands[3]),
-    ),
-    "hal.buffer.subspan": lambda texts, instruction: attempt(
-        "buffer_part",
-        texts.value(instruction.operands[0]),
-        unsigned(texts, instruction.operands[1]),
-        unsigned(texts, instruction.operands[2]),
-        result(texts, instruction),
-    ),
-    "hal.buffer_view.assert": _view_assert,
-    "hal.buffer_view.buffer": lambda texts, instruction: attempt(
-        "view_buffer", texts.value(instruction.operands[0]), result(texts, instruction)
-    ),
-    "hal.buffer_view.create": _view_create,
-    "hal.buffer_view.dim": _property("view_dim"),
-    "hal.buffer_view.element_type": _property("view_element_type"),
-    "hal.buffer_view.encoding_type": _property("view_encoding"),
-    "hal.buffer_view.rank": _property("view_rank"),
-    "hal.device.allocator": nothing,
+    "hal.buffer.load": _attempt("buffer_load", "v0 u1 v2 r"),
+    "hal.buffer.store": _attempt("buffer_store", "v0 v1 u2 v3"),
+    "hal.buffer.subspan": _attempt("buffer_part", "v0 u1 u2 r"),
+    "hal.buffer_view.assert": _attempt("view_assert", "v0 t1 v2 v3 a4"),
+    "hal.buffer_view.buffer": _attempt("view_buffer", "v0 r"),
+    "hal.buffer_view.create": _attempt("view_create", "v0 u1 u2 v3 v4 a5 r"),
+    "hal.buffer_view.dim": _compute("view_dim", "v0 v1"),
+    "hal.buffer_view.element_type": _compute("view_element_type", "v0"),
+    "hal.buffer_view.encoding_type": _compute("view_encoding", "v0"),
+    "hal.buffer_view.rank": _compute("view_rank", "v0"),
+    "hal.command_buffer.advise_buffer": _nothing,
+    "hal.command_buffer.begin_debug_group": _nothing,
+    "hal.command_buffer.copy_buffer": _attempt("commands_copy", "v0 b1347 b2567"),
+    "hal.command_buffer.create": _attempt("commands_create", "w4 r"),
+    "hal.command_buffer.dispatch": _dispatch,
+    "hal.command_buffer.dispatch.indirect": _dispatch_indirect,
+    "hal.command_buffer.end_debug_group": _nothing,
+    "hal.command_buffer.execution_barrier": _attempt("commands_barrier", "v0"),
+    "hal.command_buffer.fill_buffer": _attempt("commands_fill", "v0 b4123 w5 w6"),
+    "hal.command_buffer.finalize": _nothing,
+    "hal.command_buffer.update_buffer": _attempt("commands_update", "v0 v1 v2 u5 b6345"),
+    "hal.device.allocator": _nothing,
     "hal.device.query.i64": _query,
+    "hal.device.queue.alloca": _attempt("queue_alloca", "v2 v3 v5 u7 r"),
+    "hal.device.queue.barrier": _follow,
+    "hal.device.queue.copy": _attempt("transfer", "v4 u5 v6 u7 u8 v2 v3"),
+    "hal.device.queue.dealloca": _follow,
+    "hal.device.queue.execute": _execute,
+    "hal.device.queue.execute.indirect": _execute_indirect,
+    "hal.device.queue.fill": _queue_fill,
+    "hal.device.queue.flush": _nothing,
+    "hal.device.queue.read": _attempt("queue_read", "v2 v3 v4 u5 v6 u7 u8"),
+    "hal.device.queue.update": _queue_update,
     "hal.devices.count": _constant(1),
-    "hal.devices.get": nothing,
+    "hal.devices.get": _nothing,
+    "hal.ex.file.from_memory": _attempt("file_create", "v3 v4 v5 r"),
+    "hal.executable.create": _executable_create,
+    "hal.executable.lookup.function": _attempt("executable_lookup", "v0 t1 r"),
     "hal.fence.await": _await,
-    "hal.fence.create": lambda texts, instruction: attempt("fence_create", result(texts, instruction)),
-    "hal.fence.fail": lambda texts, instruction: [
-        f"fence_fail({texts.value(instruction.operands[0])}, {texts.value(instruction.operands[1])});"
-    ],
-    "hal.fence.join": _join,
-    "hal.fence.query": lambda texts, instruction: attempt(
-        "fence_query", texts.value(instruction.operands[0]), result(texts, instruction)
-    ),
-    "hal.fence.signal": lambda texts, instruction: attempt(
-        "fence_follow", "NULL", texts.value(instruction.operands[0])
-    ),
+    "hal.fence.create": _attempt("fence_create", "r"),
+    "hal.fence.fail": _fence_fail,
+    "hal.fence.join": _attempt("fence_join", "f r"),
+    "hal.fence.query": _attempt("fence_query", "v0 r"),
+    "hal.fence.signal": _attempt("fence_follow", "n v0"),
 }

@@ -1,4 +1,7 @@
-"""Operations on numbers as C expressions. Signed integers wrap, which C allows for unsigned ones only."""
+"""Expressions in C: their text, and operations on numbers.
+
+Signed integers wrap, which C allows for unsigned ones only.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,10 @@ from ...vm.translation.expressions import (
     Cast,
     Comparison,
     Conditional,
+    Display,
     Expression,
+    Item,
+    Keyword,
     Literal,
     Logical,
     Name,
@@ -30,7 +36,8 @@ _ARITHMETIC: Final = frozenset("+-*/")
 
 
 def c_text(tree: Expression, level: int = 0) -> str:
-    """Returns an expression in C, in parentheses if it binds less tightly than ``level``.
+    """Returns an expression in C, in parentheses if it binds less tightly than ``level``; line feeds mark where it may
+    be broken.
 
     Compilers warn of bitwise operators beside others without parentheses, so these have them.
     """
@@ -38,7 +45,7 @@ def c_text(tree: Expression, level: int = 0) -> str:
         case Name(name):
             return name
         case Literal(value):
-            own, text = _PRIMARY, str(value)
+            own, text = _PRIMARY, string_literal(value) if isinstance(value, str) else str(value)
         case Unary(operator, operand):
             own, text = _UNARY, f"{operator}{c_text(operand, _UNARY)}"
         case Cast(type_, operand):
@@ -55,17 +62,36 @@ def c_text(tree: Expression, level: int = 0) -> str:
         case Logical(operator, left, right):
             own = _AND if operator == "and" else _OR
             sign = "&&" if operator == "and" else "||"
-            text = f"{c_text(left, _EQUALITY)} {sign} {c_text(right, _EQUALITY)}"
+            is_chain = isinstance(left, Logical) and left.operator == operator
+            text = f"{c_text(left, own if is_chain else _EQUALITY)} {sign} {c_text(right, _EQUALITY)}"
         case Conditional(test, yes, no):
             own = _CONDITIONAL
             text = f"{c_text(test, own + 1)} ? {c_text(yes, own + 1)} : {c_text(no, own)}"
         case Call(function, arguments):
-            return f"{c_text(function, _PRIMARY)}({', '.join(map(c_text, arguments))})"
+            texts = ",\n".join(map(c_text, arguments))
+            return f"{c_text(function, _PRIMARY)}({texts})"
+        case Display(items):  # an initializer
+            separator = ", " if any(isinstance(item, Keyword) for item in items) else ",\n"
+            return f"{{{separator.join(map(c_text, items))}}}"
+        case Keyword(name, value):  # in an initializer
+            return f".{name} = {c_text(value)}"
         case Attribute(value, name):
             return f"{c_text(value, _PRIMARY)}->{name}"
-        case _:
-            raise AssertionError(f"C has no {type(tree).__name__}")
+        case Item(value, key):
+            return f"{c_text(value, _PRIMARY)}[{c_text(key)}]"
     return f"({text})" if own < level else text
+
+
+def string_literal(text: str) -> str:
+    """Returns a string literal in C."""
+    shown = []
+    for byte in text.encode("utf-8"):
+        char = chr(byte)
+        if char in '"\\?':
+            shown.append(f"\\{char}")
+        else:
+            shown.append(char if 32 <= byte < 127 else f"\\{byte:03o}")
+    return f'"{"".join(shown)}"'
 
 
 def _integers(bits: int) -> dict[str, Builder]:

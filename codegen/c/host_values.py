@@ -5,91 +5,64 @@ from __future__ import annotations
 from typing import Final
 
 from ...status import UnimplementedError
+from ...vm.translation.expressions import ZERO, Cast, Name, Unary, call
 from ..program.ir import Instruction
-from .arguments import Texts
-from .types import c_type, is_owned
+from .arguments import Values
+from .calls import size_of
+from .statements import NULL, Assign, Declare, Group, Statement, assign_reference, attempt
+from .types import KINDS, c_type, is_owned
 
-_KINDS: Final = {
-    "i8": "int8_t",
-    "i16": "int16_t",
-    "i32": "int32_t",
-    "i64": "int64_t",
-    "f32": "float",
-    "f64": "double",
-}
+_HELD: Final = Name("held")
+_ADDRESS: Final = Unary("&", _HELD)
 
 
-def list_text(texts: Texts, instruction: Instruction) -> list[str]:
+def write_list(values: Values, instruction: Instruction) -> list[Statement]:
     """Writes an operation on a list."""
     _, verb, *rest = instruction.operation.split(".")
-    values = [texts.value(operand) for operand in instruction.operands]
+    operands = [values.value(operand) for operand in instruction.operands]
     if verb == "alloc":
-        return [f"TRY(list_alloc(p, &{texts.name(instruction.results[0])}));"]
+        return [attempt("list_alloc", values.result(instruction))]
     if verb == "reserve":
         return []
     if verb == "resize":
-        return [f"TRY(list_resize(p, {', '.join(values)}));"]
+        return [attempt("list_resize", *operands)]
     if verb == "size":
-        return [f"{texts.name(instruction.results[0])} = {values[0]} ? (int32_t){values[0]}->count : 0;"]
+        return [Assign(values.name(instruction.results[0]), size_of(operands[0], "count", "int32_t"))]
     kind = rest[0]
-    if kind == "ref":
-        if verb == "set":
-            return [f"TRY(list_set_reference(p, {', '.join(values)}));"]
-        target = instruction.results[0]
-        found = c_type(target)
-        if not is_owned(target) or found == "object":
-            raise UnimplementedError(f"{texts.where()} has a list of {target.type}, which has no form in C")
-        return [
-            "{",
-            "    void *held = NULL;",
-            f"    TRY(list_get_reference(p, {', '.join(values)}, {found}_destroy, &held));",
-            f"    ASSIGN({texts.name(target)}, held);",
-            "}",
-        ]
     form, wide = ("real", "double") if kind[0] == "f" else ("integer", "int64_t")
     if verb == "set":
-        return [f"TRY(list_set_{form}(p, {', '.join(values)}));"]
-    name, narrow = texts.name(instruction.results[0]), c_type(instruction.results[0])
+        return [attempt(f"list_set_{'reference' if kind == 'ref' else form}", *operands)]
+    target = instruction.results[0]
+    name, narrow = values.name(target), c_type(target)
+    if kind == "ref":
+        if not is_owned(target) or narrow == "object":
+            raise UnimplementedError(f"{values.where()} has a list of {target.type}, which has no form in C")
+        got = attempt("list_get_reference", *operands, Name(f"{narrow}_destroy"), _ADDRESS)
+        return [Group([Declare("void *", "held", NULL), got, assign_reference(name, _HELD)])]
     if narrow == wide:
-        return [f"TRY(list_get_{form}(p, {', '.join(values)}, &{name}));"]
-    return [
-        "{",
-        f"    {wide} held = 0;",
-        f"    TRY(list_get_{form}(p, {', '.join(values)}, &held));",
-        f"    {name} = ({narrow})held;",
-        "}",
-    ]
+        return [attempt(f"list_get_{form}", *operands, Unary("&", name))]
+    got = attempt(f"list_get_{form}", *operands, _ADDRESS)
+    return [Group([Declare(wide, "held", ZERO), got, Assign(name, Cast(str(narrow), _HELD))])]
 
 
-def bytes_text(texts: Texts, instruction: Instruction) -> list[str]:
+def write_bytes(values: Values, instruction: Instruction) -> list[Statement]:
     """Writes an operation on a byte buffer."""
     _, verb, *rest = instruction.operation.split(".")
-    values = [texts.value(operand) for operand in instruction.operands]
-    result = f"&{texts.name(instruction.results[0])}" if instruction.results else ""
-    if verb == "alloc":
-        return [f"TRY(bytes_alloc(p, {values[0]}, {result}));"]
-    if verb == "clone":
-        return [f"TRY(bytes_clone(p, {', '.join(values[:3])}, {result}));"]
-    if verb == "length":
-        return [f"{result[1:]} = {values[0]} ? (int64_t){values[0]}->size : 0;"]
-    if verb == "copy":
-        return [f"TRY(bytes_copy(p, {', '.join(values)}));"]
-    if verb == "compare":
-        return [f"TRY(bytes_compare(p, {', '.join(values)}, {result}));"]
-    if verb not in ("load", "store", "fill"):
-        raise UnimplementedError(f"{texts.where()} does {instruction.operation}, which has no form in C")
-    kind = _KINDS[rest[0]]
-    if rest[1:] == ["u"]:
-        kind = f"u{kind}"
-    if verb == "load":
-        return [
-            "{",
-            f"    {kind} held = 0;",
-            f"    TRY(bytes_load(p, {values[0]}, {values[1]}, &held, sizeof held));",
-            f"    {result[1:]} = held;",
-            "}",
-        ]
-    call = (
-        f"bytes_store(p, {values[0]}, {values[1]}, " if verb == "store" else f"bytes_fill(p, {', '.join(values[:3])}, "
-    )
-    return ["{", f"    const {kind} held = ({kind}){values[-1]};", f"    TRY({call}&held, sizeof held));", "}"]
+    operands = [values.value(operand) for operand in instruction.operands]
+    results = [values.name(result) for result in instruction.results]
+    addresses = [Unary("&", result) for result in results]
+    match verb:
+        case "alloc" | "clone" | "copy" | "compare":  # memory of the host has the alignment that anything needs
+            taken = operands[:-1] if verb in ("alloc", "clone") else operands
+            return [attempt(f"bytes_{verb}", *taken, *addresses)]
+        case "length":
+            return [Assign(results[0], size_of(operands[0], "size", "int64_t"))]
+        case "load" | "store" | "fill":
+            kind = f"{'u' if rest[1:] == ['u'] else ''}{KINDS[rest[0]]}"
+            size = call("sizeof", _HELD)
+            if verb == "load":
+                loaded = attempt("bytes_load", *operands, _ADDRESS, size)
+                return [Group([Declare(kind, "held", ZERO), loaded, Assign(results[0], _HELD)])]
+            held = Declare(f"const {kind}", "held", Cast(kind, operands[-1]))
+            return [Group([held, attempt(f"bytes_{verb}", *operands[:-1], _ADDRESS, size)])]
+    raise UnimplementedError(f"{values.where()} does {instruction.operation}, which has no form in C")

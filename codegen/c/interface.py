@@ -6,20 +6,44 @@ The C function calls the first if the shapes of the results are known beforehand
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
+from typing import Final
 
 from ...status import InvalidArgumentError, UnimplementedError
 from ...vm.bytecode.declaration import DeclaredValue, ValueKind
+from ...vm.translation.expressions import (
+    ZERO,
+    Attribute,
+    Cast,
+    Comparison,
+    Display,
+    Expression,
+    Item,
+    Literal,
+    Logical,
+    Name,
+    Not,
+    Unary,
+    call,
+)
 from ..program.ir import Function, Variable
-from .arguments import literal
+from .arguments import array
 from .exports import Export, element_of, is_dynamic, storages
-from .types import c_type
+from .expressions import string_literal
+from .statements import NULL, Assign, Declare, Definition, Evaluate, If, P, Statement, attempt, names_in
+from .types import c_type, pointer
 
-_ASYNCHRONOUS = """\
+_ASYNCHRONOUS: Final = """\
 /* The same on device memory, without waiting for the results: work begins once all of `waits` are reached, and
  * `signals` are signalled behind it. Inputs, outputs and semaphores are the call's until then. A call that fails
  * signals nothing. The host waits only where the program has to decide something. */"""
+_TENSORS: Final = (("const NAME_tensor *", "inputs"), ("NAME_tensor *", "outputs"))
+_SEMAPHORES: Final = (
+    *(("const NAME_semaphore *", "waits"), ("uint32_t", "wait_count")),
+    *(("const NAME_semaphore *", "signals"), ("uint32_t", "signal_count")),
+)
+_TRUE, _FALSE, _WAIT, _SIGNAL = Name("true"), Name("false"), Name("wait"), Name("signal")
+_TO_SIGNAL: Final = Unary("&", _SIGNAL)
 
 
 class InterfaceWriter:
@@ -42,212 +66,230 @@ class InterfaceWriter:
 
     def declarations(self) -> str:
         """Returns the header's declarations."""
-        return "\n\n".join(self._declaration(export) for export in self._exports)
-
-    def _declaration(self, export: Export) -> str:
-        inputs = "".join(f"\n *     inputs[{i}]   {one}" for i, one in enumerate(export.inputs))
-        outputs = "".join(f"\n *     outputs[{i}]  {one}" for i, one in enumerate(export.outputs))
-        lines = [
-            f"/* Calls {export.name}, and waits until its results are there:\n *{inputs}{outputs}\n */",
-            f"NAME_API int NAME_{export.symbol}(NAME_program *program, const NAME_tensor *inputs,",
-            "                  NAME_tensor *outputs);",
-        ]
-        if self._is_asynchronous(export):
-            lines += [
-                "",
-                _ASYNCHRONOUS,
-                f"NAME_API int NAME_{export.symbol}_async(NAME_program *program, const NAME_tensor *inputs,",
-                "                  NAME_tensor *outputs, const NAME_semaphore *waits, uint32_t wait_count,",
-                "                  const NAME_semaphore *signals, uint32_t signal_count);",
-            ]
-        return "\n".join(lines)
-
-    @staticmethod
-    def _is_asynchronous(export: Export) -> bool:
-        known = export.known
-        if known is None or known.declaration is None or not known.declaration.is_async:
-            return False
-        return len(storages(known)) == len(export.outputs)
-
-    def text(self) -> str:
-        """Returns the tables of types and the function definitions."""
-        parts = []
+        texts = []
         for export in self._exports:
-            parts += self._types(export)
-            parts.append(self._call(export))
-            if self._is_asynchronous(export):
-                parts.append(self._asynchronous(export))
+            inputs = "".join(f"\n *     inputs[{i}]   {value}" for i, value in enumerate(export.inputs))
+            outputs = "".join(f"\n *     outputs[{i}]  {value}" for i, value in enumerate(export.outputs))
+            comment = f"/* Calls {export.name}, and waits until its results are there:\n *{inputs}{outputs}\n */"
+            texts.append(f"{comment}\n{_declared(export, '', program='program').prototype()};")
+            if _is_asynchronous(export):
+                texts.append(f"{_ASYNCHRONOUS}\n{_declared(export, '_async', program='program').prototype()};")
+        return "\n\n".join(texts)
+
+    def definitions(self) -> list[Definition]:
+        """Returns the definitions of all functions for users."""
+        made = []
+        for export in self._exports:
+            made.append(_whole(export, "", self._call(export)))
+            if _is_asynchronous(export):
+                made.append(_whole(export, "_async", self._asynchronous(export)))
+        return made
+
+    def tables(self) -> str:
+        """Returns the tables of types."""
+        texts = []
+        for export in self._exports:
+            for kind, values in (("inputs", export.inputs), ("outputs", export.outputs)):
+                if values:
+                    rows = "\n".join(f"    {_type(value)}," for value in values)
+                    texts.append(f"static const NAME_type {export.symbol}_{kind}[] = {{\n{rows}\n}};")
+        return "\n\n".join(texts)
+
+    def table_of_functions(self) -> str:
+        """Returns the function that lists the functions for users."""
         rows = []
         for export in self._exports:
             inputs = f"{export.symbol}_inputs" if export.inputs else "NULL"
             outputs = f"{export.symbol}_outputs" if export.outputs else "NULL"
             counts = f"{len(export.inputs)}, {len(export.outputs)}"
-            rows.append(f"        {{{literal(export.name)}, {counts}, {inputs}, {outputs}, NAME_{export.symbol}}},")
-        parts.append(
+            rows.append(
+                f"        {{{string_literal(export.name)}, {counts}, {inputs}, {outputs}, NAME_{export.symbol}}},"
+            )
+        return (
             "const NAME_function *NAME_functions(uint32_t *count)\n{\n    static const NAME_function functions[] = {\n"
             + "\n".join(rows)
             + "\n    };\n    *count = COUNT(functions);\n    return functions;\n}"
         )
-        return "\n\n".join(parts)
-
-    # -- types -----------------------------------------------------------------------------------------
-
-    def _types(self, export: Export) -> list[str]:
-        texts = []
-        for kind, values in (("inputs", export.inputs), ("outputs", export.outputs)):
-            if values:
-                rows = "\n".join(f"    {_type(value)}," for value in values)
-                texts.append(f"static const NAME_type {export.symbol}_{kind}[] = {{\n{rows}\n}};")
-        return texts
 
     # -- calls -----------------------------------------------------------------------------------------
 
-    def _call(self, export: Export) -> str:
+    def _call(self, export: Export) -> list[Statement]:
         known, unknown = export.known, export.unknown
-        lines = []
-        if known is not None and unknown is not None:
-            ranks = enumerate(len(value.shape or ()) for value in export.outputs)
-            dynamic = {index: rank for index, rank in ranks if is_dynamic(export.outputs[index])}
-            test = " && ".join(f"outputs[{index}].rank == {rank}" for index, rank in dynamic.items())
-            lines += [f"    if ({test}) {{", *(f"    {line}" for line in self._path(export, known)), "    } else {"]
-            lines += [*(f"    {line}" for line in self._path(export, unknown)), "    }"]
-        else:
-            lines = self._path(export, known or unknown)
-        head = f"int NAME_{export.symbol}(NAME_program *p, const NAME_tensor *inputs, NAME_tensor *outputs)"
-        return self._whole(export, [head], [*self._arguments(export, known or unknown), *lines])
-
-    def _path(self, export: Export, function: Function | None) -> list[str]:
-        """Writes a call of a function that waits, with the code before and behind it."""
-        assert function is not None and function.declaration is not None
-        places = set(storages(function).values())
-        lines = self._storages(export, function) if places else []
-        if function.declaration.is_async:
-            lines += ["    TRY(fence_create(p, &signal));", self._invoke(export, function, "NULL")]
-            lines.append("    if (signal->is_submitted) TRY(wait_until(p, signal->value));")
-        else:
-            lines.append(self._invoke(export, function, ""))
+        paths = [self._path(export, function) for function in (known, unknown) if function is not None]
+        taken = _arguments(export, known or unknown)
+        if len(paths) == 1:
+            return [*taken, *paths[0]]
+        test: Expression | None = None
         for index, value in enumerate(export.outputs):
-            place = f"&{export.symbol}_outputs[{index}]"
+            if is_dynamic(value):
+                rank = Attribute(_address("outputs", index), "rank")
+                fits = Comparison("==", rank, Literal(len(value.shape or ())))
+                test = fits if test is None else Logical("and", test, fits)
+        assert test is not None
+        return [*taken, If(test, *paths)]
+
+    def _path(self, export: Export, function: Function) -> list[Statement]:
+        """Writes a call of a function that waits, with the code before and behind it."""
+        assert function.declaration is not None
+        places = set(storages(function).values())
+        statements = _storages(export, function) if places else []
+        if function.declaration.is_async:
+            statements += [attempt("fence_create", _TO_SIGNAL), self._invoke(export, function, NULL)]
+            reached = attempt("wait_until", Attribute(_SIGNAL, "value"))
+            statements.append(If(Attribute(_SIGNAL, "is_submitted"), [reached]))
+        else:
+            statements.append(self._invoke(export, function))
+        for index, value in enumerate(export.outputs):
+            type, output = _address(f"{export.symbol}_outputs", index), _address("outputs", index)
             is_storage = index in places
             kind = "view" if is_storage else _result_kind(export, function, index)
+            if kind not in ("view", "buffer"):
+                statements.append(attempt("scalar_write", type, _address(f"scalar_result_{index}"), output))
+                continue
             if kind == "buffer":
-                lengths = ", ".join(map(str, value.shape or ())) or "0"
-                lines.append(
-                    f"    TRY(view_create(p, buffer_result_{index}, 0, UINT64_MAX, {int(element_of(value)):#x}, 1, "
-                    f"(const int64_t[]){{{lengths}}}, {len(value.shape or ())}, &results[{index}]));"
+                shape = [Literal(length) for length in value.shape or ()]
+                lengths = Cast("const int64_t[]", Display(tuple(shape or [ZERO])))
+                element = Name(f"{int(element_of(value)):#x}")
+                view = ZERO, Name("UINT64_MAX"), element, Literal(1), lengths, Literal(len(shape))
+                statements.append(
+                    attempt("view_create", Name(f"buffer_result_{index}"), *view, _address("results", index))
                 )
-            if kind in ("view", "buffer"):
-                given = "true" if is_storage else "false"
-                lines.append(f"    TRY(tensor_deliver(p, {place}, results[{index}], {given}, &outputs[{index}]));")
-            else:
-                lines.append(f"    TRY(scalar_write(p, {place}, &scalar_result_{index}, &outputs[{index}]));")
-        return lines
+            delivered = Item(Name("results"), Literal(index)), _TRUE if is_storage else _FALSE
+            statements.append(attempt("tensor_deliver", type, *delivered, output))
+        return statements
 
-    def _asynchronous(self, export: Export) -> str:
-        assert export.known is not None
-        head = [
-            f"int NAME_{export.symbol}_async(NAME_program *p, const NAME_tensor *inputs, NAME_tensor *outputs,",
-            "                  const NAME_semaphore *waits, uint32_t wait_count, const NAME_semaphore *signals,",
-            "                  uint32_t signal_count)",
-        ]
-        lines = []
+    def _asynchronous(self, export: Export) -> list[Statement]:
+        known = export.known
+        assert known is not None
+        statements: list[Statement] = []
         for kind, values in (("inputs", export.inputs), ("outputs", export.outputs)):
             for index in range(len(values)):
-                if kind == "outputs" or _argument(export.known, index).kind == "r":
-                    lines.append(f"    TRY(tensor_on_device(p, &{export.symbol}_{kind}[{index}], &{kind}[{index}]));")
-        lines += [
-            *self._arguments(export, export.known),
-            *self._storages(export, export.known),
-            "    TRY(fence_create(p, &wait));",
-            "    wait->points = waits;",
-            "    wait->point_count = wait_count;",
-            "    wait->is_submitted = true;",
-            "    TRY(fence_create(p, &signal));",
-            "    signal->signals = signals;",
-            "    signal->signal_count = signal_count;",
-            self._invoke(export, export.known, "wait"),
-            "    if (!signal->is_submitted) TRY(fence_follow(p, wait, signal));",
+                if kind == "outputs" or _argument(known, index).kind == "r":
+                    type = _address(f"{export.symbol}_{kind}", index)
+                    statements.append(attempt("tensor_on_device", type, _address(kind, index)))
+        is_submitted = Attribute(_SIGNAL, "is_submitted")
+        return [
+            *statements,
+            *_arguments(export, known),
+            *_storages(export, known),
+            attempt("fence_create", Unary("&", _WAIT)),
+            Assign(Attribute(_WAIT, "points"), Name("waits")),
+            Assign(Attribute(_WAIT, "point_count"), Name("wait_count")),
+            Assign(Attribute(_WAIT, "is_submitted"), _TRUE),
+            attempt("fence_create", _TO_SIGNAL),
+            Assign(Attribute(_SIGNAL, "signals"), Name("signals")),
+            Assign(Attribute(_SIGNAL, "signal_count"), Name("signal_count")),
+            self._invoke(export, known, _WAIT),
+            If(Not(is_submitted), [attempt("fence_follow", _WAIT, _SIGNAL)]),
         ]
-        return self._whole(export, head, lines)
 
-    def _arguments(self, export: Export, function: Function | None) -> list[str]:
-        assert function is not None
-        lines = []
-        for index in range(len(export.inputs)):
-            place = f"&{export.symbol}_inputs[{index}], &inputs[{index}]"
-            if _argument(function, index).kind == "r":
-                lines.append(f"    TRY(tensor_view(p, {place}, false, &given[{index}]));")
-            else:
-                lines.append(f"    TRY(scalar_read(p, {place}, &scalar_{index}));")
-        return lines
-
-    def _storages(self, export: Export, function: Function) -> list[str]:
-        lines = []
-        for index in sorted(storages(function).values()):
-            place = f"&{export.symbol}_outputs[{index}], &outputs[{index}]"
-            lines.append(f"    TRY(tensor_view(p, {place}, true, &results[{index}]));")
-        if export.outputs:
-            inputs = "given, COUNT(given)" if export.inputs else "NULL, 0"
-            masks = ", ".join(f"{mask:#x}" for mask in export.reuses)
-            lines += [
-                f"    TRY(tensors_check(p, {inputs}, results, COUNT(results), {export.symbol}_outputs,",
-                f"                      (const uint64_t[]){{{masks}}}));",
-            ]
-        return lines
-
-    def _invoke(self, export: Export, function: Function, wait: str) -> str:
+    def _invoke(self, export: Export, function: Function, wait: Expression = NULL) -> Statement:
         assert function.declaration is not None
-        places, arguments, taken = storages(function), ["p"], 0
+        places, arguments, taken = storages(function), [], 0
         for index in range(len(function.declaration.arguments)):
             variable = function.arguments[index]
             if index in places:
-                arguments.append(_passed(variable, f"results[{places[index]}]"))
+                arguments.append(_passed(variable, "results", places[index]))
                 continue
             number, taken = taken, taken + 1
-            arguments.append(f"scalar_{number}" if variable.kind != "r" else _passed(variable, f"given[{number}]"))
+            is_number = variable.kind != "r"
+            arguments.append(Name(f"scalar_{number}") if is_number else _passed(variable, "given", number))
         if function.declaration.is_async:
-            arguments += [wait, "signal"]
+            arguments += [wait, _SIGNAL]
         for index in range(len(function.results)):
             kind = _result_kind(export, function, index)
             if index in places.values():
-                arguments.append(f"&returned_{index}")  # the storage again
+                arguments.append(_address(f"returned_{index}"))  # the storage again
             elif kind == "view":
-                arguments.append(f"&results[{index}]")
+                arguments.append(_address("results", index))
             else:
-                arguments.append(f"&{'buffer' if kind == 'buffer' else 'scalar'}_result_{index}")
-        return f"    TRY({self._names[function.ordinal]}({', '.join(arguments)}));"
+                arguments.append(_address(f"{'buffer' if kind == 'buffer' else 'scalar'}_result_{index}"))
+        return attempt(self._names[function.ordinal], *arguments)
 
-    def _whole(self, export: Export, head: Sequence[str], lines: Sequence[str]) -> str:
-        """Returns a function definition, with declarations of the variables that its lines use."""
-        words = set(re.findall(r"\w+", "\n".join(lines)))
-        start, end = [*head, "{", "    int status = OK;"], []
-        for name, count in (("given", len(export.inputs)), ("results", len(export.outputs))):
-            if name in words:
-                start.append(f"    view *{name}[{count}] = {{NULL}};")
-                end.append(f"    for (uint32_t index = 0; index < COUNT({name}); index++) release(p, {name}[index]);")
-        for name in ("wait", "signal"):
-            if name in words:
-                start.append(f"    fence *{name} = NULL;")
-                end.append(f"    release(p, {name});")
-        functions = [each for each in (export.known, export.unknown) if each is not None]
-        for index in range(len(export.inputs)):
-            if f"scalar_{index}" in words:
-                kind = _argument(functions[0], index)
-                _check_register(export.inputs[index], kind.kind)
-                start.append(f"    {c_type(kind)} scalar_{index} = 0;")
-        for index in range(len(export.outputs)):
-            if f"scalar_result_{index}" in words:
-                kind = Variable(functions[-1].results[index])
-                _check_register(export.outputs[index], kind.kind)
-                start.append(f"    {c_type(kind)} scalar_result_{index} = 0;")
-            if f"returned_{index}" in words:
-                start.append(f"    {c_type(Variable('r', functions[0].result_types[index]))} *returned_{index} = NULL;")
-                end.append(f"    release(p, returned_{index});")
-            if f"buffer_result_{index}" in words:
-                start.append(f"    buffer *buffer_result_{index} = NULL;")
-                end.append(f"    release(p, buffer_result_{index});")
-        start += [f"    (void){name};" for name in ("inputs", "outputs") if name not in words]
-        return "\n".join([*start, *lines, "done:", *end, "    return status;", "}"])
+
+def _address(name: str, index: int | None = None) -> Expression:
+    """Returns the address of a variable, or of an element of an array."""
+    return Unary("&", Name(name) if index is None else Item(Name(name), Literal(index)))
+
+
+def _declared(
+    export: Export, suffix: str, body: Sequence[Statement] = (), ends: Sequence[Statement] = (), *, program: str = "p"
+) -> Definition:
+    parameters = (("NAME_program *", program), *_TENSORS, *(_SEMAPHORES if suffix else ()))
+    return Definition(f"NAME_{export.symbol}{suffix}", parameters, body, ends, result="NAME_API int")
+
+
+def _whole(export: Export, suffix: str, body: Sequence[Statement]) -> Definition:
+    """Returns a function, with declarations of the variables that its statements use."""
+    names = set(names_in(body))
+    start: list[Statement] = []
+    ends: list[Statement] = []
+
+    def hold(name: str, type: str) -> None:
+        if name in names:
+            start.append(Declare(type, name, NULL))
+            ends.append(Evaluate(call("release", P, Name(name))))
+
+    for name, count in (("given", len(export.inputs)), ("results", len(export.outputs))):
+        if name in names:
+            start.append(Declare("view *", f"{name}[{count}]", Display((NULL,))))
+            ends += [Evaluate(call("release", P, Item(Name(name), Literal(index)))) for index in range(count)]
+    hold("wait", "fence *")
+    hold("signal", "fence *")
+    functions = [function for function in (export.known, export.unknown) if function is not None]
+    scalars = [(f"scalar_{index}", value, index) for index, value in enumerate(export.inputs)]
+    for name, value, index in scalars:
+        if name in names:
+            start.append(_number(name, value, _argument(functions[0], index)))
+    for index, value in enumerate(export.outputs):
+        if f"scalar_result_{index}" in names:
+            start.append(_number(f"scalar_result_{index}", value, Variable(functions[-1].results[index])))
+        if f"returned_{index}" in names:
+            hold(f"returned_{index}", pointer(Variable("r", functions[0].result_types[index])))
+        hold(f"buffer_result_{index}", "buffer *")
+    return _declared(export, suffix, [*start, *body], ends)._replace(result="int")
+
+
+def _number(name: str, value: DeclaredValue, variable: Variable) -> Statement:
+    """Declares a number; checks that its type fits its register: small integers are in the low bits."""
+    element = element_of(value)
+    bits = 64 if variable.kind in "IF" else 32
+    is_float = variable.kind in "fF"
+    if element.is_float != is_float or element.bits > bits or (element.is_float and element.bits != bits):
+        raise UnimplementedError(f"{value}: the program takes it as a number of {bits} bits of another kind")
+    return Declare(str(c_type(variable)), name, ZERO)
+
+
+def _arguments(export: Export, function: Function | None) -> list[Statement]:
+    assert function is not None
+    statements: list[Statement] = []
+    for index in range(len(export.inputs)):
+        place = _address(f"{export.symbol}_inputs", index), _address("inputs", index)
+        if _argument(function, index).kind == "r":
+            statements.append(attempt("tensor_view", *place, _FALSE, _address("given", index)))
+        else:
+            statements.append(attempt("scalar_read", *place, _address(f"scalar_{index}")))
+    return statements
+
+
+def _storages(export: Export, function: Function) -> list[Statement]:
+    statements: list[Statement] = []
+    for index in sorted(storages(function).values()):
+        place = _address(f"{export.symbol}_outputs", index), _address("outputs", index)
+        statements.append(attempt("tensor_view", *place, _TRUE, _address("results", index)))
+    if export.outputs:
+        inputs = (Name("given"), call("COUNT", Name("given"))) if export.inputs else (NULL, ZERO)
+        results = Name("results"), call("COUNT", Name("results")), Name(f"{export.symbol}_outputs")
+        masks, _ = array("const uint64_t", [Name(f"{mask:#x}") for mask in export.reuses])
+        statements.append(attempt("tensors_check", *inputs, *results, masks))
+    return statements
+
+
+def _is_asynchronous(export: Export) -> bool:
+    known = export.known
+    if known is None or known.declaration is None or not known.declaration.is_async:
+        return False
+    return len(storages(known)) == len(export.outputs)
 
 
 def _argument(function: Function, index: int) -> Variable:
@@ -270,17 +312,10 @@ def _result_kind(export: Export, function: Function, index: int) -> str:
     return "buffer" if named == "hal.buffer" else "view"
 
 
-def _check_register(value: DeclaredValue, kind: str) -> None:
-    """Checks that a number's type fits its register: small integers are in the low bits."""
-    element = element_of(value)
-    bits = 64 if kind in "IF" else 32
-    if element.is_float != (kind in "fF") or element.bits > bits or (element.is_float and element.bits != bits):
-        raise UnimplementedError(f"{value}: the program takes it as a number of {bits} bits of another kind")
-
-
-def _passed(variable: Variable, view: str) -> str:
+def _passed(variable: Variable, array: str, index: int) -> Expression:
     """Returns a tensor as the function takes it: its view, or the view's buffer."""
-    return f"{view}->buffer" if variable.type == "hal.buffer" else view
+    view = Item(Name(array), Literal(index))
+    return Attribute(view, "buffer") if variable.type == "hal.buffer" else view
 
 
 def _type(value: DeclaredValue) -> str:
@@ -298,7 +333,5 @@ def _type(value: DeclaredValue) -> str:
     dtype = element.dtype
     named = dtype.str.lstrip("<|=>") if dtype is not None else f"V{element.byte_count}"
     is_static = int(None not in shape)
-    return (
-        f"{{{literal(value.name)}, {literal(text)}, {literal(named)}, {int(element):#x}, {element.bits}, {len(shape)}, "
-        f"{is_static}, {{{lengths}}}}}"
-    )
+    texts = ", ".join(map(string_literal, (value.name, text, named)))
+    return f"{{{texts}, {int(element):#x}, {element.bits}, {len(shape)}, {is_static}, {{{lengths}}}}}"

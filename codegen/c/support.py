@@ -7,7 +7,7 @@ lines: a function, a type or a macro, with the comment above it.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -27,6 +27,7 @@ _FILES: Final = (
     "views.c",
     "lists.c",
     "numbers.c",
+    "data.c",
     "program.c",
     "device.c",
     "tensors.c",
@@ -64,6 +65,16 @@ class Chunk:
 def template(name: str) -> str:
     """Reads a file of ``support/``."""
     return (files(__package__) / "support" / name).read_text("utf-8")
+
+
+def filled(text: str, parts: Mapping[str, str]) -> str:
+    """Replaces lines that only name a part by the part's lines, which may be none."""
+    lines = []
+    for line in text.split("\n"):
+        part = parts.get(line.strip())
+        if part != "":
+            lines.append(line if part is None else part)
+    return "\n".join(lines)
 
 
 def prefixed(text: str, prefix: str) -> str:

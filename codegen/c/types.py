@@ -6,8 +6,12 @@ import math
 from typing import Final
 
 from ...status import UnimplementedError
+from ...vm.translation.expressions import Expression, Literal, Name, call
 from ...vm.types.numerics import bitcast_f32_i32, bitcast_f64_i64
 from ..program.ir import Program, Variable
+
+KINDS: Final = {"i8": "int8_t", "i16": "int16_t", "i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
+"""C types of numbers, as operations name them."""
 
 _NUMBERS: Final = {"i": "int32_t", "I": "int64_t", "f": "float", "F": "double"}
 _REFERENCES: Final = {
@@ -19,57 +23,12 @@ _REFERENCES: Final = {
     "hal.file": "file",
     "vm.buffer": "bytes",
 }
-KEYWORDS: Final = frozenset(
-    [
-        "auto",
-        "break",
-        "case",
-        "char",
-        "const",
-        "continue",
-        "default",
-        "do",
-        "double",
-        "else",
-        "enum",
-        "extern",
-        "float",
-        "for",
-        "goto",
-        "if",
-        "inline",
-        "int",
-        "long",
-        "register",
-        "restrict",
-        "return",
-        "short",
-        "signed",
-        "sizeof",
-        "static",
-        "struct",
-        "switch",
-        "typedef",
-        "union",
-        "unsigned",
-        "void",
-        "volatile",
-        "while",
-        "bool",
-        "true",
-        "false",
-        "p",
-        "status",
-        "done",
-        "main",
-        "errno",
-        "stdin",
-        "stdout",
-        "stderr",
-        "result",
-        "data",
-    ]
-)
+_WORDS: Final = """
+    auto break case char const continue default do double else enum extern float for goto if inline int long register
+    restrict return short signed sizeof static struct switch typedef union unsigned void volatile while
+    bool true false p status done main errno stdin stdout stderr result data
+"""
+KEYWORDS: Final = frozenset(_WORDS.split())
 """Names that variables must not have."""
 
 
@@ -93,29 +52,37 @@ def c_type(variable: Variable) -> str | None:
     return _REFERENCES[kind]
 
 
+def pointer(variable: Variable) -> str:
+    """Returns the C type of a variable as a declaration has it: with a star for references."""
+    return f"{c_type(variable)} *" if variable.kind == "r" else str(c_type(variable))
+
+
+def zero(variable: Variable) -> Expression:
+    """Returns the first value of a variable."""
+    return number("r" if variable.kind == "r" else "i", 0)
+
+
 def is_owned(variable: Variable) -> bool:
     """Whether a variable holds a counted reference."""
     return variable.kind == "r" and c_type(variable) not in (None, "executable")
 
 
-def number_text(kind: str, number: int | float) -> str:
+def number(kind: str, value: int | float) -> Expression:
     """Returns a constant in C."""
     if kind == "r":
-        return "NULL"
+        return Name("NULL")
     if kind in "fF":
-        if math.isnan(number):
-            bits = (
-                number_text("i", bitcast_f32_i32(number)) if kind == "f" else number_text("I", bitcast_f64_i64(number))
-            )
-            return f"bits_to_{'float' if kind == 'f' else 'double'}({bits})"
-        if math.isinf(number):
-            return "INFINITY" if number > 0 else "-INFINITY"
-        return repr(float(number)) + ("f" if kind == "f" else "")
-    if kind == "i":
-        return "INT32_MIN" if number == -(1 << 31) else str(number)
-    if number == -(1 << 63):
-        return "INT64_MIN"
-    return str(number) if -(1 << 31) < number < 1 << 31 else f"INT64_C({number})"
+        if math.isnan(value):
+            is_single = kind == "f"
+            pattern = number("i", bitcast_f32_i32(value)) if is_single else number("I", bitcast_f64_i64(value))
+            return call(f"bits_to_{'float' if is_single else 'double'}", pattern)
+        if math.isinf(value):
+            return Name("INFINITY" if value > 0 else "-INFINITY")
+        return Name(f"{float(value)!r}{'f' if kind == 'f' else ''}")
+    bits = 32 if kind == "i" else 64
+    if value == -(1 << (bits - 1)):
+        return Name(f"INT{bits}_MIN")
+    return Literal(value) if -(1 << 31) < value < 1 << 31 else call("INT64_C", Literal(value))
 
 
 def global_name(program: Program, ordinal: int) -> str:

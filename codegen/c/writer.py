@@ -6,24 +6,30 @@ import hashlib
 import re
 import struct
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
 from ...status import UnimplementedError
 from ...vm.bytecode.module_def import ModuleDef
+from ...vm.translation.expressions import Literal, Unary, call
 from ..program.ir import Constant, Function, Program, Rodata, Value, Variable
 from ..program.reader import program_of
-from ..program.simplify import simplify_function
+from ..program.simplify import reachable, simplify_function, substitute
+from .arguments import global_member
 from .executables import FEATURES, Executables, words_text
 from .exports import element_of, exports_of
 from .function import FunctionWriter
 from .interface import InterfaceWriter
-from .support import Chunk, arranged, chosen, prefixed, reserved, template
-from .types import c_type, global_name
+from .statements import Definition, Evaluate, P, attempt, declarator
+from .support import arranged, chosen, filled, prefixed, reserved, template
+from .types import KINDS, c_type, global_name, pointer
 
 FORMATS: Final = ("vulkan-spirv-fb",)
-_WORD: Final = re.compile(r"[A-Za-z_]\w*")
-_TEXTS: Final = re.compile(r'"(?:[^"\\]|\\.)*"|/\*.*?\*/', re.DOTALL)
+_PARAMETERS: Final = (("NAME_program *", "p"),)
+_TABLE_NAMES: Final = ("feature", "features", "COUNT")
+_EXECUTABLE_NAMES: Final = ("descriptor", "pipeline_source", "executable_source", "NO_FEATURE", "executables_destroy")
+"""Names of the support files in tables, and where there are executables."""
 _MAX_SEMAPHORES: Final = 16
 CMAKE_MARK: Final = "# Written by pumice."  # the first line of a CMakeLists.txt
 _DATA_ALIGNMENT: Final = 16
@@ -78,29 +84,22 @@ class CProgram:
         self._executables = Executables()
         self._is_data_beside = is_data_beside
         self._data = _Data(bytearray(32))
-        for function in self._program.functions.values():
-            _take_executables(self._program, function, self._executables)
-        for function in self._program.functions.values():
+        functions = self._program.functions
+        for function in functions.values():
+            for instruction in function.instructions():
+                if instruction.callee == "hal.executable.create" and isinstance(instruction.operands[-2], Rodata):
+                    ordinal = instruction.operands[-2].ordinal
+                    self._executables.add(ordinal, self._program.rodata[ordinal])
+        for function in functions.values():
             _settle_lookups(self._program, function, self._executables)
         for ordinal in self._program.initializers:
-            _check_starts(self._program.functions[ordinal])
+            _check_starts(functions[ordinal])
         self._exports = exports_of(self._program, module)
-        self._keep_called()
+        called = [function for export in self._exports for function in (export.known, export.unknown)]
+        self._program.exports = {function.name: function for function in called if function is not None}
+        self._program.functions = reachable(self._program)
         self._names = self._function_names()
         self._interface = InterfaceWriter(self._exports, self._names)
-
-    def _keep_called(self) -> None:
-        """Removes functions that nothing calls."""
-        used = [each for export in self._exports for each in (export.known, export.unknown) if each is not None]
-        pending = [*self._program.initializers, *(each.ordinal for each in used)]
-        reached: set[int] = set()
-        while pending:
-            ordinal = pending.pop()
-            if ordinal not in reached:
-                reached.add(ordinal)
-                called = [one.callee for one in self._program.functions[ordinal].instructions()]
-                pending += [callee for callee in called if isinstance(callee, int)]
-        self._program.functions = {key: one for key, one in self._program.functions.items() if key in reached}
 
     def _function_names(self) -> dict[int, str]:
         names: dict[int, str] = {}
@@ -145,32 +144,45 @@ class CProgram:
     # -- the program -----------------------------------------------------------------------------------
 
     def _code(self) -> str:
-        program = self._program
-        writers = [FunctionWriter(program, each, self._names, self._executables) for each in program.functions.values()]
-        functions = [writer.text() for writer in writers]
+        functions = self._program.functions.values()
+        writers = [FunctionWriter(self._program, function, self._names, self._executables) for function in functions]
+        definitions = [writer.definition() for writer in writers]
         constants = sorted({ordinal for writer in writers for ordinal in writer.constants})
-        functions += [self._initialize(constants), self._globals_release(constants), self._interface.text()]
-        prototypes = [f"{writer.prototype()};" for writer in writers]
-        prototypes += ["static int initialize(NAME_program *p);"]
-        if self._globals(constants):
-            prototypes += ["static void globals_release(NAME_program *p);"]
-        if self._is_data_beside:
-            functions.insert(0, template("data.c").strip().replace("STEM", self._stem))
-            prototypes.append("static int data_open(NAME_program *p, const NAME_options *options);")
-            prototypes.append("static void data_close(NAME_program *p);")
+        members = self._globals(constants)
+        definitions.append(self._initialize(constants))
+        if members:
+            definitions.append(_globals_release(members))
+        public = self._interface.definitions()
         tables = self._executables.tables()
-        data = self._constants(constants)
-        tables = "\n\n".join(each for each in (self._executables.feature_table(), tables) if each)
-        generated = "\n\n".join([*functions, tables, data])
-        unused = set() if self._executables.sources else {"executables_destroy"}
-        taken = [
-            self._adapted(chunk, constants)
-            for chunk in chosen(set(_WORD.findall(_TEXTS.sub("", generated))))
-            if not chunk.defined & unused
+        tables = "\n\n".join(text for text in (self._executables.feature_table(), tables) if text)
+        names = {*_TABLE_NAMES, *(name for definition in (*definitions, *public) for name in definition.names())}
+        parts = {"PROGRAM_GLOBALS": "", "DATA_MEMBER": "", "GLOBALS_RELEASE": "", "EXECUTABLES_DESTROY": ""}
+        parts |= {"DATA_OPEN": "", "DATA_CLOSE": ""}
+        if members:
+            declared = [f"        {declarator(type, name)};" for type, name in members]
+            parts["PROGRAM_GLOBALS"] = "\n".join(["    struct {", *declared, "    } globals;"])
+            parts["GLOBALS_RELEASE"] = "    globals_release(p);"
+        if self._executables.sources:
+            names.update(_EXECUTABLE_NAMES)
+            parts["EXECUTABLES_DESTROY"] = "        executables_destroy(p);"
+        if self._is_data_beside:
+            names |= {"data_open", "data_close"}
+            parts["DATA_MEMBER"] = "    uint8_t *data; /* what lies beside the program */"
+            parts |= {"DATA_OPEN": "    TRY(data_open(p, options));", "DATA_CLOSE": "    data_close(p);"}
+        types, support = arranged(chosen(names))
+        everything = [
+            self._start(),
+            *types,
+            self._constants(constants),
+            tables,
+            "\n".join(f"{definition.prototype()};" for definition in definitions),
+            *support,
+            *(definition.text() for definition in definitions),
+            self._interface.tables(),
+            *(definition.text() for definition in public),
+            self._interface.table_of_functions(),
         ]
-        types, support = arranged(taken)
-        everything = [self._start(), *types, data, tables, "\n".join(prototypes), *support, *functions]
-        return "\n\n".join(each for each in everything if each)
+        return filled("\n\n".join(text for text in everything if text), parts).replace("STEM", self._stem)
 
     def _start(self) -> str:
         most = self._executables
@@ -188,67 +200,41 @@ class CProgram:
             "};"
         )
 
-    def _adapted(self, chunk: Chunk, constants: list[int]) -> Chunk:
-        """Returns a chunk with the parts that depend on this program."""
-        text = chunk.text
-        if "struct NAME_program {" in text:
-            members = self._globals(constants)
-            block = "    struct {\n" + "\n".join(f"        {each};" for each in members) + "\n    } globals;\n"
-            text = text.replace("    PROGRAM_GLOBALS\n", block if members else "")
-            if self._is_data_beside:
-                text = text.replace(
-                    "    char message", "    uint8_t *data; /* what lies beside the program */\n    char message"
-                )
-        if not self._is_data_beside:
-            text = re.sub(r".*data_(open|close).*\n", "", text)
-        if not self._globals(constants):
-            text = text.replace("    globals_release(p);\n", "")
-        if not self._executables.sources:
-            text = re.sub(r".*executables_destroy\(p\);\n", "", text)
-        return Chunk(text, chunk.defined, chunk.used, chunk.prototype, chunk.is_public)
-
-    def _globals(self, constants: list[int]) -> list[str]:
-        """Returns the members of the struct of globals."""
-        members = [f"bytes *rodata_{ordinal}" for ordinal in constants]
+    def _globals(self, constants: list[int]) -> list[tuple[str, str]]:
+        """Returns types and names of the members of the struct of globals."""
         kinds: dict[int, str] = {}
         for function in self._program.functions.values():
             for instruction in function.instructions():
-                if not instruction.operation.startswith("global.") or "indirect" in instruction.operation:
+                if not instruction.operation.startswith("global.") or "indirect" in instruction.operation.split("."):
                     continue
                 kind = instruction.operation.rpartition(".")[2]
                 if kind != "ref" and kinds.setdefault(instruction.ordinal, kind) != kind:
                     raise UnimplementedError(
                         f"a global at byte {instruction.ordinal} is used as {kinds[instruction.ordinal]} and {kind}"
                     )
-        numbers = {"i32": "int32_t", "i64": "int64_t", "f32": "float", "f64": "double"}
-        members += [f"{numbers[kind]} {kind}_{ordinal}" for ordinal, kind in sorted(kinds.items())]
-        for ordinal, named in sorted(self._program.global_types.items()):
-            found = c_type(Variable("r", named))
-            if found is not None:
-                members.append(f"{found} *{global_name(self._program, ordinal)}")
-        return members
+        references = [(Variable("r", named), ordinal) for ordinal, named in sorted(self._program.global_types.items())]
+        return [
+            *(("bytes *", f"rodata_{ordinal}") for ordinal in constants),
+            *((KINDS[kind], f"{kind}_{ordinal}") for ordinal, kind in sorted(kinds.items())),
+            *(
+                (pointer(variable), global_name(self._program, ordinal))
+                for variable, ordinal in references
+                if c_type(variable) is not None
+            ),
+        ]
 
-    def _globals_release(self, constants: list[int]) -> str:
-        if not self._globals(constants):
-            return ""
-        lines = [f"    release(p, p->globals.rodata_{ordinal});" for ordinal in constants]
-        for ordinal, named in sorted(self._program.global_types.items()):
-            if c_type(Variable("r", named)) not in (None, "executable"):
-                lines.append(f"    release(p, p->globals.{global_name(self._program, ordinal)});")
-        return "\n".join(["static void globals_release(NAME_program *p)", "{", *(lines or ["    (void)p;"]), "}"])
-
-    def _initialize(self, constants: list[int]) -> str:
-        lines = ["static int initialize(NAME_program *p)", "{", "    int status = OK;"]
-        for ordinal in constants:
-            size = len(self._program.rodata[ordinal])
-            where = f"RODATA(p, {ordinal})"
-            lines.append(f"    TRY(bytes_constant(p, {where}, {size}, &p->globals.rodata_{ordinal}));")
-        lines += [f"    TRY({self._names[ordinal]}(p));" for ordinal in self._program.initializers]
-        return "\n".join(
-            [*lines, "done:", "    return status;", "}"]
-            if len(lines) > 3
-            else ["static int initialize(NAME_program *p)", "{", "    (void)p;", "    return OK;", "}"]
-        )
+    def _initialize(self, constants: list[int]) -> Definition:
+        body = [
+            attempt(
+                "bytes_constant",
+                call("RODATA", P, Literal(ordinal)),
+                Literal(len(self._program.rodata[ordinal])),
+                Unary("&", global_member(f"rodata_{ordinal}")),
+            )
+            for ordinal in constants
+        ]
+        body += [attempt(self._names[ordinal]) for ordinal in self._program.initializers]
+        return Definition("initialize", _PARAMETERS, body)
 
     # -- data ------------------------------------------------------------------------------------------
 
@@ -297,21 +283,26 @@ class CProgram:
     def _header(self) -> str:
         enabled = [name for name in self._executables.features if not FEATURES[name].startswith("properties.")]
         listed = ",\n     * ".join(["timelineSemaphore", *enabled])
-        beside = ""
-        if self._is_data_beside:
-            beside = f"    const char *data_path;   /* of {self._stem}.data, which is its default */"
+        beside = f"    const char *data_path;   /* of {self._stem}.data, which is its default */"
         text = template("header.h").replace("MAX_RANK_VALUE", str(self._interface.max_rank))
-        text = text.replace("FEATURE_LIST", listed).replace("DATA_OPTION\n", f"{beside}\n" if beside else "")
-        text = text.replace("FUNCTION_DECLARATIONS\n", self._interface.declarations() + "\n\n")
-        return text.replace("SOURCE", self._source, 1)
+        text = text.replace("FEATURE_LIST", listed).replace("SOURCE", self._source, 1)
+        return filled(
+            text,
+            {
+                "DATA_OPTION": beside if self._is_data_beside else "",
+                "FUNCTION_DECLARATIONS": self._interface.declarations() + "\n",
+            },
+        )
 
     def _main(self) -> str:
-        usage = default = argument = ""
+        parts = {"DATA_USAGE": "", "DATA_DEFAULT": "", "DATA_ARGUMENT": ""}
         if self._is_data_beside:
             data = f"{self._stem}.data".replace("%", "%%")  # a ``%`` in a format string
-            usage = f'            "      --data FILE        {data}; beside this program by default\\n"\n'
-            argument = '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;\n'
-            default = (
+            parts["DATA_USAGE"] = f'            "      --data FILE        {data}; beside this program by default\\n"'
+            parts["DATA_ARGUMENT"] = (
+                '        } else if (!strcmp(each, "--data")) {\n            options.data_path = value;'
+            )
+            parts["DATA_DEFAULT"] = (
                 "    static char beside[4096];\n"
                 "    char self[4000];\n"
                 '    const ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);\n'
@@ -319,10 +310,9 @@ class CProgram:
                 "    const char *found = length > 0 ? self : program_path, *slash = strrchr(found, '/');\n"
                 "    const int folder = slash ? (int)(slash - found) + 1 : 0;\n"
                 f'    snprintf(beside, sizeof beside, "%.*s{data}", folder, found);\n'
-                "    options.data_path = beside;\n"
+                "    options.data_path = beside;"
             )
-        text = template("main.c").replace("DATA_USAGE\n", usage).replace("DATA_DEFAULT\n", default)
-        return text.replace("DATA_ARGUMENT\n", argument)
+        return filled(template("main.c"), parts)
 
     def _cmake(self, main: bool) -> str:
         lines = [
@@ -368,14 +358,6 @@ def _check_starts(function: Function) -> None:
         )
 
 
-def _take_executables(program: Program, function: Function, executables: Executables) -> None:
-    """Notes the executables that a function creates."""
-    for instruction in function.instructions():
-        if instruction.callee == "hal.executable.create" and isinstance(instruction.operands[-2], Rodata):
-            data = instruction.operands[-2]
-            executables.add(data.ordinal, program.rodata[data.ordinal])
-
-
 def _settle_lookups(program: Program, function: Function, executables: Executables) -> None:
     """Replaces function names by numbers if all executables agree on them."""
     replaced: dict[Variable, Value] = {}
@@ -385,16 +367,12 @@ def _settle_lookups(program: Program, function: Function, executables: Executabl
             if len(numbers) == 1 and instruction.results[0].definitions == 1:
                 replaced[instruction.results[0]] = Constant("I", numbers.pop())
     if replaced:
-        _substitute(function, replaced)
+        substitute(function, replaced)
         simplify_function(program, function, FORMATS)
 
 
-def _substitute(function: Function, replaced: dict[Variable, Value]) -> None:
-    for block in function.blocks:
-        for instruction in block.instructions:
-            instruction.substitute(replaced)
-        for edge in block.edges:
-            edge.copies = [
-                (target, replaced.get(source, source) if isinstance(source, Variable) else source)
-                for target, source in edge.copies
-            ]
+def _globals_release(members: Sequence[tuple[str, str]]) -> Definition:
+    """Returns the function that releases the references among the globals."""
+    held = [name for type, name in members if type.endswith("*") and type != "executable *"]
+    body = [Evaluate(call("release", P, global_member(name))) for name in held]
+    return Definition("globals_release", _PARAMETERS, body, result="static void")

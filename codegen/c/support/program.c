@@ -22,6 +22,7 @@ struct NAME_program {
     recording *retired;
     executable executables[EXECUTABLE_COUNT];
     PROGRAM_GLOBALS
+    DATA_MEMBER
     char message[512];
 };
 
@@ -33,7 +34,7 @@ int NAME_create(const NAME_options *options, NAME_program **program)
     *program = p;
     if (!p) return RESOURCE_EXHAUSTED;
     if (!options) options = &defaults;
-    TRY(data_open(p, options));
+    DATA_OPEN
     TRY(device_open(p, options));
     TRY(initialize(p));
 done:
@@ -44,17 +45,17 @@ void NAME_destroy(NAME_program *p)
 {
     if (!p) return;
     if (p->device && !p->is_lost && p->timeline) wait_until(p, p->submitted);
-    globals_release(p);
+    GLOBALS_RELEASE
     if (p->device) {
         retired_free(p, true);
         trim(p, 0);
-        executables_destroy(p);
+        EXECUTABLES_DESTROY
     }
     objects_free(&p->spare_parts);
     objects_free(&p->spare_fences);
     objects_free(&p->spare_views);
     device_close(p);
-    data_close(p);
+    DATA_CLOSE
     free(p);
 }
 
