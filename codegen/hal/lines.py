@@ -1,13 +1,91 @@
-"""Statements broken into lines of limited width."""
+"""Statements of Python as trees, and their lines of limited width."""
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Final, NamedTuple, TypeAlias
 
-from ...vm.translation.expressions import Call, Display, Expression, Keyword
+from ...vm.translation.expressions import Call, Display, Expression, Keyword, Literal, call
 
 WIDTH: Final = 112
 """The maximum line width, without the indentation of a method's body."""
+
+
+class Statement(NamedTuple):
+    """A statement: words, an expression if there is one, and the end."""
+
+    start: str
+    tree: Expression | None = None
+    end: str = ""
+
+
+class Raise(NamedTuple):
+    """A failure with a status and a message."""
+
+    status: Expression
+    message: str
+
+
+class Comment(NamedTuple):
+    """A comment on a line of its own."""
+
+    text: str
+
+
+class Suite(NamedTuple):
+    """A header, which ends with a colon, and the statements under it."""
+
+    header: Statement
+    body: list[Node]
+
+
+Node: TypeAlias = Statement | Raise | Comment | Suite
+PASS, CONTINUE, BREAK, RETURN = (Statement(word) for word in ("pass", "continue", "break", "return"))
+
+
+def has_statements(body: Iterable[Node]) -> bool:
+    """Whether there are statements besides comments."""
+    return any(not isinstance(node, Comment) for node in body)
+
+
+def leaves(body: Iterable[Node]) -> bool:
+    """Whether a ``break`` is among statements."""
+    return any(node == BREAK or (isinstance(node, Suite) and leaves(node.body)) for node in body)
+
+
+def lines_of(body: Iterable[Node], indent: str = "") -> Iterator[str]:
+    """Yields the lines of statements."""
+    for node in body:
+        match node:
+            case Statement(start, tree, end):
+                yield from [f"{indent}{start}{end}"] if tree is None else broken(indent, start, tree, end)
+            case Raise(status, message):
+                yield from _raised(indent, status, message)
+            case Comment(text):
+                yield f"{indent}# {text}"[:WIDTH]
+            case Suite((start, tree, end), inner):
+                yield f"{indent}{start}{'' if tree is None else tree.python()}{end}"
+                yield from lines_of(inner, f"{indent}    ")
+
+
+def _raised(indent: str, status: Expression, message: str) -> Sequence[str]:
+    """Returns the lines of a failure, its message broken where it is long."""
+    failure = call("failure", status, Literal(message))
+    if len(indent) + len(failure.python()) < WIDTH - 6:
+        return broken(indent, "raise ", failure)
+    width = WIDTH - len(indent) - 7
+    rest = message
+    parts = []
+    while rest:
+        end = width
+        while len(Literal(rest[:end]).python()) > width + 2:
+            end -= 1
+        if end < len(rest):
+            end = rest.rfind(" ", 0, end) + 1 or end
+        parts.append(f"    {Literal(rest[:end]).python()}")
+        rest = rest[end:]
+    lines = ("raise failure(", f"    {status.python()},", *parts[:-1], f"{parts[-1]},", ")")
+    return [f"{indent}{line}" for line in lines]
 
 
 def broken(indent: str, start: str, tree: Expression, end: str = "") -> list[str]:

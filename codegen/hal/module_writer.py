@@ -17,7 +17,7 @@ from .calls import method_name
 from .data import DataTable
 from .functions import source_of
 from .lift import lift
-from .lines import broken
+from .lines import broken, lines_of
 from .module import Module
 from .names import CLASSES, HOMES, IMPORTED, annotation, flags_text
 from .signatures import docstring, heading, reuses_of, sync_with_outs
@@ -203,31 +203,22 @@ class _ModuleWriter:
         return function.declaration is None or not function.declaration.is_async
 
     def _load(self) -> list[str]:
-        bodies = []
-        for ordinal in self.program.initializers:
-            function = self.program.functions[ordinal]
-            bodies += write_body(self.module, function)
         attributes = self.module.attributes
+        body: list[str] = []
+        for ordinal in self.program.initializers:
+            body += lines_of(write_body(self.module, self.program.functions[ordinal]))
         kept = [attributes.names[one] for one in sorted(attributes.kept) if one in attributes.names]
         start = [f"self.{name} = None" for name in kept]
         for (kind, _), name in sorted(attributes.numbers.items()):
             start.append(f"self.{name} = {'0.0' if kind in 'fF' else '0'}")
-        if bodies and bodies[-1] == "return":
-            bodies.pop()
-        lines = [*start, *bodies]
+        lines = [*start, *body]
         return ["def _load(self) -> None:", *[f"    {line}" if line else "" for line in lines]] if lines else []
-
-    def _body(self, function: Function) -> list[str]:
-        lines = write_body(self.module, function)
-        if lines and lines[-1] == "return":
-            lines.pop()
-        return lines
 
     def _method(self, function: Function) -> list[str]:
         called = sync_with_outs(self.program, function) if function.exported else None
         lines = heading(function, outs=called is not None)
         lines += [f"    {line}" if line else "" for line in docstring(self.program, function, outs=called is not None)]
-        body = self._body(function)
+        body = list(lines_of(write_body(self.module, function)))
         if function.declaration is not None and function.declaration.is_async:
             body = self._fences(function, body)
         if called is not None:

@@ -29,7 +29,7 @@ from ..program.folding import is_pure
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Rodata, Value, Variable
 from .calls import CallWriter
 from .expressions import Term, constant, expression
-from .lines import WIDTH, broken
+from .lines import PASS, Comment, Node, Statement, Suite, has_statements
 from .module import Module
 from .names import annotation
 from .queue_calls import ALLOCATOR, DEVICE
@@ -50,8 +50,8 @@ class StatementWriter:
     """Writes the blocks of one function.
 
     Attributes:
-        lines: without the indentation of the function's body.
-        indent: the level of the next line.
+        body: all statements.
+        indent: the level of the next statement.
     """
 
     def __init__(self, module: Module, function: Function, counters: dict[Variable, Value]) -> None:
@@ -59,9 +59,10 @@ class StatementWriter:
         self.function = function
         self.counters = counters
         self.calls: CallWriter = CallWriter(module, function, self.term_of)
-        self.lines: list[str] = []
-        self.statements: int = 0  # lines that are no comments
+        self.body: list[Node] = []
+        self.open: list[list[Node]] = [self.body]  # the suites around the next statement, innermost last
         self.indent: int = 0
+        self._atoms = 0
         # Values that wait for their use, with all variables that they read.
         self._pending: dict[Variable, tuple[Instruction, Term, frozenset[Variable]]] = {}
         self._read: set[Variable] = set()  # by the expression that is being built
@@ -70,54 +71,34 @@ class StatementWriter:
         self._location: str | None = None
         self._bounds: dict[Variable, tuple[int, int] | None] = {}
 
-    # -- lines ---------------------------------------------------------------------------------------
+    # -- statements ----------------------------------------------------------------------------------
 
     def line(self, text: str) -> None:
-        """Adds a line."""
-        self.lines.append("    " * self.indent + text)
-        self.statements += 1
+        """Adds a statement without an expression."""
+        self.open[-1].append(Statement(text))
 
     def statement(self, start: str, tree: Expression) -> None:
-        """Adds a statement that ends with an expression, broken where it is too long."""
-        self.lines += broken("    " * self.indent, start, tree)
-        self.statements += 1
-
-    def raised(self, status: Expression, message: str) -> None:
-        """Adds a ``raise`` of a failure, its message broken where it is long."""
-        failure = call("failure", status, Literal(message))
-        indent = "    " * self.indent
-        if len(indent) + len(failure.python()) < WIDTH - 6:
-            self.statement("raise ", failure)
-            return
-        width = WIDTH - len(indent) - 7
-        rest = message
-        parts = []
-        while rest:
-            end = width
-            while len(Literal(rest[:end]).python()) > width + 2:
-                end -= 1
-            if end < len(rest):
-                end = rest.rfind(" ", 0, end) + 1 or end
-            parts.append(f"    {Literal(rest[:end]).python()}")
-            rest = rest[end:]
-        for line in ("raise failure(", f"    {status.python()},", *parts[:-1], f"{parts[-1]},", ")"):
-            self.line(line)
+        """Adds a statement that ends with an expression."""
+        self.open[-1].append(Statement(start, tree))
 
     @contextmanager
-    def suite(self, header: str) -> Iterator[None]:
-        """Adds a header and indents what is written inside; an empty suite becomes ``pass``."""
-        self.line(header)
-        count = self.statements
+    def suite(self, header: str, test: Expression | None = None) -> Iterator[None]:
+        """Adds a header, which may end with a condition, and puts what is written inside under it."""
+        statement = Statement(header) if test is None else Statement(header, test, ":")
+        body: list[Node] = []
+        self.open[-1].append(Suite(statement, body))
+        self.open.append(body)
         self.indent += 1
         yield
-        if self.statements == count:
-            self.line("pass")
+        if not has_statements(body):
+            body.append(PASS)
+        self.open.pop()
         self.indent -= 1
 
     def locate(self, location: str | None) -> None:
         """Adds a comment with a place in the source program, if it is another one than before."""
         if location is not None and location != self._location:
-            self.lines.append("    " * self.indent + f"# {printable(location)}"[:WIDTH])
+            self.open[-1].append(Comment(printable(location)))
         if location is not None:
             self._location = location
 
@@ -282,7 +263,8 @@ class StatementWriter:
         """Returns a value that may occur twice."""
         if isinstance(term.tree, Name | Literal | Attribute):
             return term
-        name = f"t{len(self.lines)}"
+        name = f"t{self._atoms}"
+        self._atoms += 1
         self.statement(f"{name} = ", term.number())
         return Term(Name(name), term.bounds)
 

@@ -7,17 +7,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...vm.translation.control_flow import Graph, UnstructuredError
-from ...vm.translation.expressions import Name
+from ...vm.translation.expressions import Expression, Name
 from ...vm.translation.tree import Place, TreeWriter
 from ..program.counters import find_counters
 from ..program.ir import Block, Edge, Function, Value, Variable
 from .expressions import Term
+from .lines import CONTINUE, RETURN, Node, Raise, Suite, leaves
 from .module import Module
 from .statements import StatementWriter
 
 
-def write_body(module: Module, function: Function) -> list[str]:
-    """Returns the statements of a function, without indentation."""
+def write_body(module: Module, function: Function) -> list[Node]:
+    """Returns the statements of a function, without a last ``return``."""
     counters = find_counters(function)
     try:
         writer = _StructureWriter(module, function, counters)
@@ -25,7 +26,7 @@ def write_body(module: Module, function: Function) -> list[str]:
     except UnstructuredError:
         writer = _StructureWriter(module, function, counters)
         writer.write_numbered()
-    return writer.lines
+    return writer.body[:-1] if writer.body[-1:] == [RETURN] else writer.body
 
 
 class _StructureWriter(StatementWriter, TreeWriter):
@@ -52,16 +53,14 @@ class _StructureWriter(StatementWriter, TreeWriter):
     def node(self, node: int, place: Place, outside: Place | None = None) -> int | None:
         """Writes a block; returns the one to continue with at the same level, if there is one."""
         block = self.function.blocks[node]
-        count = len(self.lines)
+        count = len(self.open[-1])
         self.block(block)
         terminator = block.terminator
         match terminator.operation:
             case "cond_br":
                 test = self._test(block)
-                loops = (
-                    outside is not None and len(self.lines) == count and block.edges[0].target != block.edges[1].target
-                )
-                if loops and outside is not None and self._while(node, test, block.edges, place, outside):
+                is_test = len(self.open[-1]) == count and block.edges[0].target != block.edges[1].target
+                if is_test and outside is not None and self._while(node, test, block.edges, place, outside):
                     return None
                 return self._branch(test, block.edges[0], block.edges[1], place)
             case "br_table":
@@ -72,7 +71,7 @@ class _StructureWriter(StatementWriter, TreeWriter):
                 status = self.term_of(self._value(terminator, 0)).number()
                 self.flush()
                 self.locate(terminator.location)
-                self.raised(status, terminator.text)
+                self.open[-1].append(Raise(status, terminator.text))
             case _:
                 self.flush([source for _, source in block.edges[0].copies])
                 return self._leave(block.edges[0], place)
@@ -92,7 +91,7 @@ class _StructureWriter(StatementWriter, TreeWriter):
         elif trees:
             self.line(f"return {', '.join(tree.python() for tree in trees)}")
         elif self.indent or self._placement is None:
-            self.line("return")
+            self.open[-1].append(RETURN)
 
     def _leave(self, edge: Edge, place: Place) -> int | None:
         self.copy(edge)
@@ -101,18 +100,18 @@ class _StructureWriter(StatementWriter, TreeWriter):
         self._jump(edge.target, place)
         return None
 
-    def _arm(self, edge: Edge, place: Place) -> None:
+    def _arm(self, edge: Edge, place: Place, header: str, test: Expression | None = None) -> None:
         """Writes the copies of a branch and its target, as a suite."""
         saved = self._location
-        count = self.statements
-        self.indent += 1
+        with self.suite(header, test):
+            self._follow(edge, place)
+        self._location = saved
+
+    def _follow(self, edge: Edge, place: Place) -> None:
+        """Writes the copies of a branch and its target."""
         following = self._leave(edge, place)
         if following is not None:
             self.write_inline(following, place)
-        if self.statements == count:
-            self.line("pass")
-        self.indent -= 1
-        self._location = saved
 
     def _does_nothing(self, edge: Edge, place: Place) -> bool:
         """Whether a branch falls through without a statement."""
@@ -130,38 +129,33 @@ class _StructureWriter(StatementWriter, TreeWriter):
         if (yes_falls and not no_falls) or (self._does_nothing(yes, place) and not self._does_nothing(no, place)):
             condition, yes, no = test.opposite(), no, yes
             yes_falls, no_falls = no_falls, yes_falls
-        self.line(f"if {condition.python()}:")
-        self._arm(yes, place)
+        self._arm(yes, place, "if ", condition)
         if not yes_falls:
             return self._leave(no, place)
         if not self._does_nothing(no, place):
-            self.line("else:")
-            self._arm(no, place)
+            self._arm(no, place, "else:")
         return None
 
     def _while(self, header: int, test: Term, edges: Sequence[Edge], place: Place, outside: Place) -> bool:
-        """Turns the ``while True:`` on the last line into one with a condition, if the header is only a test."""
+        """Turns the ``while True:`` that is open into one with a condition, if the header is only a test."""
         loops = self.graph.loops
         inside = [header in loops[edge.target] for edge in edges]
         if inside[0] == inside[1]:
             return False
         stay, leave = (edges[0], edges[1]) if inside[0] else (edges[1], edges[0])
+        body, around = self.open.pop(), self.open[-1]
         self.indent -= 1
-        self.lines.pop()
-        condition = test.tree if inside[0] else test.opposite()
-        self.line(f"while {condition.python()}:")
-        start = len(self.lines)
-        self._arm(stay, place)
-        last = self.lines[-1]
-        if last == f"{'    ' * (self.indent + 1)}continue":
-            self.lines.pop()
-        if not any(line.strip() == "break" for line in self.lines[start:]):
-            following = self._leave(leave, outside)
-            if following is not None:
-                self.write_inline(following, outside)
+        around.pop()
+        self._arm(stay, place, "while ", test.tree if inside[0] else test.opposite())
+        loop = around[-1]
+        assert isinstance(loop, Suite)
+        if loop.body[-1] == CONTINUE:
+            loop.body.pop()
+        if not leaves(loop.body):
+            self._follow(leave, outside)
         elif not self._does_nothing(leave, outside):
-            self.line("else:")
-            self._arm(leave, outside)
+            self._arm(leave, outside, "else:")
+        self.open.append(body)
         self.indent += 1
         return True
 
@@ -173,10 +167,8 @@ class _StructureWriter(StatementWriter, TreeWriter):
         if name == "case":
             self.statement("case = ", test.number())
         for position, edge in enumerate(cases):
-            self.line(f"{'elif' if position else 'if'} {name} == {position}:")
-            self._arm(edge, place)
-        self.line("else:")
-        self._arm(default, place)
+            self._arm(edge, place, f"{'elif' if position else 'if'} {name} == {position}:")
+        self._arm(default, place, "else:")
         return None
 
     # -- without structure ---------------------------------------------------------------------------
