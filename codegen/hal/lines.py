@@ -26,7 +26,7 @@ class Raise(NamedTuple):
     message: str
 
 
-class Comment(NamedTuple):
+class PythonComment(NamedTuple):
     """A comment on a line of its own."""
 
     text: str
@@ -39,13 +39,13 @@ class Suite(NamedTuple):
     body: list[Node]
 
 
-Node: TypeAlias = Statement | Raise | Comment | Suite
+Node: TypeAlias = Statement | Raise | PythonComment | Suite
 PASS, CONTINUE, BREAK, RETURN = (Statement(word) for word in ("pass", "continue", "break", "return"))
 
 
 def has_statements(body: Iterable[Node]) -> bool:
     """Whether there are statements besides comments."""
-    return any(not isinstance(node, Comment) for node in body)
+    return any(not isinstance(node, PythonComment) for node in body)
 
 
 def leaves(body: Iterable[Node]) -> bool:
@@ -61,7 +61,7 @@ def lines_of(body: Iterable[Node], indent: str = "") -> Iterator[str]:
                 yield from [f"{indent}{start}{end}"] if tree is None else broken(indent, start, tree, end)
             case Raise(status, message):
                 yield from _raised(indent, status, message)
-            case Comment(text):
+            case PythonComment(text):
                 yield f"{indent}# {text}"[:WIDTH]
             case Suite((start, tree, end), inner):
                 yield f"{indent}{start}{'' if tree is None else tree.python()}{end}"

@@ -29,7 +29,7 @@ from ..program.folding import is_pure
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Rodata, Value, Variable
 from .calls import CallWriter
 from .expressions import Term, constant, expression
-from .lines import PASS, Comment, Node, Statement, Suite, has_statements
+from .lines import PASS, Node, PythonComment, Statement, Suite, has_statements
 from .module import Module
 from .names import annotation
 from .queue_calls import ALLOCATOR, DEVICE
@@ -98,7 +98,7 @@ class StatementWriter:
     def locate(self, location: str | None) -> None:
         """Adds a comment with a place in the source program, if it is another one than before."""
         if location is not None and location != self._location:
-            self.open[-1].append(Comment(printable(location)))
+            self.open[-1].append(PythonComment(printable(location)))
         if location is not None:
             self._location = location
 
