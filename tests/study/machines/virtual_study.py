@@ -24,7 +24,7 @@ from pumice.study.definition.expansion import expand
 from pumice.study.definition.point import Point
 from pumice.study.definition.settings import Sampling
 from pumice.study.definition.study import Study, Target
-from pumice.study.machine import watch
+from pumice.study.machine import machine_state
 from pumice.study.runs.runner import sample_points
 from pumice.study.sampling import point_run
 from pumice.study.workloads.clock import RawSample
@@ -81,9 +81,9 @@ def virtual_time(run: VirtualRun) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(point_run, "open_workload", open_workload)
         patch.setattr(point_run, "calibrate_monotonic", no_timestamps)
-        patch.setattr(watch, "clock_reader", lambda device: lambda: {"cpu_mhz": run.machine.see().cpu_mhz})
-        patch.setattr(watch, "MachineState", partial(_VirtualState, run))
-        patch.setattr(watch, "ReferenceKernel", partial(_VirtualReference, run, "compute"))
+        patch.setattr(machine_state, "clock_reader", lambda device: lambda: {"cpu_mhz": run.machine.see().cpu_mhz})
+        patch.setattr(machine_state, "MachineState", partial(_VirtualState, run))
+        patch.setattr(machine_state, "ReferenceKernel", partial(_VirtualReference, run, "compute"))
         patch.setattr(point_run, "ReferenceKernel", partial(_VirtualReference, run, "like"))
         clock = _Clock(run)
         for name, module in list(sys.modules.items()):

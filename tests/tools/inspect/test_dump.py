@@ -161,7 +161,7 @@ def test_json(module: Path, definition: ModuleDef) -> None:
 
 def test_every_key_is_documented(module: Path) -> None:
     page = (Path(__file__).parents[3] / "docs" / "cli.md").read_text(encoding="utf-8")
-    section = page.partition("## What a compiled program holds")[2].partition("\n## ")[0]
+    section = page.partition("## What a compiled program contains")[2].partition("\n## ")[0]
     documented = set(re.findall(r"`([a-z0-9_]+)`", section))
     summary = json.loads(good(module, "--json"))
     keys = set(summary) | set(summary["totals"])
