@@ -10,13 +10,13 @@ from ..vm.bytecode.module_def import ModuleDef
 from .abi.calling_convention import CallingConvention
 from .abi.entry_points import check_abis, give_abis
 from .conversion.convert import convert_functions
-from .conversion.places import place_called
-from .conversion.user_types import erase_user_types
+from .conversion.preparation import erase_user_types, place_called
 from .ir.attributes import IntegerAttr
 from .ir.copying import copy_region
 from .ir.operation import Operation, Region, block_of
 from .ir.source import SourceText
 from .ir.types import I32, I64, FunctionType
+from .kernels.kernel import Variant
 from .kernels.scalars.target import Target
 from .kernels.strategy import Strategy
 from .module.emit import emit_module
@@ -38,7 +38,6 @@ from .passes.verification.stages import verify_stage
 from .passes.verification.verify import verify, verify_boundary
 from .stages import Program
 from .targets import reference, vulkan
-from .targets.variant import Variant
 
 
 def passes_between(stage: str, until: str, target: Target, convention: CallingConvention | None) -> Sequence[Pass]:

@@ -13,12 +13,12 @@ from ..vm.bytecode.writer import write_module
 from .abi.calling_convention import CallingConvention
 from .kernels.scalars.target import Target
 from .lowering import module_of, passes_between
-from .origin import Origin
 from .pass_manager import locating_errors, run_passes
 from .stages import (
     STAGES,
     GraphFile,
     ModuleFile,
+    Origin,
     Program,
     is_assembly,
     is_graph_file,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compiler.kernels.scalars.target import Target
-from ..compiler.origin import Origin
+from ..compiler.stages import Origin
 from ..runtime import Device
 from ..runtime.device import REFERENCE
 from ..status import UnavailableError

@@ -10,10 +10,9 @@ from ..compiler.kernels.kernel import symbols_in
 from ..compiler.kernels.region import KernelRegion
 from ..compiler.kernels.scalars.target import Target
 from ..compiler.kernels.strategy import Strategy
-from ..compiler.origin import Origin
 from ..compiler.passes.dispatch.outline import entry_of
 from ..compiler.pipeline import compile_data
-from ..compiler.stages import Program
+from ..compiler.stages import Origin, Program
 from ..compiler.strategies.choice import ranked
 from ..compiler.strategies.shape_class import class_of
 from ..compiler.targets.vulkan import STRATEGY, kernel_region

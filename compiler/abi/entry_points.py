@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final
 
 from ...status import InvalidArgumentError
-from ..conversion.user_types import is_user_type
+from ..conversion.preparation import is_user_type
 from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Operation
 from ..ir.source import SourceText

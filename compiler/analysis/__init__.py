@@ -1,4 +1,4 @@
 """Facts about operations that passes and strategies share: costs, rows, scans, identity elements.
 
-Read: weights, identities, rows, scans, direct_scatters, short_transforms, digit_passes, reference_program.
+Read: identities, reference_program, weights, rows, scans, special_forms.
 """

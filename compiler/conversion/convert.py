@@ -6,8 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final, Never, TypeVar
 
 from ..dialects.builder import Builder
+from ..dialects.rules.chlo import CHLO_RULES
+from ..dialects.rules.hlo import RULES
 from ..dialects.rules.requirements import OperationError
-from ..ir.attributes import Attribute, DenseElements, SymbolRef
+from ..ir.attributes import Attribute, DenseElements, EnumAttr, StructAttr, SymbolRef
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.source import CompileError, SourceText
 from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
@@ -16,7 +18,6 @@ from .cf import CF, structured
 from .check import CHECK
 from .conversion import Rule, Site, tensor_type
 from .math import MATH
-from .mhlo import stablehlo_attribute, stablehlo_name
 from .quantized import dequantized, is_quantized, keeps_storage, quantize, quantized_of
 from .scf import SCF
 from .shape import SHAPE
@@ -273,4 +274,27 @@ def _attribute(value: Attribute) -> Attribute:
         type = tensor_type(value.type)
         assert isinstance(type, TensorType)
         return DenseElements.of(value.array, type)
+    return value
+
+
+_RENAMED: Final = {"topk": "chlo.top_k"}
+
+
+def stablehlo_name(name: str) -> str | None:
+    """Returns the StableHLO or CHLO name of an MHLO operation; None where it has none."""
+    if name in RULES:
+        return f"stablehlo.{name}"
+    return f"chlo.{name}" if name in CHLO_RULES else _RENAMED.get(name)
+
+
+def stablehlo_attribute(value: Attribute) -> Attribute:
+    """Converts an attribute of MHLO to StableHLO's."""
+    if isinstance(value, EnumAttr):
+        return EnumAttr("stablehlo", value.kind, value.case)
+    if isinstance(value, StructAttr) and value.name.startswith("mhlo."):
+        return StructAttr(f"stablehlo.{value.name[5:]}", value.fields)
+    if isinstance(value, tuple):
+        return tuple(map(stablehlo_attribute, value))
+    if isinstance(value, Mapping):
+        return {key: stablehlo_attribute(item) for key, item in value.items()}
     return value

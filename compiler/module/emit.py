@@ -19,8 +19,8 @@ from ...vm.bytecode.module_def import DependencyDef, ExportDef, ImportDef, Modul
 from ..ir.attributes import DenseElements
 from ..ir.operation import Operation
 from ..ir.source import SourceText
+from ..kernels.kernel import Variant
 from ..passes.sequencing.steps import Schedule
-from ..targets.variant import Variant
 from .context import ModuleContext
 from .dynamic_call import ELEMENT, LIST
 from .function_builder import BYTECODE_VERSION, FunctionBuilder, Register

@@ -1,4 +1,4 @@
 """Executables for each target.
 
-Read: variant, reference, vulkan.
+Read: reference, vulkan.
 """

@@ -14,8 +14,7 @@ from ..analysis.reference_program import ProgramWriter
 from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Location, Operation, Region
 from ..ir.source import SourceText
-from ..kernels.kernel import Binding, Kernel, symbols_in
-from .variant import Variant
+from ..kernels.kernel import Binding, Kernel, Variant, symbols_in
 
 TARGET = "Reference"
 """The target's name in executables."""

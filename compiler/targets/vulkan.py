@@ -30,14 +30,13 @@ from ..ir.printer import source_line
 from ..ir.sizes import Size
 from ..ir.source import SourceText
 from ..ir.types import I64
-from ..kernels.kernel import Binding, Kernel, Limit, Workload
+from ..kernels.kernel import Binding, Kernel, Limit, Variant, Workload
 from ..kernels.region import KernelRegion
 from ..kernels.scalars.target import Target
 from ..kernels.strategy import Strategy
 from ..kernels.subgroup_access import PUSHED_NUMBERS
 from ..strategies.choice import compile_region, strategy_of
 from ..strategies.rows.rows import Rows
-from .variant import Variant
 
 TARGET = "SPIRV"
 """The target's name in executables."""

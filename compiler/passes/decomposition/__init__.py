@@ -1,5 +1,5 @@
 """Decomposition of operations that no kernel computes alone, or not fast enough.
 
-Read: factorizations, random_bits, row_scatters, chunked_updates, exact_sums, sorted_updates, staged_reductions,
-large_windows, scans, split, transforms, whole_words, digit_sorts, sorts, decompose, updates_by_place, scatters.
+Read: building, digit_sorts, exact_sums, factorizations, random_bits, sorted_updates, sorts, staged_reductions, scans,
+split, transforms, decompose, updates_by_place, scatters.
 """

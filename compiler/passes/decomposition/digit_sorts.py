@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from ...analysis.digit_passes import GIVEN, chunk_of
-from ...analysis.direct_scatters import IN_ORDER
+from ...analysis.special_forms import GIVEN, IN_ORDER, chunk_of
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, StructAttr, attribute_text
 from ...ir.copying import copy_operations
@@ -22,8 +21,7 @@ from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I64, ScalarType, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
-from .row_scatters import joining
-from .whole_words import narrowed, widened
+from .building import joining, narrowed, widened
 
 Values = Sequence[Value]
 

@@ -15,7 +15,7 @@ from ...dialects.builder import Builder
 from ...ir.attributes import type_shape
 from ...ir.operation import Value, tensor_of
 from ...ir.types import F32, I32, I64, ScalarType, TensorType
-from .row_scatters import joining, scattered, taken
+from .building import joining, scattered, taken
 
 _WORD: Final = ScalarType("ui32")
 _WIDE: Final = ScalarType("ui64")

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...analysis.direct_scatters import IN_ORDER, MAX_LOOKS, is_direct
+from ...analysis.special_forms import IN_ORDER, MAX_LOOKS, is_direct
 from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
 from ...dialects.rewrite import rewrite_block

@@ -14,7 +14,7 @@ from ...ir.attributes import Attribute, IntegerAttr, type_shape
 from ...ir.operation import Block, Value, tensor_of
 from ...ir.types import F32, I32, I64, TensorType
 from ..canonical.legacy import over_tensors
-from .row_scatters import joining, taken
+from .building import joining, taken
 
 Values = Sequence[Value]
 

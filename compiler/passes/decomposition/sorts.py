@@ -14,8 +14,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from ...analysis.digit_passes import GIVEN
 from ...analysis.scans import LOOK_BACK
+from ...analysis.special_forms import GIVEN
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, IntegerAttr
 from ...ir.copying import copy_region
@@ -25,8 +25,8 @@ from ...ir.types import I32, I64, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
 from ..formulas.expression import Expression
+from .building import narrowed, widened
 from .digit_sorts import sorted_by_digits
-from .whole_words import narrowed, widened
 
 Values = Sequence[Value]
 

@@ -20,8 +20,7 @@ from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.sizes import Dim, Size, number_of
 from ...ir.types import F32, I1, I64, TensorType
 from ...kernels.scalars.target import Target
-from .large_windows import by_powers
-from .staged_reductions import Values, in_parts, in_stages, summed
+from .staged_reductions import Values, by_powers, in_parts, in_stages, summed
 
 MAX_PRODUCTS: Final = 16_384
 """Products that an invocation sums, at most; half of it where they are split."""

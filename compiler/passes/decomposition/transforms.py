@@ -12,13 +12,13 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ...analysis.short_transforms import MAX_RADIX
+from ...analysis.special_forms import MAX_RADIX
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, number_of
 from ...ir.types import I32, I64, TensorType
-from .row_scatters import taken
+from .building import taken
 
 Values = Sequence[Value]
 

@@ -1,4 +1,4 @@
 """Dispatch regions: which operations run as one dispatch.
 
-Read: cluster, regions, in_place, outline.
+Read: cluster, outline, regions.
 """

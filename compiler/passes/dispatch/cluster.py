@@ -9,10 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from ...analysis.direct_scatters import is_direct
 from ...analysis.rows import RowShape, RowSpaces, Space, fills_device, is_long, rows_of
 from ...analysis.scans import LOOK_BACK_CODE, fills_words, scan_of, scratch_words
-from ...analysis.short_transforms import follows_element_by_element
+from ...analysis.special_forms import follows_element_by_element, is_direct
 from ...analysis.weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, name_of, words_of
 from ...ir.attributes import DenseElements
 from ...ir.operation import Operation, Value

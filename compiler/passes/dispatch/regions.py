@@ -11,9 +11,9 @@ from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...analysis.direct_scatters import is_direct
 from ...analysis.rows import computed_of_rows
 from ...analysis.scans import scratch_words
+from ...analysis.special_forms import is_direct
 from ...analysis.weights import MOVES, bits_of, name_of
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, StructAttr

@@ -14,8 +14,7 @@ from ...ir.attributes import DenseElements
 from ...ir.operation import Block, Operation, Value
 from ...ir.types import MemRefType
 from .barriers import add_barriers
-from .coalesce import elide_copies
-from .liveness import Liveness
+from .liveness import Liveness, elide_copies
 from .memory import Interval, plan_memory
 from .predicate import apply_guards, choose_deciders
 from .steps import Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step, decider, lists_of, uses, walk

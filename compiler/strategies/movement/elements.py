@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from ....spirv.binary.expression import Id
-from ...analysis.direct_scatters import IN_ORDER
+from ...analysis.special_forms import IN_ORDER
 from ...ir.operation import Operation, Value
 from ...ir.sizes import Dim, Size, is_multiple, product, upper_bound
 from ...ir.types import ScalarType

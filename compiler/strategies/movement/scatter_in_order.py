@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....spirv.binary.expression import Id
-from ...analysis.direct_scatters import IN_ORDER
+from ...analysis.special_forms import IN_ORDER
 from ...ir.operation import Operation
 from ...ir.sizes import number_of, product
 from ...kernels.elements import scalar_of

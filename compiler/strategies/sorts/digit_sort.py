@@ -14,7 +14,7 @@ from typing import Final
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import neighbours
 from ....spirv.binary.shared_memory import SharedMemory
-from ...analysis.digit_passes import GIVEN, RUN, chunk_of
+from ...analysis.special_forms import GIVEN, RUN, chunk_of
 from ...ir.operation import Operation
 from ...ir.sizes import number_of
 from ...kernels.elements import scalar_of, shape_of

@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final
 
 from ....spirv.binary.expression import Id
-from ...analysis.digit_passes import GIVEN
+from ...analysis.special_forms import GIVEN
 from ...ir.operation import Operation
 from ...ir.sizes import Dim, Size, number_of, product
 from ...kernels.elements import scalar_of, shape_of

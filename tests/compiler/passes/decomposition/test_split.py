@@ -12,7 +12,7 @@ import pumice
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
 from pumice.compiler.kernels.scalars.target import Target
-from pumice.compiler.passes.decomposition import large_windows, split, staged_reductions
+from pumice.compiler.passes.decomposition import split, staged_reductions
 from pumice.compiler.passes.verification.verify import verify
 
 
@@ -22,7 +22,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(staged_reductions, "MAX_ALONE", 8)
     monkeypatch.setattr(staged_reductions, "RUN", 4)
     monkeypatch.setattr(split, "MAX_PRODUCTS", 8)
-    monkeypatch.setattr(large_windows, "MAX_WINDOW_WORK", 0)
+    monkeypatch.setattr(staged_reductions, "MAX_WINDOW_WORK", 0)
     monkeypatch.setattr(staged_reductions, "fills_device", lambda operation: False)
     monkeypatch.setattr(staged_reductions, "is_enough", lambda rows: rows.length <= 4)
     monkeypatch.setattr(staged_reductions, "ROW", 4)

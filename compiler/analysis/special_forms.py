@@ -1,9 +1,12 @@
-"""Direct scatters, in which an invocation writes an update to its target; in others, each target looks for its updates.
+"""Forms of scatters, sorts and Fourier transforms on which the passes that make them and the strategies agree.
 
-A direct scatter needs a result that already holds the operand, and an order of updates that does not matter: either no
-two updates have the same target, or an atomic integer instruction joins them, with the same result in every order. If
-an update is a long row, an invocation may write an element of each, one after another; the attribute ``in_order`` marks
+In a direct scatter an invocation writes an update to its target; in others, each target looks for its updates. A direct
+scatter needs a result that already holds the operand, and an order of updates that does not matter: either no two
+updates have the same target, or an atomic integer instruction joins them, with the same result in every order. If an
+update is a long row, an invocation may write an element of each, one after another; the attribute ``in_order`` marks
 this.
+
+A pass of a radix sort is a sort with two more operands. A kernel computes short Fourier transforms row by row.
 """
 
 from __future__ import annotations
@@ -12,8 +15,9 @@ import math
 from typing import Final
 
 from ..ir.attributes import StructAttr, type_shape
-from ..ir.operation import Operation
+from ..ir.operation import Operation, Value
 from .identities import joined_by
+from .weights import HEAVY, MOVES
 
 IN_ORDER: Final = "in_order"
 """The attribute of scatters whose updates are applied one after another."""
@@ -61,3 +65,31 @@ def _looks(operation: Operation) -> int:
     value, _, updates = (type_shape(operand.tensor) for operand in operation.operands)
     window = numbers.ints("update_window_dims")
     return math.prod(value) * math.prod(length for axis, length in enumerate(updates) if axis not in window)
+
+
+GIVEN: Final = "given"
+"""The attribute of a pass: the number of last operands that are not sorted. They are digits, and the chunks' starts."""
+
+RUN: Final = 4
+"""Elements of a chunk that are loaded together."""
+
+
+def chunk_of(length: int, chunks: int) -> int:
+    """Returns the elements of a chunk: whole runs, of which words of all types fill 256 bits."""
+    chunk = -(-length // chunks)
+    return -(-chunk // (4 * RUN)) * 4 * RUN
+
+
+MAX_RADIX: Final = 16
+"""The most elements of a row."""
+
+
+def follows_element_by_element(operation: Operation, value: Value) -> bool:
+    """Returns whether each element of an operand contributes to exactly one element of an operation's result."""
+    name = operation.name.removeprefix("stablehlo.")
+    if name in ("reshape", "transpose"):
+        return True
+    alone = len(operation.results) == 1 and not operation.regions and name not in HEAVY | MOVES
+    return alone and all(
+        operand.tensor.shape == value.tensor.shape for operand in (*operation.operands, *operation.results)
+    )

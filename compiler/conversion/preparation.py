@@ -1,4 +1,4 @@
-"""Replacement of values of users' types by the tensors that they are cast to and from.
+"""Preparation of functions for conversion: values of users' types are erased, and library functions get locations.
 
 A type such as ``!my.array`` has a meaning for callers only. Its ABI says how a value crosses the boundary, and
 ``builtin.unrealized_conversion_cast`` says which tensor it holds.
@@ -6,10 +6,11 @@ A type such as ``!my.array`` has a meaning for callers only. Its ABI says how a 
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
-from ..ir.operation import Operation, Value
+from ..ir.attributes import SymbolRef
+from ..ir.operation import DebugLocation, Location, Operation, Value
 from ..ir.source import SourceText
 from ..ir.types import DialectType, FunctionType, TensorType, Type, types_text
 
@@ -76,3 +77,30 @@ def _replace(
         elif any(is_user_type(value.type) for value in operation.results):
             raise source.error(offset, f"{operation.name} expects results that are tensors, which {_CAST} takes")
     return results
+
+
+def place_called(functions: Mapping[str, Operation]) -> None:
+    """Gives operations without a line in the user's source that of the first call of their function, in place.
+
+    JAX records none for functions of its own library, such as ``jax.nn.relu``.
+    """
+    callers = [function for function in functions.values() if function.attributes.get("sym_visibility") != "private"]
+    reached: set[str] = set()
+    for caller in callers:  # grows
+        for operation in caller.walk():
+            callee = operation.attributes.get("callee", operation.attributes.get("decomposition"))
+            if isinstance(callee, SymbolRef) and callee.name in functions and callee.name not in reached:
+                reached.add(callee.name)
+                callers.append(functions[callee.name])
+                if _has_line(operation.location.debug):
+                    _place(functions[callee.name], operation.location.debug)
+
+
+def _place(function: Operation, debug: DebugLocation | None) -> None:
+    for operation in function.walk():
+        if operation is not function and not _has_line(operation.location.debug):
+            operation.location = Location(operation.location.offset, debug)
+
+
+def _has_line(debug: DebugLocation | None) -> bool:
+    return debug is not None and debug.line > 0

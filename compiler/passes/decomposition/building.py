@@ -1,4 +1,4 @@
-"""Scatters and gathers of rows by one key each, of which others are made."""
+"""Scatters and gathers of rows by one key each, and whole words, of which other decompositions are made."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from ...analysis.identities import REPLACED
 from ...dialects.builder import Builder
 from ...ir.attributes import Attribute, StructAttr, type_shape
 from ...ir.operation import Region, Value, tensor_of
-from ...ir.types import ScalarType, TensorType
+from ...ir.types import F32, ScalarType, TensorType
 
 Values = Sequence[Value]
 
@@ -51,3 +51,22 @@ def taken(builder: Builder, value: Value, positions: Value) -> Value:
         "index_vector_dim": 1,
     }
     return builder.gather(value, builder.reshape(positions, (count, 1)), fields, (1, *shape[1:]), (count, *shape[1:]))
+
+
+def widened(builder: Builder, value: Value) -> Value:
+    """Converts elements of fewer than 32 bits to integers of 32 that hold their bits."""
+    element = tensor_of(value).scalar
+    if element.bits >= 32:
+        return value
+    if element.kind == "float":
+        if element.bits < 8:
+            return builder.convert(value, F32)
+        value = builder.bitcast(value, ScalarType(f"ui{element.bits}"))
+    return builder.convert(value, ScalarType("i32" if element.kind == "int" else "ui32"))
+
+
+def narrowed(builder: Builder, value: Value, element: ScalarType) -> Value:
+    """Reverses ``widened``."""
+    if element.kind != "float" or not 8 <= element.bits < 32:
+        return builder.convert(value, element)
+    return builder.bitcast(builder.convert(value, ScalarType(f"ui{element.bits}")), element)
