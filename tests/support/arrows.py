@@ -175,7 +175,6 @@ ROOMS: Mapping[str, set[str]] = {
         "compiler.kernels",
         "compiler.passes.dynamic",
         "compiler.passes.sequencing",
-        "compiler.targets",
     },
     "compiler.passes.verification": {
         "compiler.dialects.rules",
