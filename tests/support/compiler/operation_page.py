@@ -32,27 +32,26 @@ _HEAD: Final = """\
 # StableHLO by type
 
 This page is written by `python tests/support/compiler/operation_page.py` from the tables in
-`tests/support/compiler/operation_table.py` and `tests/support/compiler/operation_cases.py`, from which the tests named
-here take what they run; do not edit it.
+`tests/support/compiler/operation_table.py` and `tests/support/compiler/operation_cases.py`, which also define the
+tests' cases; do not edit it.
 
-Every operation of the specification is here. A row is a test that runs on both devices, for every type named. The
-reference device is held against NumPy, ml_dtypes and Python's integers, Vulkan against the reference device or the same
-numbers. *Exact* means bit by bit; otherwise the column says by how many units in the last place a result may be off,
-and for complex numbers by how many units of its modulus. Operations other than element-wise ones are shown on small
-whole numbers, of which sums and products are exact; `docs/design/compiler.md` says how long sums go. Subnormal numbers
-of `f32` and `f64` are as the device treats them, which may be zero. Types not named in an operation's rows are not in
-its specification.
+This page lists every operation of the specification. A row is a test that runs on both devices, for every listed type.
+The reference device is compared with NumPy, ml_dtypes and Python's integers, Vulkan with the reference device or the
+same numbers. *Exact* means bit by bit; otherwise the column has the largest error in units in the last place, for
+complex numbers in units of its modulus. Except for element-wise ones, operations are tested on small whole numbers,
+whose sums and products are exact; `docs/design/compiler.md` says how long sums are computed. Subnormal numbers of `f32`
+and `f64` are as the device treats them, which may be zero. Types that an operation's rows do not list are not in its
+specification.
 
 | name | types |
 | -- | -- |
 {types}
 
-Operations between processes are shown with one process, which is what a module is. Quantized types,
-`!quant.uniform<…>`, become the integers that they are stored as before anything else: `conversion/test_quantized.py`
-has their operations. `f64` needs a device with `shaderFloat64`; every other type runs on every Vulkan device. Sizes
-have a table of their own below.
+Operations between processes are tested with one process, since a module is one. Quantized types, `!quant.uniform<…>`,
+are converted to their stored integers first: `conversion/test_quantized.py` tests their operations. `f64` needs a
+device with `shaderFloat64`; every other type runs on every Vulkan device. A table of sizes is below.
 
-Tests are in `tests/compiler`; in brackets is the type. Those of `test_operations.py::test_cases` run for four types in
+Tests are in `tests/compiler`; the type is in brackets. Those of `test_operations.py::test_cases` run for four types in
 each run of the suite, and for all with `make soak`.
 
 """
@@ -106,10 +105,10 @@ def _rows(name: str) -> Iterator[tuple[str, str, str, str]]:
     for row in ELEMENTWISE:
         if row.name == name:
             found = True
-            yield from _of(row.kinds, row.without, row.ulps, "codegen/test_elementwise.py::test_operations")
+            yield from _of(row.kinds, row.without, row.ulps, "kernels/test_elementwise.py::test_operations")
     if name == "convert":
         found = True
-        yield from _of(ANY, {}, {}, "codegen/test_elementwise.py::test_conversions")
+        yield from _of(ANY, {}, {}, "kernels/test_elementwise.py::test_conversions")
     cases = [case for case in CASES if case.name == name]
     kinds = "".join(kind for kind in ANY if any(kind in case.kinds for case in cases))
     # A type that one of several cases shows is shown.
