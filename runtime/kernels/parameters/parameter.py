@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -23,7 +24,7 @@ from ....spirv.reflection.block_dtype import (
     scalars_of,
     tail,
 )
-from ....spirv.reflection.reflection_types import BufferBlock, ElementLayout
+from ....spirv.reflection.reflection_types import BufferBlock
 from ....status import InvalidArgumentError, OutOfRangeError
 from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
@@ -42,13 +43,11 @@ KernelArgument: TypeAlias = (
     ResultArray | ArraySpec | Sampler | Sequence[object] | Mapping[str, object] | np.generic | int | float | None
 )
 """A value that a binding takes. ``pumice.empty`` gives arrays that are only written; sequences and mappings are for
-blocks
-of several types and for arrays of bindings; ``None`` leaves an element of an array of bindings out.
+blocks of several types and for arrays of bindings; ``None`` leaves an element of an array of bindings out.
 """
 Prepared: TypeAlias = ResultArray | ArraySpec | Sampler | HostImage | Absent
 
 _UNIFORM_BUFFER: Final = 6  # VkDescriptorType
-_STORAGE_BUFFER: Final = 7
 
 
 class Parameter(ABC):
@@ -119,23 +118,23 @@ class BufferParameter(Parameter):
         max_bytes: the most that the device binds at once.
     """
 
-    __slots__ = ("_blocks", "max_bytes")
+    __slots__ = ("_rules", "max_bytes")
 
     def __init__(self, index: int, binding: Binding, limits: DeviceLimits) -> None:
         super().__init__(index, binding, limits)
         uniform = binding.descriptor_type == _UNIFORM_BUFFER
         self.max_bytes: int = limits.max_uniform_buffer_range if uniform else limits.max_storage_buffer_range
-        self._blocks = binding.blocks
-        dtypes = {_only_dtype(block) for block in self._blocks}
+        self._rules = [BlockRules(block) for block in binding.blocks]
+        dtypes = {rules.dtype for rules in self._rules}
         self.dtype: np.dtype[np.generic] | None = dtypes.pop() if len(dtypes) == 1 else None
-        strides = {(_stride(block), _head(block)) for block in self._blocks}
+        strides = {(rules.stride, rules.head) for rules in self._rules}
         if len(strides) == 1:
             self.head: int
             self.stride: int
             self.stride, self.head = strides.pop()
 
     def declared(self) -> str:
-        return ", or ".join(_declared(block) for block in self._blocks)
+        return ", or ".join(rules.declared for rules in self._rules)
 
     def check(self, value: Prepared, kernel: str) -> None:
         dtype, shape, nbytes = value.dtype, value.shape, value.nbytes
@@ -149,12 +148,11 @@ class BufferParameter(Parameter):
                 f"{kernel}: {self.label} got an empty array; Vulkan cannot bind an empty range. Shader declares: "
                 f"{self.declared()}"
             )
-        misfits = [misfit(block, dtype, shape, nbytes) for block in self._blocks]
+        misfits = [rules.misfit(dtype, shape, nbytes) for rules in self._rules]
         if all(misfits):
             raise InvalidArgumentError(f"{kernel}: {self.label} got {'; or '.join(dict.fromkeys(misfits))}")
         # Whether padded elements fit depends on the shape, too.
-        padded = any(block.element is not None and _is_padded(block.element) for block in self._blocks)
-        if len(self.accepted) < 256 and (dtype.names is not None or not padded):
+        if len(self.accepted) < 256 and (dtype.names is not None or not any(rules.is_padded for rules in self._rules)):
             self.accepted.add((dtype, nbytes))
 
     def element_axes(self, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -178,14 +176,10 @@ class BufferParameter(Parameter):
         elif is_block_value(value):
             array = self._packed(value, kernel)
         else:
-            if isinstance(value, (DeviceImage, Sampler, TexelArray)):
+            if value is None or isinstance(value, (str, bytes, DeviceImage, Sampler, TexelArray)):
                 hint = {DeviceImage: "; give x.numpy()", TexelArray: "; give x.array"}.get(type(value), "")
                 raise InvalidArgumentError(
                     f"{kernel}: {self.label} got {type(value).__name__}; it takes {self.declared()} as an array{hint}"
-                )
-            if value is None or isinstance(value, (str, bytes)):
-                raise InvalidArgumentError(
-                    f"{kernel}: {self.label} got {type(value).__name__}; it takes {self.declared()} as an array"
                 )
             try:
                 array = np.asarray(value, self.dtype)
@@ -201,116 +195,117 @@ class BufferParameter(Parameter):
     def _packed(self, value: object, kernel: str) -> np.ndarray:
         """Packs a mapping of members for the first of the binding's blocks that has them all."""
         names = set(value) if isinstance(value, Mapping) else set()
-        fitting = (block for block in self._blocks if names <= member_names(block.members).keys())
-        return pack_argument(next(fitting, self._blocks[0]), value, f"{kernel}: {self.label}")
+        blocks = self.binding.blocks
+        fitting = (block for block in blocks if names <= member_names(block.members).keys())
+        return pack_argument(next(fitting, blocks[0]), value, f"{kernel}: {self.label}")
 
 
-def _stride(block: BufferBlock) -> int:
-    """Returns the bytes from one element of a block's array, or of its only member, to the next; else 0."""
-    if block.element is not None:
-        return block.element.stride
-    last = block.members[-1] if block.members else None
-    return (
-        (last.array_stride or 0) if last is not None and last in (tail(block.members), only_array(block.members)) else 0
-    )
+class BlockRules:
+    """The arrays that a block of a shader takes.
 
-
-def _head(block: BufferBlock) -> int:
-    """Returns the bytes before a run-time sized array."""
-    return block.fixed_size if tail(block.members) is not None else 0
-
-
-def _only_dtype(block: BufferBlock) -> np.dtype[np.generic] | None:
-    """Returns the dtype of all scalars of a block; ``None`` where they differ, or NumPy has none."""
-    scalars = scalars_of(block.members)
-    return scalars.pop().dtype if len(scalars) == 1 else None
-
-
-def _declared(block: BufferBlock) -> str:
-    element = block.element
-    if element is None or element.struct or (len(scalars_of(block.members)) > 1 and element.array != "runtime"):
-        array = only_array(block.members)
-        if array is None:
-            return f"a block of {block.fixed_size} bytes {{{describe(block.members)}}}"
-        length = str(array.array_length) if array.array_length else "any number of"
-        return f"{length} struct {{{describe(array.members)}}}" if array.members else f"{length} {type_name(array)}"
-    kind = str(element.dtype or "struct")
-    if element.columns > 1:
-        kind += f" {element.columns}x{element.components} matrix"
-    elif element.components > 1:
-        kind += f" vec{element.components}"
-    fixed = block.fixed_size
-    head = f"{fixed} bytes, then " if fixed and element.array == "runtime" else ""
-    length = {"runtime": "any number of", "fixed": str(element.length), "none": "one"}[element.array]
-    return f"{head}{length} {kind}"
-
-
-def _is_padded(element: ElementLayout) -> bool:
-    """Whether there are bytes between its elements, as in an array of vec3."""
-    dtype = element.dtype
-    return dtype is not None and 0 < element.stride != element.components * element.columns * dtype.itemsize
-
-
-def misfit(
-    block: BufferBlock, dtype: np.dtype[np.generic], shape: tuple[int, ...], nbytes: int, *, pointee: bool = False
-) -> str:
-    """Returns why a block cannot take an array, in words; ``""`` if it can. A pointer may point to the first of
-    several.
+    Attributes:
+        stride: bytes from one element of its array, or of its only member, to the next; else 0.
+        head: bytes before a run-time sized array.
+        dtype: of all its scalars; ``None`` where they differ, or NumPy has none.
+        is_padded: whether there are bytes between its elements, as in an array of vec3.
     """
-    stride, head, declared = _stride(block), _head(block), _declared(block)
-    rest, needed = nbytes - block.fixed_size, f"{block.fixed_size} bytes"
-    if tail(block.members) is not None:
-        needed = f"{head} bytes and {stride} each" if head else f"{stride} bytes each"
-        rest = -1 if rest < 0 or (stride and rest % stride) else rest
-    described = declared if declared.startswith("a block of ") else f"{declared}, {needed}"
-    sizes = f"{nbytes} bytes; the shader declares {described}" if rest < 0 else ""
-    if dtype == np.uint8:  # bytes have no axes: a picture of bytes is no array of floats
-        only = _only_dtype(block)
-        if len(shape) > 1 and only is not None and only.itemsize > 1:
+
+    def __init__(self, block: BufferBlock) -> None:
+        element, scalars = block.element, scalars_of(block.members)
+        self._tail = tail(block.members)
+        array = self._tail or only_array(block.members)
+        self.block = block
+        self.stride: int = element.stride if element is not None else (array and array.array_stride) or 0
+        self.head: int = block.fixed_size if self._tail is not None else 0
+        self.dtype: np.dtype[np.generic] | None = scalars.pop().dtype if len(scalars) == 1 else None
+        self._is_mixed = len(scalars) > 1
+        dtype = None if element is None else element.dtype
+        self.is_padded = (
+            element is not None
+            and dtype is not None
+            and 0 < element.stride != element.components * element.columns * dtype.itemsize
+        )
+
+    @cached_property
+    def declared(self) -> str:
+        """The shader's declaration, for messages."""
+        block, element = self.block, self.block.element
+        if element is None or element.struct or (self._is_mixed and element.array != "runtime"):
+            array = only_array(block.members)
+            if array is None:
+                return f"a block of {block.fixed_size} bytes {{{describe(block.members)}}}"
+            length = str(array.array_length) if array.array_length else "any number of"
+            return f"{length} struct {{{describe(array.members)}}}" if array.members else f"{length} {type_name(array)}"
+        kind = str(element.dtype or "struct")
+        if element.columns > 1:
+            kind += f" {element.columns}x{element.components} matrix"
+        elif element.components > 1:
+            kind += f" vec{element.components}"
+        fixed = block.fixed_size
+        head = f"{fixed} bytes, then " if fixed and element.array == "runtime" else ""
+        length = {"runtime": "any number of", "fixed": str(element.length), "none": "one"}[element.array]
+        return f"{head}{length} {kind}"
+
+    def misfit(self, dtype: np.dtype[np.generic], shape: tuple[int, ...], nbytes: int, *, pointee: bool = False) -> str:
+        """Returns why the block cannot take an array, in words; ``""`` if it can. A pointer may point to the first of
+        several.
+        """
+        only, element = self.dtype, self.block.element
+        if dtype == np.uint8:  # bytes have no axes: a picture of bytes is no array of floats
+            if len(shape) > 1 and only is not None and only.itemsize > 1:
+                return (
+                    f"dtype uint8 and shape {shape}; the shader declares {self.declared}. "
+                    f"Convert with .astype(np.{only}), or give the bytes as they are by .reshape(-1)"
+                )
+        elif dtype.names is not None:
+            return self._struct_misfit(dtype, 1 if pointee else math.prod(shape)) or self._size_misfit(nbytes)
+        elif self._is_mixed:
             return (
-                f"dtype uint8 and shape {shape}; the shader declares {declared}. "
-                f"Convert with .astype(np.{only}), or give the bytes as they are by .reshape(-1)"
+                f"dtype {dtype}; the shader declares {self.declared}, of several types. Give a mapping of its members "
+                f"(a list of them for an array), an array of kernel.dtype({self.block.name!r}), or bytes as uint8"
             )
-        return sizes
-    if dtype.names is not None:
-        return _struct_misfit(block, dtype, 1 if pointee else math.prod(shape), stride, declared) or sizes
-    only = _only_dtype(block)
-    if only is None and len(scalars_of(block.members)) > 1:
-        return (
-            f"dtype {dtype}; the shader declares {declared}, of several types. Give a mapping of its members (a list "
-            f"of them for an array), an array of kernel.dtype({block.name!r}), or bytes as uint8"
-        )
-    if only is not None and not fits(only, dtype):
-        return (
-            f"dtype {dtype}; the shader declares {declared}. "
-            f"Convert with .astype(np.{only}), or .view() to keep the bits"
-        )
-    element = block.element
-    if sizes or only is None or element is None or not _is_padded(element):
-        return sizes
-    if dtype == only and shape and shape[-1] == element.components:  # unpadded rows would be misread
-        return (
-            f"shape {shape}; the shader declares {declared}, each padded to {stride} bytes. "
-            f"Pad the last axis to {stride // only.itemsize}"
-        )
-    return sizes
+        elif only is not None and dtype != only and not fits(only, dtype):
+            return (
+                f"dtype {dtype}; the shader declares {self.declared}. "
+                f"Convert with .astype(np.{only}), or .view() to keep the bits"
+            )
+        sizes = self._size_misfit(nbytes)
+        if sizes or not self.is_padded or element is None or only is None or dtype != only:
+            return sizes
+        if shape and shape[-1] == element.components:  # unpadded rows would be misread
+            return (
+                f"shape {shape}; the shader declares {self.declared}, each padded to {self.stride} bytes. "
+                f"Pad the last axis to {self.stride // only.itemsize}"
+            )
+        return ""
 
+    def _size_misfit(self, nbytes: int) -> str:
+        fixed, stride = self.block.fixed_size, self.stride
+        if nbytes >= fixed and (self._tail is None or not stride or not (nbytes - fixed) % stride):
+            return ""
+        needed = f"{fixed} bytes"
+        if self._tail is not None:
+            needed = f"{self.head} bytes and {stride} each" if self.head else f"{stride} bytes each"
+        described = self.declared if self.declared.startswith("a block of ") else f"{self.declared}, {needed}"
+        return f"{nbytes} bytes; the shader declares {described}"
 
-def _struct_misfit(block: BufferBlock, dtype: np.dtype[np.generic], count: int, stride: int, declared: str) -> str:
-    came = f"a structured dtype of {dtype.itemsize} bytes; the shader declares {declared}"
-    if only_array(block.members) is not None:
-        expected = element_dtype(block)
-        if dtype.itemsize != stride:
-            return f"{came}, each {stride} bytes: use kernel.dtype({block.name!r})"
-    else:
-        if count != 1:
-            return f"{count} elements of {came}: give one"
-        last = tail(block.members)
-        length = (dtype.itemsize - block.fixed_size) // stride if last is not None and stride else 0
-        if length < 0:
-            return f"{came}, {block.fixed_size} bytes and more"
-        expected = block_dtype(block, None if last is None else length)
-        if dtype.itemsize < expected.itemsize:
-            return f"{came}, {expected.itemsize} bytes"
-    where = "" if dtype == expected else difference(expected, dtype)
-    return f"{came}; {where}: use kernel.dtype({block.name!r})" if where else ""
+    def _struct_misfit(self, dtype: np.dtype[np.generic], count: int) -> str:
+        block, advice = self.block, f": use kernel.dtype({self.block.name!r})"
+        came = f"a structured dtype of {dtype.itemsize} bytes; the shader declares {self.declared}"
+        if only_array(block.members) is not None:
+            expected = element_dtype(block)
+            if dtype.itemsize != self.stride:
+                return f"{came}, each {self.stride} bytes{advice}"
+        else:
+            if count != 1:
+                return f"{count} elements of {came}: give one"
+            length = (
+                0 if self._tail is None else (dtype.itemsize - block.fixed_size) // self.stride if self.stride else 0
+            )
+            if length < 0:
+                return f"{came}, {block.fixed_size} bytes and more"
+            expected = block_dtype(block, None if self._tail is None else length)
+            if dtype.itemsize < expected.itemsize:
+                return f"{came}, {expected.itemsize} bytes"
+        where = "" if dtype == expected else difference(expected, dtype)
+        return f"{came}; {where}{advice}" if where else ""

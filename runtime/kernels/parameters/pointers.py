@@ -18,7 +18,7 @@ from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
 from .block import has_pointer
 from .names import Named
-from .parameter import misfit
+from .parameter import BlockRules
 from .push import Defaults
 
 
@@ -39,7 +39,7 @@ class Pointers:
     ) -> None:
         self._device = device
         self._kernel = kernel
-        self._pointees = {block.name: block for block in reflection.pointees}
+        self._pointees = {block.name: BlockRules(block) for block in reflection.pointees}
         self._push = entry.push_constants.members if entry.push_constants else ()
         self._defaults: Mapping[str, object] = defaults if isinstance(defaults, Mapping) else {}
         self._blocks = [binding.blocks[0].members for binding in entry.bindings for _ in range(binding.count or 1)]
@@ -110,10 +110,10 @@ class Pointers:
     def _check(self, pointee: str, array: DeviceArray) -> None:
         self._check_device(array)
         key = pointee, array.dtype, array.nbytes
-        block = self._pointees.get(pointee)
-        if key in self._accepted or block is None:
+        rules = self._pointees.get(pointee)
+        if key in self._accepted or rules is None:
             return
-        wrong = misfit(block, array.dtype, array.shape, array.nbytes, pointee=True)
+        wrong = rules.misfit(array.dtype, array.shape, array.nbytes, pointee=True)
         if wrong:
             raise InvalidArgumentError(f"{self._kernel}: a pointer to {pointee} got {wrong}")
         if len(self._accepted) < 256:
