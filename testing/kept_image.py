@@ -8,7 +8,7 @@ from ..base.lazy_dataclass import dataclass
 from ..formats.element_type import format_shape
 from ..runtime import DeviceArray, DeviceImage, Sampler
 from ..runtime.arrays.array import new_array
-from ..runtime.images.host_image import HostImage
+from ..runtime.images.bound import HostImage
 from ..runtime.values.sampler_text import format_sampler
 from ..status import UnimplementedError
 

@@ -86,7 +86,7 @@ def reshaped(shape: tuple[int, ...], wanted: Sequence[int]) -> tuple[int, ...]:
 def check_dtype(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
     """Returns a dtype whose elements are plain bytes; raises InvalidArgumentError for others."""
     try:
-        checked = dtype_of(dtype)
+        checked = dtype if isinstance(dtype, np.dtype) else dtype_of(dtype)
     except TypeError as error:
         raise InvalidArgumentError(f"not a dtype: {dtype!r} ({error})") from None
     if checked.subdtype is not None:

@@ -1,4 +1,6 @@
-"""Resources as a call binds them: a view of an image, a sampler, an array as texels or as it is, or nothing."""
+"""What a call binds besides arrays: a view of an image, a sampler, an array as texels, or nothing; and what it makes
+images of.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +9,14 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from ...formats.image_format import ImageFormat
+from ..arrays.spec import ArraySpec
+from .layout import ImageLayout
+from .sampler import Sampler
+
 if TYPE_CHECKING:
     from ...hal_vulkan.pipelines.resources import Resource
+
 
 ABSENT_DESCRIPTOR: Final = bytes(32)
 
@@ -51,3 +59,24 @@ class Bound(NamedTuple):
     def descriptor(self) -> bytes:
         """The bytes that update templates read."""
         return ABSENT_DESCRIPTOR if self.buffer is None else self.buffer.descriptor
+
+
+class HostImage:
+    """A NumPy array, or the description of a result, that a call makes an image of."""
+
+    __slots__ = ("array", "dtype", "format", "layout", "nbytes", "sampler", "shape")
+
+    def __init__(
+        self,
+        value: np.ndarray | ArraySpec,
+        image_format: ImageFormat,
+        layout: ImageLayout,
+        sampler: Sampler | None,
+    ) -> None:
+        self.array: np.ndarray | None = value if isinstance(value, np.ndarray) else None
+        self.dtype: np.dtype[np.generic] = value.dtype
+        self.shape: tuple[int, ...] = value.shape
+        self.nbytes: int = value.nbytes
+        self.format: ImageFormat = image_format
+        self.layout: ImageLayout = layout
+        self.sampler: Sampler | None = sampler

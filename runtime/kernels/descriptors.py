@@ -13,7 +13,7 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Placed, Transfer
 from ..images.bound import ABSENT, Bound
 from .parameters.parameter import BufferParameter, KernelArgument, Parameter, Prepared
-from .parameters.runtime_array import RuntimeArrayParameter, take_apart
+from .parameters.parameters import RuntimeArrayParameter, take_apart
 
 
 class KernelDescriptors:

@@ -13,23 +13,32 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, cast
+from typing import Final, NamedTuple, TypeAlias, cast
+
+import numpy as np
 
 from ...base.closeable import Closeable
 from ...hal_vulkan import CommandBuffer, ComputePipeline, DispatchTiming, Executable
 from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
+from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Transfer
 from ..arrays.uses import note_uses
 from ..arrays.verdict import NO_VERDICTS
+from ..images.bound import HostImage
 from .bound_call import NO_SOURCES, BoundCall, Sources
 from .descriptors import KernelDescriptors
 from .parameters.arguments import prepare_arguments, targets_of
-from .parameters.parameter import Parameter, Prepared
+from .parameters.parameter import Parameter, Prepared, ResultArray
 from .recorder import DispatchRecorder
-from .results import KernelResult, empty_results, results_of
+
+KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
+"""The result of a call: the array that the kernel writes, several as a tuple, or None."""
+
+OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
+"""Arguments that are not on the device."""
 
 _MAX_REPEATS: Final = 1024
 
@@ -236,3 +245,18 @@ class Dispatcher(Closeable):
 def _picker(written: Sequence[int]) -> Callable[[Sequence[DeviceArray]], KernelResult]:
     """Returns a function that picks a call's results from its arrays."""
     return operator.itemgetter(*written) if written else lambda arrays: None
+
+
+def empty_results(parameters: Sequence[Parameter], values: Sequence[Prepared]) -> KernelResult:
+    """Returns the results of a call whose arguments are all empty, so that there is nothing to run."""
+    arrays = [np.empty(value.shape, value.dtype) if isinstance(value, OF_HOST) else value for value in values]
+    return results_of(parameters, arrays)
+
+
+def results_of(parameters: Sequence[Parameter], results: Sequence[object]) -> KernelResult:
+    """Returns the results of a call, from the value that each parameter returned."""
+    written: list[ResultArray] = []
+    for parameter, result in zip(parameters, results, strict=True):
+        if parameter.written and result is not None:
+            written.append(result)  # type: ignore[arg-type]  # what a written parameter returns is one
+    return written[0] if len(written) == 1 else tuple(written) or None

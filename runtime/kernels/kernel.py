@@ -26,15 +26,13 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Placed
 from ..images.bound import ABSENT
 from .bound_call import Binder
-from .dispatcher import Dispatcher
+from .dispatcher import OF_HOST, Dispatcher, KernelResult
 from .parameters.arguments import Counts, Groups, Out, declared, prepare_arguments
 from .parameters.block import type_name
-from .parameters.block_dtypes import dtype_of_block
-from .parameters.names import Named
+from .parameters.names import Named, dtype_of_block
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.parameters import parameters_of
 from .parameters.push import Defaults, Push, PushValue
-from .results import OF_HOST, KernelResult
 from .specialization import specialization_by_id
 
 if TYPE_CHECKING:

@@ -16,21 +16,22 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..bytecode.archive import ModuleArchive
 from ..bytecode.calling_convention import CallingConvention, parse_named
-from ..bytecode.code_map import CodeMap
 from ..bytecode.module_def import ModuleDef
 from ..bytecode.reader import read_module
 from ..machine_code.settings import is_available
-from ..translation.source import Source
+from ..translation.expressions import Source
 from ..types.buffer import VmBuffer
 from .code_cache import MAX_CONTENT_BYTES, CodeCache, KeptCode
 from .namespace import NAMESPACE
 
 # Verifier and translator are imported when they are used: a module that was loaded before needs neither.
 if TYPE_CHECKING:
+    from ..bytecode.decoder import Instruction
     from ..bytecode.verifier import VerifiedModule
     from ..machine_code.unit import UnitModule
     from ..translation.module_analysis import ModuleAnalysis
     from ..translation.translator import Translator
+
 
 _BODY_NAME: Final = "f"  # the function's name in translated source, inside ``make``
 
@@ -41,9 +42,9 @@ class BytecodeModule:
     Attributes:
         definition: the file's contents.
         verified: its functions, decoded.
-        code_map: names its functions and instructions.
         name, version: as other modules import it.
         exports: function ordinals by name.
+        export_names: names by function ordinal.
         archive: the file, whose constants are served in place; ``None`` for a module made in memory.
         analysis: what the translation of its functions shares.
         translation_lock: held while a variant of a function is translated.
@@ -66,10 +67,12 @@ class BytecodeModule:
         elif not cache.is_verified():
             _ = self.verified
             cache.keep_verdict()
-        self.code_map: CodeMap = CodeMap(definition, lambda ordinal: self.verified.functions[ordinal].instructions)
         self.name: str = definition.name
         self.version: int = definition.version
-        self.exports: dict[str, int] = self.code_map.exports
+        self.exports: dict[str, int] = {}  # the first of equal names counts
+        for export in definition.exports:
+            self.exports.setdefault(export.name, export.ordinal)
+        self.export_names: dict[int, str] = {ordinal: name for name, ordinal in reversed(self.exports.items())}
         self._translations: dict[tuple[int, frozenset[int]], Translation] = {}
         self.translation_lock: threading.RLock = threading.RLock()
 
@@ -117,32 +120,27 @@ class BytecodeModule:
     def signatures(self) -> tuple[CallingConvention, ...]:
         """The calling conventions of its functions."""
         return tuple(
-            parse_named(self.code_map.full_name(ordinal), each.calling_convention)
-            for ordinal, each in enumerate(self.definition.signatures)
+            parse_named(f"{self.name}.{self.function_name(ordinal)}", signature.calling_convention)
+            for ordinal, signature in enumerate(self.definition.signatures)
         )
 
     @cached_property
     def imports(self) -> tuple[CallingConvention, ...]:
         """The calling conventions of its imports."""
         return tuple(
-            parse_named(f"import {each.name}", each.signature.calling_convention) for each in self.definition.imports
+            parse_named(f"import {imported.name}", imported.signature.calling_convention)
+            for imported in self.definition.imports
         )
 
     def function_name(self, ordinal: int) -> str:
         """Returns the name of an export, or a number for an internal function."""
-        return self.code_map.function_name(ordinal)
-
-    def source_location(self, ordinal: int, pc: int) -> str | None:
-        """Returns the place of an instruction in the source program, if the module has debug information for it."""
-        return self.code_map.source_location(ordinal, pc)
+        return self.export_names.get(ordinal, f"@{ordinal}")
 
     def translation(self, ordinal: int, non_suspending: frozenset[int] = frozenset()) -> Translation:
         """Returns a function's translation for contexts where the imports with these ordinals never suspend."""
         key = ordinal, non_suspending
-        found = self._translations.get(key)
-        if found is None:
-            found = self._translations.setdefault(key, Translation(self, ordinal, non_suspending))
-        return found
+        known = self._translations.get(key)
+        return known or self._translations.setdefault(key, Translation(self, ordinal, non_suspending))
 
     @cached_property
     def machine_code(self) -> UnitModule | None:
@@ -171,8 +169,8 @@ class Translation:
     """The variants of one function as Python code that each context binds; each is compiled when first needed."""
 
     def __init__(self, module: BytecodeModule, ordinal: int, non_suspending: frozenset[int]) -> None:
-        self.code_map: CodeMap = module.code_map
-        self.ordinal = ordinal
+        self.full_name: str = f"{module.name}.{module.function_name(ordinal)}"
+        self._ordinal = ordinal
         self._module = module
         self._non_suspending = non_suspending
         self._translator: Translator | None = None
@@ -182,20 +180,20 @@ class Translation:
 
     def variant(self, entry: int) -> tuple[Source, Callable[..., Any]]:
         """Returns the source of the variant for an entry, and its ``make``."""
-        found = self._variants.get(entry)
-        if found is None:
+        variant = self._variants.get(entry)
+        if variant is None:
             with self._module.translation_lock:
-                found = self._variants.get(entry)
-                if found is None:
-                    found = self._variants[entry] = self._translate(entry)
-        return found
+                variant = self._variants.get(entry)
+                if variant is None:
+                    variant = self._variants[entry] = self._translate(entry)
+        return variant
 
     def _translate(self, entry: int) -> tuple[Source, Callable[..., Any]]:
         # compile() takes no NUL, but a name in a module file may contain one.
-        name = self.code_map.full_name(self.ordinal).replace("\0", "\\0")
+        name = self.full_name.replace("\0", "\\0")
         file_name = f"<{name} #{next(_serials)}>"
         cache = self._module.cache
-        variant = self.ordinal, sorted(self._non_suspending), entry, is_available()
+        variant = self._ordinal, sorted(self._non_suspending), entry, is_available()
         made = cache.load(variant, file_name) if cache is not None else None
         if made is None:
             translator = self._find_translator()
@@ -217,7 +215,7 @@ class Translation:
             from ..translation.entries import COLD_FUNCTION
             from ..translation.translator import Translator
 
-            function = self._module.verified.functions[self.ordinal]
+            function = self._module.verified.functions[self._ordinal]
             analysis = FunctionAnalysis(function, self._module.analysis, self._non_suspending)
             machine_code = self._module.machine_code
             warmth = COLD_FUNCTION if machine_code is None else machine_code.warmth(analysis)
@@ -240,11 +238,38 @@ class Translation:
 
     def pc_before(self, entry: int) -> int:
         """Returns the pc of the instruction that an entry is behind."""
-        return self._module.verified.functions[self.ordinal].instructions[entry - 1].pc
+        return self._module.verified.functions[self._ordinal].instructions[entry - 1].pc
+
+    def source_location(self, pc: int) -> str | None:
+        """Returns the place of an instruction in the source program, if the module has debug information for it."""
+        debug, name = self._module.definition.debug, self._module.export_names.get(self._ordinal)
+        if debug is None:
+            return None
+        location = None if name is None else debug.location_of(name, pc)
+        return location or debug.location_of(self._ordinal, pc)
 
     def place(self, pc: int) -> str:
-        """Returns function, pc and source line, for messages."""
-        return self.code_map.place(self.ordinal, pc)
+        """``module.function pc 120 (file.mlir:3:5)``; the name alone for a negative pc."""
+        if pc < 0:
+            return self.full_name
+        source = self.source_location(pc)
+        return f"{self.full_name} pc {pc}{f' ({source})' if source else ''}"
+
+    def instruction_at(self, pc: int) -> Instruction | None:
+        """Returns the instruction at a pc; ``None`` where none begins."""
+        instructions = self._module.verified.functions[self._ordinal].instructions
+        return next((instruction for instruction in instructions if instruction.pc == pc), None)
+
+    def import_at(self, pc: int) -> tuple[int, str] | None:
+        """Returns ordinal and full name of the import that the instruction at a pc calls; ``None`` if it calls none."""
+        from ..bytecode.isa import CALLS, IMPORT_BIT  # here: only messages ask
+
+        instruction = self.instruction_at(pc)
+        if instruction is None or instruction.operation.mnemonic not in CALLS:
+            return None
+        callee = int(instruction.values[0])  # type: ignore[arg-type]
+        number = callee & ~IMPORT_BIT
+        return (number, self._module.definition.imports[number].name) if callee & IMPORT_BIT else None
 
 
 # By the file name of the compiled code, for error locations. File names are unique; code objects compare equal across

@@ -18,7 +18,7 @@ from types import CodeType
 from typing import Final, NamedTuple
 
 from ...base.cache import CachedFile, digest, folder_stamp
-from ..translation.source import Source
+from ..translation.expressions import Source
 
 # Larger files are mostly constants: to hash them takes longer than to verify and translate them.
 MAX_CONTENT_BYTES: Final = 64 << 20

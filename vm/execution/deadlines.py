@@ -119,11 +119,11 @@ def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
             error.add_note(
                 f"  while waiting in {one.name}"
                 if isinstance(one, NativeFrame)
-                else f"  called from {one.function.place(one.pc)}"
+                else f"  called from {one.function.translation.place(one.pc)}"
             )
         caller = next((one for one in callers if isinstance(one, Frame)), None)
         if isinstance(error, PumiceError) and error.location is None and caller is not None:
-            error.location = caller.function.place(caller.pc)
+            error.location = caller.function.translation.place(caller.pc)
         raise
 
 

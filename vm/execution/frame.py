@@ -37,7 +37,7 @@ class Frame:
     @property
     def name(self) -> str:
         """The function's full name."""
-        return self.function.full_name
+        return self.function.translation.full_name
 
     @property
     def register_values(self) -> Mapping[str, object]:
@@ -46,15 +46,15 @@ class Frame:
         ``i3`` is slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f``/``F`` f32/f64, ``r0`` a reference; ``s3`` the bits
         of slot 3 in functions that mix register types.
         """
-        return dict(zip(self.function.register_names(self.entry), self.registers, strict=False))
+        return dict(zip(self.function.translation.spilled(self.entry), self.registers, strict=False))
 
     @property
     def source_location(self) -> str | None:
         """The place of the pc in the source program, if the module has debug information for it."""
-        return self.function.source_location(self.pc)
+        return self.function.translation.source_location(self.pc)
 
     def __repr__(self) -> str:
-        return f"<Frame {self.function.place(self.pc)}>"
+        return f"<Frame {self.function.translation.place(self.pc)}>"
 
 
 class NativeFrame:
@@ -73,7 +73,8 @@ class NativeFrame:
         if isinstance(self._origin, str):
             return self._origin
         function, pc = self._origin
-        return function.import_name(pc)
+        imported = function.translation.import_at(pc)
+        return "?" if imported is None else imported[1]
 
     def __repr__(self) -> str:
         return f"<NativeFrame {self.name}>"

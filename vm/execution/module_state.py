@@ -173,36 +173,6 @@ class ContextFunction:
         for function in self._entries.copy().values():
             yield from zip(function.__code__.co_freevars, getattr(function, "__closure__", None) or (), strict=False)
 
-    @property
-    def full_name(self) -> str:
-        """``module.function``."""
-        return self.translation.code_map.full_name(self.ordinal)
-
-    def source_location(self, pc: int) -> str | None:
-        """Returns the place of an instruction in the source program."""
-        return self.translation.code_map.source_location(self.ordinal, pc)
-
-    def place(self, pc: int) -> str:
-        """Returns function, pc and source line, for messages."""
-        return self.translation.place(pc)
-
-    def pc_before(self, entry: int) -> int:
-        """Returns the pc of the instruction that an entry is behind."""
-        return self.translation.pc_before(entry)
-
-    def register_names(self, entry: int) -> tuple[str, ...]:
-        """Returns names of the registers that a frame suspended at ``entry`` holds."""
-        return self.translation.spilled(entry)
-
-    def import_name(self, pc: int) -> str:
-        """Returns the full name of the import that the instruction at a pc calls."""
-        number = self.translation.code_map.import_at(self.ordinal, pc)
-        return "?" if number is None else self.translation.code_map.import_name(number)
-
-    def is_trusted_import(self, number: int) -> bool:
-        """Whether an import is of a trusted native module."""
-        return self.state.links[number].trusted
-
 
 class _SparseRefs(dict[int, object]):
     """Reference globals of a module that declares very many; only those in use take memory."""

@@ -20,7 +20,7 @@ from ...status import FailedPreconditionError, InternalError, InvalidArgumentErr
 from ...waits.source import WaitSource
 from ...waits.wait_frame import OnWait, Wait, WaitFrame, step_mode
 from ..native import calls as native_calls
-from ..types import buffer, elements, float_numerics, numerics, siphash
+from ..types import buffer, elements, float_numerics, numerics
 from ..types import list as list_
 from . import left_frames, namespace
 from .bytecode_module import Translation, translated_function
@@ -182,7 +182,7 @@ class Stack:
             if position:
                 frame = Frame(function, self.max_depth - len(self.frames) - 1)
                 self.frames.append(frame)
-            frame.pc, frame.entry, frame.registers = function.pc_before(entry), entry, registers
+            frame.pc, frame.entry, frame.registers = function.translation.pc_before(entry), entry, registers
         return frame
 
     def _resume(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
@@ -237,7 +237,10 @@ class Stack:
             if code is continue_frames.__code__:
                 waiting = traceback.tb_frame.f_locals
                 del places[len(places) - waiting["replaced"] :]
-                places += [function.place(function.pc_before(entry)) for function, entry, _ in waiting["frames"]]
+                places += [
+                    function.translation.place(function.translation.pc_before(entry))
+                    for function, entry, _ in waiting["frames"]
+                ]
             if translated is not None:
                 inner = translated
                 in_native = False
@@ -254,7 +257,7 @@ class Stack:
         suspended = [frame for frame in self.frames if isinstance(frame, Frame)]
         if places:
             suspended.pop()
-        places = [frame.function.place(frame.pc) for frame in suspended] + places
+        places = [frame.function.translation.place(frame.pc) for frame in suspended] + places
         if not places:
             return error
         result: BaseException = error
@@ -275,20 +278,19 @@ class Stack:
 
     def _foreign(self, error: Exception, translation: Translation, pc: int, *, in_native: bool) -> BaseException:
         """Returns the PumiceError that stands for another exception; a user's own exceptions stay as they are."""
-        code, ordinal = translation.code_map, translation.ordinal
-        instruction, number = code.instruction_at(ordinal, pc), code.import_at(ordinal, pc)
+        instruction, imported = translation.instruction_at(pc), translation.import_at(pc)
         mnemonic = "?" if instruction is None else instruction.operation.mnemonic
-        name = mnemonic if number is None else code.import_name(number)
+        name = mnemonic if imported is None else imported[1]
         if isinstance(error, RecursionError):
             return ResourceExhaustedError(f"{name} ran out of the host's stack: {error}")
         if isinstance(error, MemoryError):
             return ResourceExhaustedError(f"{name} ran out of memory")
-        if number is None:
+        if imported is None:
             if isinstance(error, (AttributeError, TypeError)):
                 return InvalidArgumentError(f"{mnemonic}: an operand is null or of another type ({error})")
             return InternalError(f"{mnemonic} failed with {type(error).__name__}: {error}")
         caller = next(frame for frame in reversed(self.frames) if isinstance(frame, Frame))
-        if caller.function.is_trusted_import(number) or not in_native:
+        if caller.function.state.links[imported[0]].trusted or not in_native:
             return InvalidArgumentError(
                 f"{name} was called with arguments that it does not take: {type(error).__name__}: {error}"
             )
@@ -300,6 +302,6 @@ def _resumed(error: PumiceError | None) -> object:
 
 
 # Code of these files is part of the program's operations.
-_FILES: Final = (buffer, elements, float_numerics, left_frames, list_, namespace, native_calls, numerics, siphash)
+_FILES: Final = (buffer, elements, float_numerics, left_frames, list_, namespace, native_calls, numerics)
 _OPERATIONS: Final = frozenset((MACHINE_TIER, *(str(one.__file__) for one in _FILES)))
 _STEP: Final = Stack.step.__code__

@@ -29,7 +29,7 @@ from collections.abc import Callable, Iterable
 from types import CellType, CodeType, FrameType
 from typing import Any, Final
 
-from ..types import buffer, elements, float_numerics, numerics, siphash
+from ..types import buffer, elements, float_numerics, numerics
 from .bytecode_module import translated_function
 from .interruption import Interrupted
 from .left_frames import MACHINE_TIER
@@ -38,7 +38,7 @@ _MAX_LEFT: Final = 64
 _RETRY: Final = 0.001  # seconds between looks at a thread that is past its deadline but not in translated code
 # Operations that may be interrupted half done: they change nothing but buffers of the program.
 _OPERATIONS: Final = frozenset(
-    (MACHINE_TIER, *(str(module.__file__) for module in (buffer, elements, float_numerics, numerics, siphash)))
+    (MACHINE_TIER, *(str(module.__file__) for module in (buffer, elements, float_numerics, numerics)))
 )
 
 

@@ -18,10 +18,21 @@ from ..bytecode.decoder import BranchOperands, Instruction
 from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MASK, FieldKind, Move, Operation
 from ..bytecode.verifier import VerifiedFunction
 from ..types.numerics import bitcast_f64_i64
-from .basic_block import Block, Edge, Operands, Variable, registers_of, variable_of
+from .basic_block import (
+    Block,
+    Edge,
+    Operands,
+    Variable,
+    edge_is_whole,
+    edge_types,
+    merge_types,
+    read_type,
+    registers_of,
+    variable_of,
+    write_type,
+)
 from .expressions import ZERO, Expression, Literal, Name, Unary, call
 from .module_analysis import ModuleAnalysis
-from .register_types import edge_is_whole, edge_types, merge_types, read_type, write_type
 
 
 class FunctionAnalysis:

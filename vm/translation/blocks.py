@@ -12,6 +12,7 @@ from typing import Final, cast
 from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
+from .call_writer import CopyWriter
 from .control_flow import Graph
 from .entries import COLD_FUNCTION, Warmth, names_at
 from .expressions import (
@@ -28,7 +29,6 @@ from .expressions import (
     negated,
 )
 from .flow import Flow
-from .parallel_copy import CopyWriter
 from .ranges import Range
 from .tree import Place, TreeWriter
 from .values import PendingValue

@@ -9,7 +9,7 @@ from typing import Final, cast
 from ..bytecode.decoder import Instruction
 from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, FieldKind, Move
 from .analysis import FunctionAnalysis, constant_of
-from .basic_block import Operands, Variable, field_value
+from .basic_block import Operands, Variable, field_value, write_type
 from .expressions import (
     CONDITIONS,
     NONE,
@@ -34,7 +34,6 @@ from .expressions import (
 )
 from .operations import EFFECTS, OPERATIONS, Builder, Formula, binary, compared, greater, lesser, masked, same
 from .ranges import FULL, Range, fits, result_range
-from .register_types import write_type
 from .values import PendingValue, ValueWriter
 
 _MAX_DEPTH: Final = 9  # of nested operations

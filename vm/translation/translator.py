@@ -24,9 +24,8 @@ from typing import Final
 from .analysis import FunctionAnalysis
 from .control_flow import UnstructuredError
 from .entries import COLD_FUNCTION, Warmth, names_at
-from .expressions import Literal, Name
+from .expressions import Literal, Name, Source
 from .flow import Flow
-from .source import Source
 from .structure import StructureWriter
 from .values import ValueWriter
 

@@ -32,11 +32,11 @@ from .expressions import (
     Logical,
     Name,
     Not,
+    SourceWriter,
     call,
     wrapped,
 )
 from .ranges import FULL, Range, fits, refined
-from .source import SourceWriter
 
 _MANY: Final = 1 << 20
 # CPython compares ints of one digit (30 bits) fastest; larger ones take the exact form.

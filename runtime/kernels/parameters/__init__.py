@@ -1,4 +1,4 @@
 """Parameters of kernels: the arguments that a binding takes, checks and names.
 
-Read: block, parameter, arguments, image_parameter, push, names, block_dtypes, pointers, runtime_array, parameters.
+Read: block, parameter, arguments, image_parameter, push, names, pointers, parameters.
 """

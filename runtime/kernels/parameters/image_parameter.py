@@ -17,9 +17,8 @@ from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
 from ...arrays.spec import ArraySpec
 from ...arrays.transfer import Transfer
-from ...images.bound import Bound
+from ...images.bound import Bound, HostImage
 from ...images.conversion import as_dtype, check_gives, checked_shape
-from ...images.host_image import HostImage
 from ...images.image import DeviceImage, new_image
 from ...images.layout import ImageLayout, declared_dim, expected_shape
 from ...images.pool import ImagePool, Lease

@@ -30,8 +30,7 @@ from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
 from ...arrays.spec import ArraySpec, check_dtype
 from ...arrays.transfer import Placed, Transfer
-from ...images.bound import Absent, Bound
-from ...images.host_image import HostImage
+from ...images.bound import Absent, Bound, HostImage
 from ...images.image import DeviceImage
 from ...images.sampler import Sampler
 from ...images.texel_array import TexelArray

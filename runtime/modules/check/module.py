@@ -245,6 +245,6 @@ def _location() -> str | None:
         found = translated_function(frame.f_code, frame.f_lineno)
         if found is not None:
             translation, pc = found
-            return translation.code_map.source_location(translation.ordinal, pc) or translation.place(pc)
+            return translation.source_location(pc) or translation.place(pc)
         frame = frame.f_back
     return None

@@ -253,7 +253,7 @@ def test_frames_of_a_suspended_invocation() -> None:
     assert inner.register_values == {"i0": 3}
     bytecode = context.lookup("m.main").bytecode
     assert bytecode is not None and outer.function is bytecode
-    instruction = bytecode.translation.code_map.instruction_at(bytecode.ordinal, outer.pc)
+    instruction = bytecode.translation.instruction_at(outer.pc)
     assert instruction is not None and instruction.operation.mnemonic == "call"
     with pytest.raises(FailedPreconditionError, match="waits"):
         stack.step()

@@ -10,8 +10,7 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.profile import DeviceLimits
 from pumice.runtime.kernels.parameters.arguments import declared
 from pumice.runtime.kernels.parameters.names import Names
-from pumice.runtime.kernels.parameters.parameters import parameters_of
-from pumice.runtime.kernels.parameters.runtime_array import RuntimeArrayParameter, take_apart
+from pumice.runtime.kernels.parameters.parameters import RuntimeArrayParameter, parameters_of, take_apart
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import InvalidArgumentError
 
