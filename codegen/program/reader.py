@@ -11,12 +11,12 @@ from ...vm.bytecode.archive import ModuleArchive
 from ...vm.bytecode.calling_convention import Element, Repeated
 from ...vm.bytecode.declaration import declaration_of
 from ...vm.bytecode.decoder import Instruction as Decoded
+from ...vm.bytecode.decoder import field_value, registers_of
 from ...vm.bytecode.isa import CALLS, IMPORT_BIT, MOVE_BIT, REF_BIT, REF_MASK, FieldKind
 from ...vm.bytecode.module_def import ModuleDef
 from ...vm.bytecode.reader import read_module
 from ...vm.bytecode.verifier import VerifiedModule, verify_module
 from ...vm.translation.basic_block import Block as RegisterBlock
-from ...vm.translation.basic_block import field_value, registers_of
 from ...vm.translation.module_analysis import ModuleAnalysis
 from .certain_failures import CertainFailures
 from .ir import NULL, Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Value, Variable

@@ -9,7 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, TypeAlias, cast
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
@@ -35,6 +35,19 @@ class Instruction:
     end: int  # pc of the next instruction
     operation: Operation
     values: tuple[FieldValue, ...]
+
+
+def registers_of(instruction: Instruction, kind: FieldKind) -> tuple[int, ...]:
+    """Returns the registers, or the sizes, in an instruction's first field of a kind; none if it has no such field."""
+    return cast("tuple[int, ...]", field_value(instruction, kind) or ())
+
+
+def field_value(instruction: Instruction, kind: FieldKind) -> object:
+    """Returns the value of an instruction's first field of a kind; ``None`` if it has no such field."""
+    for field, value in zip(instruction.operation.fields, instruction.values, strict=True):
+        if field.kind is kind:
+            return value
+    return None
 
 
 def decode_function(isa: Isa, code: memoryview) -> tuple[Instruction, ...]:

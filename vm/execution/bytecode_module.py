@@ -173,10 +173,8 @@ class Translation:
         self._ordinal = ordinal
         self._module = module
         self._non_suspending = non_suspending
-        self._translator: Translator | None = None
         self._variants: dict[int, tuple[Source, Callable[..., Any]]] = {}
         self._sources: dict[str, Source] = {}
-        self._spilled: dict[int, tuple[str, ...]] = {}
 
     def variant(self, entry: int) -> tuple[Source, Callable[..., Any]]:
         """Returns the source of the variant for an entry, and its ``make``."""
@@ -196,36 +194,31 @@ class Translation:
         variant = self._ordinal, sorted(self._non_suspending), entry, is_available()
         made = cache.load(variant, file_name) if cache is not None else None
         if made is None:
-            translator = self._find_translator()
-            source = translator.translate(entry)
-            code = compile(source.text, file_name, "exec", dont_inherit=True)
-            made = KeptCode(source, code, translator.all_spilled())
+            source = self._translator.translate(entry)
+            made = KeptCode(source, compile(source.text, file_name, "exec", dont_inherit=True))
             if cache is not None:
                 cache.store(variant, made)
-        self._spilled.update(made.spilled)
         namespace: dict[str, Any] = dict(NAMESPACE)
         exec(made.code, namespace)
         _translations[file_name] = self
         self._sources[file_name] = made.source
         return made.source, namespace["make"]
 
-    def _find_translator(self) -> Translator:
-        if self._translator is None:
-            from ..translation.analysis import FunctionAnalysis
-            from ..translation.entries import COLD_FUNCTION
-            from ..translation.translator import Translator
+    @cached_property
+    def _translator(self) -> Translator:
+        from ..translation.analysis import FunctionAnalysis
+        from ..translation.entries import COLD_FUNCTION
+        from ..translation.translator import Translator
 
-            function = self._module.verified.functions[self._ordinal]
-            analysis = FunctionAnalysis(function, self._module.analysis, self._non_suspending)
-            machine_code = self._module.machine_code
-            warmth = COLD_FUNCTION if machine_code is None else machine_code.warmth(analysis)
-            self._translator = Translator(analysis, warmth)
-        self._translator.note_spilled(self._spilled)
-        return self._translator
+        function = self._module.verified.functions[self._ordinal]
+        analysis = FunctionAnalysis(function, self._module.analysis, self._non_suspending)
+        machine_code = self._module.machine_code
+        return Translator(analysis, COLD_FUNCTION if machine_code is None else machine_code.warmth(analysis))
 
-    def spilled(self, entry: int) -> tuple[str, ...]:
+    def register_names(self, entry: int) -> tuple[str, ...]:
         """Returns names of the registers that a frame suspended at ``entry`` holds."""
-        return self._spilled.get(entry, ())
+        with self._module.translation_lock:
+            return self._translator.analysis.names_at(entry) if entry else ()
 
     def source_text(self, entry: int = 0) -> str:
         """Returns the Python source of a variant."""

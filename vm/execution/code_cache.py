@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import marshal
 import sys
-from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import CodeType
@@ -32,12 +31,10 @@ class KeptCode(NamedTuple):
     Attributes:
         source: its source.
         code: the result of ``compile``.
-        spilled: the registers that frames hold, by the entry at which they are suspended.
     """
 
     source: Source
     code: CodeType
-    spilled: Mapping[int, tuple[str, ...]]
 
 
 class CodeCache:
@@ -60,15 +57,13 @@ class CodeCache:
         content = self._file(variant).load()
         if content is None:
             return None
-        text, names, pcs, spilled, code = marshal.loads(content)
-        return KeptCode(Source(text, names, pcs), _renamed(code, file_name), dict(spilled))
+        text, names, pcs, code = marshal.loads(content)
+        return KeptCode(Source(text, names, pcs), _renamed(code, file_name))
 
     def store(self, variant: object, kept: KeptCode) -> None:
         """Keeps the code of a variant."""
-        source, code, spilled = kept
-        self._file(variant).store(
-            marshal.dumps((source.text, source.names, source.pcs, tuple(spilled.items()), _renamed(code, "")))
-        )
+        source, code = kept
+        self._file(variant).store(marshal.dumps((source.text, source.names, source.pcs, _renamed(code, ""))))
 
     def _file(self, what: object) -> CachedFile:
         return CachedFile(_ROOM, (self._module, what, _made_by()))

@@ -46,7 +46,7 @@ class Frame:
         ``i3`` is slot 3 as i32, ``I4`` slots 4 and 5 as i64, ``f``/``F`` f32/f64, ``r0`` a reference; ``s3`` the bits
         of slot 3 in functions that mix register types.
         """
-        return dict(zip(self.function.translation.spilled(self.entry), self.registers, strict=False))
+        return dict(zip(self.function.translation.register_names(self.entry), self.registers, strict=False))
 
     @property
     def source_location(self) -> str | None:

@@ -11,9 +11,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Final, cast
 
-from ..bytecode.decoder import Instruction
-from ..bytecode.isa import MOVE_BIT, FieldKind
-from ..translation.basic_block import Block, Edge, Variable, field_value, registers_of
+from ..bytecode.decoder import Instruction, field_value
+from ..bytecode.isa import FieldKind
+from ..translation.basic_block import Block, Edge, Variable
 from .homes import TYPES, HomeWriter, Value, literal
 from .layout import Layout, callee_of, is_known
 from .operations import TEMPLATES
@@ -221,17 +221,10 @@ class FunctionWriter(HomeWriter):
 
     # -- calls ---------------------------------------------------------------------------------------
 
-    def _listed(self, index: int, instruction: Instruction) -> list[str]:
-        """Returns the values of a list of operands; a reference that is moved is null for later operands."""
-        gone: set[int] = set()
-        texts: list[str] = []
-        registers = registers_of(instruction, FieldKind.OPERANDS)
-        for variable, register in zip(self.analysis.operands[index].reads, registers, strict=True):
-            is_ref = variable[0] == "r"
-            texts.append("0" if is_ref and variable[1] in gone else self.read(variable))
-            if is_ref and register & MOVE_BIT:
-                gone.add(variable[1])
-        return texts
+    def _passed(self, index: int) -> list[str]:
+        """Returns the operands of a call or a return."""
+        passed = self.analysis.operands[index].passed
+        return ["0" if variable is None else self.read(variable) for variable in passed]
 
     def _call(self, block: Block, index: int) -> None:
         instruction = self.analysis.instructions[index]
@@ -262,13 +255,12 @@ class FunctionWriter(HomeWriter):
         for word in spent:
             if word != FUEL:
                 self.line(f"store i64 %{n}c{word}, ptr %{n}a{word}")
-        for (kind, number), text in zip(callee.analysis.arguments, self._listed(index, instruction), strict=True):
+        for (kind, number), text in zip(callee.analysis.arguments, self._passed(index), strict=True):
             self._pass(callee, kind, number, text)
         self.line(f"%{n}f = {self.address(base)}")
         self.line(f"%{n}d = call i32 @f{ordinal}(ptr %context, ptr %{n}f, i32 0)")
         self.line(f"%{n}c = icmp ne i32 %{n}d, 0")
-        live = self.analysis.live_after(block)[index - block.start]
-        live &= ~(self.analysis.mask(operands.writes) | self.analysis.mask(("r", one) for one in operands.moves))
+        live = self.analysis.live_in_frame(index)
         lines = [f"  %{n}s = add i32 %{n}d, 1", *self.flushed(live)]
         label = self.stub(lines, index + 1, f"%{n}s")
         self.line(f"br i1 %{n}c, label %{label}, label %{n}o")
@@ -310,7 +302,7 @@ class FunctionWriter(HomeWriter):
         reads = self.analysis.operands[index].reads
         if mnemonic == "return":
             n = self.fresh()
-            texts = self._listed(index, instruction)
+            texts = self._passed(index)
             for position, ((kind, _), text) in enumerate(zip(reads, texts, strict=True)):
                 self.line(f"%{n}p{position} = {self.address(1 + position)}")
                 self.line(f"store {TYPES[kind]} {text}, ptr %{n}p{position}")

@@ -14,7 +14,7 @@ from ..bytecode.decoder import Instruction
 from ..bytecode.isa import CALLS, MOVE_BIT
 from ..translation.analysis import FunctionAnalysis
 from ..translation.basic_block import Block
-from ..translation.entries import Loops, names_at
+from ..translation.entries import Loops
 from .operations import TEMPLATES
 
 MAX_INSTRUCTIONS: Final = 2000  # of a function and all its callees
@@ -92,7 +92,7 @@ class Layout:
         found = self._homes_at.get(entry)
         if found is None:
             with self.lock:
-                names = names_at(self.analysis, entry)
+                names = self.analysis.names_at(entry)
             found = self._homes_at[entry] = tuple([(name[0], self.homes[name]) for name in names])
         return found
 

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterable
 from typing import Final, cast
 
-from ..bytecode.decoder import Instruction
+from ..bytecode.decoder import Instruction, field_value
 from ..bytecode.isa import IMPORT_BIT, FieldKind
 from ..bytecode.verifier import VerifiedModule
 from ..translation.analysis import FunctionAnalysis
-from ..translation.basic_block import field_value
 from ..translation.entries import Loops, Warmth
 from ..translation.module_analysis import ModuleAnalysis
 from .function_writer import FunctionWriter, Unit

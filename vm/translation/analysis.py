@@ -7,32 +7,41 @@ than was written has no variables (``register_types`` is ``None``) and is transl
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_right
 from collections.abc import Iterable
 from functools import cache
 from typing import cast
 
+from ...base.lazy_dataclass import dataclass
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.decoder import BranchOperands, Instruction
 from ..bytecode.isa import CALLS, IMPORT_BIT, LETTERS, MOVE_BIT, REF_BIT, REF_MASK, FieldKind, Move, Operation
 from ..bytecode.verifier import VerifiedFunction
-from ..types.numerics import bitcast_f64_i64
 from .basic_block import (
     Block,
     Edge,
-    Operands,
     Variable,
     edge_is_whole,
     edge_types,
+    has_types,
     merge_types,
-    read_type,
-    registers_of,
-    variable_of,
-    write_type,
+    write_types,
 )
-from .expressions import ZERO, Expression, Literal, Name, Unary, call
+from .expressions import Expression, constant_of
 from .module_analysis import ModuleAnalysis
+
+
+@dataclass(slots=True)
+class Operands:
+    """The variables that an instruction reads and writes.
+
+    ``passed`` are the operands of a call or a return: ``None`` for a reference that an earlier one moved away.
+    """
+
+    reads: tuple[Variable, ...]  # in the order of the fields
+    writes: tuple[Variable, ...]
+    moves: tuple[int, ...]  # reference registers that are null afterwards
+    passed: tuple[Variable | None, ...] = ()
 
 
 class FunctionAnalysis:
@@ -94,7 +103,9 @@ class FunctionAnalysis:
                 reads.append(variable)
                 if register & moved:
                     moves.append(variable[1])
-        return Operands(tuple(reads), tuple(writes), tuple(moves))
+        is_return = operation.mnemonic == "return"
+        passed = passed_operands(reads, cast("tuple[int, ...]", instruction.values[0])) if is_return else ()
+        return Operands(tuple(reads), tuple(writes), tuple(moves), passed)
 
     def _list_operands(self, mnemonic: str, kind: str, value: object, reads: list[Variable], moves: list[int]) -> None:
         assert isinstance(value, tuple)
@@ -110,15 +121,19 @@ class FunctionAnalysis:
 
     def _call_operands(self, instruction: Instruction) -> Operands:
         convention = self.callee(instruction)
-        registers = registers_of(instruction, FieldKind.OPERANDS)
-        sizes = registers_of(instruction, FieldKind.SEGMENT_SIZES)
+        fields = zip(instruction.operation.fields, instruction.values, strict=True)
+        lists = {field.kind: value for field, value in fields if isinstance(value, tuple)}
+        registers = cast("tuple[int, ...]", lists[FieldKind.OPERANDS])
+        sizes = cast("tuple[int, ...]", lists.get(FieldKind.SEGMENT_SIZES, ()))
         kinds: list[str] = []
         for position, element in enumerate(convention.arguments):
             kinds += element if isinstance(element, str) else element.elements * sizes[position]
+        reads = tuple(map(variable_of, kinds, registers))
         return Operands(
-            tuple(map(variable_of, kinds, registers)),
-            tuple(map(variable_of, convention.results, registers_of(instruction, FieldKind.RESULTS))),
-            tuple(one & REF_MASK for one in registers if one & REF_BIT and one & MOVE_BIT),
+            reads,
+            tuple(map(variable_of, convention.results, cast("tuple[int, ...]", lists[FieldKind.RESULTS]))),
+            tuple(register & REF_MASK for register in registers if register & REF_BIT and register & MOVE_BIT),
+            passed_operands(reads, registers),
         )
 
     # -- masks ---------------------------------------------------------------------------------------
@@ -243,13 +258,21 @@ class FunctionAnalysis:
             self._live_block, self._live_table = block, table
         return self._live_table
 
+    def live_in_frame(self, index: int) -> int:
+        """Returns the registers that a frame holds which continues behind an instruction.
+
+        They are live there, except the results that a call still gets and the references that it moved away.
+        """
+        block = self.block_of(index)
+        live = self.live_after(block)[index - block.start]
+        return live & ~self._write_masks[index] if self.instructions[index].operation.mnemonic in CALLS else live
+
     # -- register types ------------------------------------------------------------------------------
 
     def _compute_types(self) -> list[dict[int, str]] | None:
         entries: list[dict[int, str] | None] = [None] * len(self.blocks)
         first: dict[int, str] = {}
-        for variable in self.arguments:
-            write_type(first, variable)
+        write_types(first, self.arguments)
         entries[0] = first
         pending = [0]
         while pending:
@@ -260,11 +283,9 @@ class FunctionAnalysis:
             state = dict(entry)
             for at in range(block.start, block.end):
                 operands = self.operands[at]
-                for variable in operands.reads:
-                    if not read_type(state, variable):
-                        return None
-                for variable in operands.writes:
-                    write_type(state, variable)
+                if not has_types(state, operands.reads):
+                    return None
+                write_types(state, operands.writes)
             for edge in block.edges:
                 live = self.blocks[edge.target].live_in
                 if not edge_is_whole(state, edge, live):
@@ -291,11 +312,31 @@ class FunctionAnalysis:
         if block.start <= self._types_at[0] <= index:
             at, state = self._types_at
         for earlier in range(at, index):
-            for variable in self.operands[earlier].writes:
-                write_type(state, variable)
+            write_types(state, self.operands[earlier].writes)
         if index < block.end:  # where the next block starts, other types hold
             self._types_at = (index, state)
         return dict(state)
+
+    def names_at(self, entry: int) -> tuple[str, ...]:
+        """Returns the registers in a frame that continues at an entry, in the order of ``Frame.registers``."""
+        live = self.live_in_frame(entry - 1)
+        types: dict[int, str] | None = None
+        if self.register_types is not None:
+            is_call = self.instructions[entry - 1].operation.mnemonic in CALLS
+            types = self.types_before(self.block_of(entry - 1), entry - 1 if is_call else entry)
+        names: list[str] = []
+        while live:
+            register = (live & -live).bit_length() - 1
+            live ^= 1 << register
+            if register >= self.ref_shift:
+                names.append(f"r{register - self.ref_shift}")
+            elif types is None:
+                names.append(f"s{register}")
+            else:
+                kind = types.get(register, "?")  # zero, or the upper half of a pair, if it is in "JG?"
+                if kind not in "JG?" and (kind, register) not in self.constants:
+                    names.append(f"{kind}{register}")
+        return tuple(names)
 
     # -- constants -----------------------------------------------------------------------------------
 
@@ -333,14 +374,17 @@ def _register_fields(operation: Operation) -> tuple[tuple[int, str, bool, bool, 
     return tuple(fields)
 
 
-def constant_of(instruction: Instruction) -> Expression:
-    """Returns the value of a constant operation."""
-    mnemonic = instruction.operation.mnemonic
-    if mnemonic.endswith(".zero"):
-        return Literal(0.0) if ".f" in mnemonic else ZERO
-    value = cast("int | float", instruction.values[0])
-    if math.isnan(value):
-        return call("bitcast_i64_f64", Literal(bitcast_f64_i64(value)))
-    if math.isinf(value):
-        return Name("inf") if value > 0 else Unary("-", Name("inf"))
-    return Literal(value)
+def variable_of(kind: str, register: int) -> Variable:
+    """Returns the variable of a register operand of a type."""
+    return kind, register & REF_MASK if kind == "r" else register
+
+
+def passed_operands(reads: Iterable[Variable], registers: Iterable[int]) -> tuple[Variable | None, ...]:
+    """Returns a list of operands, with ``None`` for a reference that an earlier one of them moved away."""
+    moved: set[Variable] = set()
+    passed: list[Variable | None] = []
+    for variable, register in zip(reads, registers, strict=True):
+        passed.append(None if variable in moved else variable)
+        if variable[0] == "r" and register & MOVE_BIT:
+            moved.add(variable)
+    return tuple(passed)

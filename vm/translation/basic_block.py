@@ -6,20 +6,15 @@ Registers are untyped. A *variable* is a register with its type at some place: `
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
-from typing import Final, TypeAlias, cast
+from typing import Final, TypeAlias
 
 from ...base.lazy_dataclass import dataclass
-from ..bytecode.decoder import BranchOperands, Instruction
-from ..bytecode.isa import MOVE_BIT, REF_BIT, REF_MASK, FieldKind
+from ..bytecode.decoder import BranchOperands
+from ..bytecode.isa import MOVE_BIT, REF_BIT, REF_MASK
 
 Variable: TypeAlias = tuple[str, int]
-
-
-def variable_of(kind: str, register: int) -> Variable:
-    """Returns the variable of a register operand of a type."""
-    return kind, register & REF_MASK if kind == "r" else register
 
 
 class Edge:
@@ -49,15 +44,6 @@ class Edge:
             self.refs = {to: source for to, source in self.refs.items() if to != source}
 
 
-@dataclass(slots=True)
-class Operands:
-    """The variables that an instruction reads and writes."""
-
-    reads: tuple[Variable, ...]  # in the order of the fields
-    writes: tuple[Variable, ...]
-    moves: tuple[int, ...]  # reference registers that are null afterwards
-
-
 @dataclass(slots=True, eq=False)
 class Block:
     """Instructions between a marker and a terminator."""
@@ -70,48 +56,37 @@ class Block:
     live_out: int = 0
 
 
-def registers_of(instruction: Instruction, kind: FieldKind) -> tuple[int, ...]:
-    """Returns the registers, or the sizes, in an instruction's first field of a kind; none if it has no such field."""
-    return cast("tuple[int, ...]", field_value(instruction, kind) or ())
-
-
-def field_value(instruction: Instruction, kind: FieldKind) -> object:
-    """Returns the value of an instruction's first field of a kind; ``None`` if it has no such field."""
-    for each, value in zip(instruction.operation.fields, instruction.values, strict=True):
-        if each.kind is kind:
-            return value
-    return None
-
-
 _WIDE: Final = {"I": "J", "F": "G"}  # type of the high slot of a pair
 
 
-def write_type(state: dict[int, str], variable: Variable) -> None:
-    """Notes that a variable was written; the other half of a pair that it overlaps becomes ``?``."""
-    kind, number = variable
-    if kind == "r":
-        return
-    if state.get(number) in ("J", "G"):
-        state[number - 1] = "?"
-    if kind in _WIDE:
-        if state.get(number + 1) in _WIDE:
-            state[number + 2] = "?"
-        state[number + 1] = _WIDE[kind]
-    elif state.get(number) in _WIDE:
-        state[number + 1] = "?"
-    state[number] = kind
+def write_types(state: dict[int, str], variables: Iterable[Variable]) -> None:
+    """Notes that variables were written; the other half of a pair that one overlaps becomes ``?``."""
+    for kind, number in variables:
+        if kind == "r":
+            continue
+        if state.get(number) in ("J", "G"):
+            state[number - 1] = "?"
+        if kind in _WIDE:
+            if state.get(number + 1) in _WIDE:
+                state[number + 2] = "?"
+            state[number + 1] = _WIDE[kind]
+        elif state.get(number) in _WIDE:
+            state[number + 1] = "?"
+        state[number] = kind
 
 
-def read_type(state: Mapping[int, str], variable: Variable) -> bool:
-    """Whether a register is read as the type that it holds; one that was never written is a zero of any type."""
-    kind, number = variable
-    if kind == "r":
-        return True
-    if state.get(number, kind) != kind:
-        return False
-    return kind not in _WIDE or (
-        state.get(number + 1, _WIDE[kind]) == _WIDE[kind] and (number in state) == (number + 1 in state)
-    )
+def has_types(state: Mapping[int, str], variables: Iterable[Variable]) -> bool:
+    """Whether slots hold variables of these types. Slots that were never written are zeros of any type."""
+    for kind, number in variables:
+        if kind == "r":
+            continue
+        if state.get(number, kind) != kind:
+            return False
+        if kind in _WIDE and not (
+            state.get(number + 1, _WIDE[kind]) == _WIDE[kind] and (number in state) == (number + 1 in state)
+        ):
+            return False
+    return True
 
 
 def edge_types(state: Mapping[int, str], edge: Edge) -> dict[int, str]:

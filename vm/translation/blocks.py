@@ -12,9 +12,9 @@ from typing import Final, cast
 from ..bytecode.decoder import Instruction
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
-from .call_writer import CopyWriter
+from .call_writer import CallWriter
 from .control_flow import Graph
-from .entries import COLD_FUNCTION, Warmth, names_at
+from .entries import COLD_FUNCTION, Warmth
 from .expressions import (
     NONE,
     ZERO,
@@ -36,7 +36,7 @@ from .values import PendingValue
 _MAX_ARMS: Final = 6  # of a table that is tested case by case; longer tables are searched
 
 
-class NodeWriter(CopyWriter, TreeWriter):
+class NodeWriter(CallWriter, TreeWriter):
     """Writes nodes of the variant that starts at ``entry``: blocks with their terminators.
 
     Branches back to headers of loops count, and check from time to time whether machine code takes over.
@@ -46,7 +46,7 @@ class NodeWriter(CopyWriter, TreeWriter):
     indent: int
 
     def __init__(self, analysis: FunctionAnalysis, flow: Flow, entry: int, warmth: Warmth = COLD_FUNCTION) -> None:
-        CopyWriter.__init__(self, analysis)
+        CallWriter.__init__(self, analysis)
         self._turns = {
             edge: warmth.turns[block.index, edge.target]
             for block in analysis.blocks
@@ -94,11 +94,11 @@ class NodeWriter(CopyWriter, TreeWriter):
         for index in range(start, end - 1):
             mnemonic = self.analysis.instructions[index].operation.mnemonic
             if mnemonic.startswith("call"):
-                self.call(block, index)
+                self.call(index)
             elif mnemonic != "block":
                 self.operation(index)
         if cut is not None:
-            self.call(block, cut)
+            self.call(cut)
             return None
         terminator = self.analysis.instructions[block.end - 1]
         self.pc = terminator.pc
@@ -155,7 +155,7 @@ class NodeWriter(CopyWriter, TreeWriter):
     def _count(self, edge: Edge, *, is_first: bool) -> None:
         """Counts an iteration of a loop, and hands the loop to machine code when it is hot."""
         entry = self.analysis.blocks[edge.target].start + 1
-        names = names_at(self.analysis, entry)
+        names = self.analysis.names_at(entry)
         self.read_names.update(names)
         registers = Display(tuple(map(Name, names)))
         if is_first:
@@ -194,17 +194,17 @@ class NodeWriter(CopyWriter, TreeWriter):
         if mnemonic == "br_table":
             return self._table(self._settled(block, reads[0]), edges, place)
         if mnemonic == "return":
-            texts = [value.python() for value in self.listed(index, terminator)]
+            texts = [value.python() for value in self.passed(index)]
             self.line(f"return {', '.join(texts) or None}")
             return None
         if mnemonic == "fail":
             return self._fail(block, terminator, place)
         if mnemonic == "yield":
             self.settle(block)
-            self.suspend(block, index, "YIELD", live=block.live_out)
+            self.suspend(index, "YIELD")
             return None
         if mnemonic.startswith("call"):
-            self.call(block, index)
+            self.call(index)
             self.settle(block)
             return self._leave(edges[0], place)
         if mnemonic == "break":
@@ -322,7 +322,7 @@ class NodeWriter(CopyWriter, TreeWriter):
     def _break(self, block: Block, condition: Variable | None) -> None:
         self.settle(block)
         hook = Attribute(self.bound("hooks"), "break_")
-        pairs = [f"{name!r}: {value.python()}" for name, value in zip(*self.live_values(block.live_out), strict=True)]
+        pairs = [f"{name!r}: {value.python()}" for name, value in self.held_values(block.end - 1).items()]
         test: Expression = Comparison("is not", hook, NONE)
         if condition is not None:
             test = Logical("and", test, self.operand(condition))

@@ -1,4 +1,7 @@
-"""Writes calls and suspensions, which store the pc, the entry to continue at and the live registers."""
+"""Writes what leaves a block: calls, suspensions, and the copies of edges.
+
+A suspension stores the pc, the entry to continue at and the live registers.
+"""
 
 from __future__ import annotations
 
@@ -6,27 +9,21 @@ from collections.abc import Iterator
 from typing import cast
 
 from ..bytecode.calling_convention import CallingConvention, Repeated
-from ..bytecode.decoder import Instruction
-from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, FieldKind
-from .analysis import FunctionAnalysis
-from .basic_block import Block, Edge, Variable, registers_of
+from ..bytecode.decoder import Instruction, registers_of
+from ..bytecode.isa import IMPORT_BIT, FieldKind
+from .basic_block import Edge, Variable
 from .expressions import NONE, Call, Display, Expression, Name, renamed
 from .operation_writer import OperationWriter
 from .values import PendingValue
 
 
 class CallWriter(OperationWriter):
-    """Writes calls and suspensions."""
-
-    def __init__(self, analysis: FunctionAnalysis) -> None:
-        super().__init__(analysis)
-        # For each entry that this source suspends to, the names whose values are in the frame's registers.
-        self.spilled: dict[int, tuple[str, ...]] = {}
+    """Writes calls, suspensions and the copies of edges."""
 
     def _arguments(self, index: int, instruction: Instruction, convention: CallingConvention) -> Iterator[Expression]:
         """Yields the arguments of a call; a repeated one is a tuple of rows."""
-        values = iter(self.listed(index, instruction))
-        sizes = registers_of(instruction, FieldKind.SEGMENT_SIZES)
+        values = iter(self.passed(index))
+        sizes = registers_of(instruction, FieldKind.SEGMENT_SIZES) if convention.is_variadic else ()
         for position, element in enumerate(convention.arguments):
             if isinstance(element, Repeated):
                 rows = [tuple(next(values) for _ in element.elements) for _ in range(sizes[position])]
@@ -34,21 +31,12 @@ class CallWriter(OperationWriter):
             else:
                 yield next(values)
 
-    def listed(self, index: int, instruction: Instruction) -> list[Expression]:
-        """Returns the values of a list of operands; a reference that is moved is null for later operands."""
-        registers = registers_of(instruction, FieldKind.OPERANDS)
-        gone: set[int] = set()
-        values: list[Expression] = []
-        for variable, register in zip(self.analysis.operands[index].reads, registers, strict=True):
-            if variable[0] == "r" and variable[1] in gone:
-                values.append(NONE)
-                continue
-            values.append(self.operand(variable))
-            if variable[0] == "r" and register & MOVE_BIT:
-                gone.add(variable[1])
-        return values
+    def passed(self, index: int) -> list[Expression]:
+        """Returns the values of a call's or a return's operands."""
+        passed = self.analysis.operands[index].passed
+        return [NONE if variable is None else self.operand(variable) for variable in passed]
 
-    def call(self, block: Block, index: int) -> None:
+    def call(self, index: int) -> None:
         """Writes a call. Nothing may be written behind one that always suspends."""
         instruction = self.analysis.instructions[index]
         self.pc: int = instruction.pc
@@ -60,18 +48,18 @@ class CallWriter(OperationWriter):
         if self.analysis.suspends(instruction):
             self.line(f"frame.callee = {self.bound(f'fn{ordinal}').python()}")
             self.line(f"frame.arguments = {Display(arguments).python()}")
-            self.suspend(block, index, "CALL")
+            self.suspend(index, "CALL")
             return
         # References moved into a call are dropped before its results arrive.
         moves = [number for number in operands.moves if ("r", number) not in writes]
         if not ordinal & IMPORT_BIT:
             self.results(Call(self.bound(f"lf{ordinal}"), (NONE, Display(arguments))), writes)
         else:
-            self._import(block, index, Call(self.bound(f"im{ordinal & ~IMPORT_BIT}"), arguments))
+            self._import(index, Call(self.bound(f"im{ordinal & ~IMPORT_BIT}"), arguments))
         self.null(moves)
         self.note_writes(writes)
 
-    def _import(self, block: Block, index: int, call: Call) -> None:
+    def _import(self, index: int, call: Call) -> None:
         """Writes a call of an import, which suspends where that returns a ``Wait``."""
         instruction = self.analysis.instructions[index]
         writes = self.analysis.operands[index].writes
@@ -84,7 +72,7 @@ class CallWriter(OperationWriter):
             self.before_write(name)
         self.line(f"{name} = {call.python()}")
         with self.suite(f"if type({name}) is Wait:" if writes else f"if {name} is not None:"):
-            self.suspend(block, index, name)
+            self.suspend(index, name)
         if not is_direct:
             self.results(Name("t"), writes)
 
@@ -116,57 +104,21 @@ class CallWriter(OperationWriter):
 
     # -- suspending ----------------------------------------------------------------------------------
 
-    def suspend(self, block: Block, index: int, answer: str, *, live: int | None = None) -> None:
+    def suspend(self, index: int, answer: str) -> None:
         """Stores the state for the variant behind instruction ``index``, and returns to the interpreter."""
-        entry = index + 1
-        if live is None:
-            live = self._live_behind(block, index)
-        names, values = self.live_values(live)
-        self.spilled[entry] = tuple(names)
+        values = Display(tuple(self.held_values(index).values()))
         self.line(f"frame.pc = {self.pc}")
-        self.line(f"frame.entry = {entry}")
-        self.line(f"frame.registers = {Display(tuple(values)).python()}")
+        self.line(f"frame.entry = {index + 1}")
+        self.line(f"frame.registers = {values.python()}")
         self.line(f"return {answer}")
 
-    def _live_behind(self, block: Block, index: int) -> int:
-        """Returns the registers that a frame holds while it is suspended in an instruction.
+    def held_values(self, index: int) -> dict[str, Expression]:
+        """Returns the values that a frame holds which continues behind an instruction, by the register's name."""
+        names = self.analysis.names_at(index + 1)
+        self.read_names.update(name for name in names if name not in self.local_constants)
+        return {name: self.local_constants.get(name) or Name(name) for name in names}
 
-        They are live behind it, except its results and references that it moved away.
-        """
-        operands = self.analysis.operands[index]
-        gone = self.analysis.mask(operands.writes) | self.analysis.mask([("r", number) for number in operands.moves])
-        return self.analysis.live_after(block)[index - block.start] & ~gone
-
-    def live_values(self, live: int) -> tuple[list[str], list[Expression]]:
-        """Returns the names of live registers, and their values."""
-        names: list[str] = []
-        values: list[Expression] = []
-        shift = self.analysis.ref_shift
-        while live:
-            bit = live & -live
-            live ^= bit
-            register = bit.bit_length() - 1
-            if register >= shift:
-                name = f"r{register - shift}"
-            elif self.raw:
-                name = f"s{register}"
-            else:
-                kind = self.state.get(register)
-                if kind is None or kind in "JG?":
-                    continue  # zero, or the upper half of a pair
-                if (kind, register) in self.constants:
-                    continue
-                name = f"{kind}{register}"
-            names.append(name)
-            constant = self.local_constants.get(name)
-            values.append(constant or Name(name))
-            if constant is None:
-                self.read_names.add(name)
-        return names, values
-
-
-class CopyWriter(CallWriter):
-    """Writes the copies of edges."""
+    # -- edges ---------------------------------------------------------------------------------------
 
     def copy(self, edge: Edge) -> None:
         """Writes the copies of an edge whose targets are live behind it."""

@@ -6,11 +6,9 @@ code left, machine code at the headers of loops.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
-from ..bytecode.isa import CALLS
-from .analysis import FunctionAnalysis
 from .basic_block import Block
 
 
@@ -81,35 +79,3 @@ def _body(predecessors: dict[int, list[int]], source: int, header: int) -> froze
             body.add(block)
             pending += predecessors.get(block, ())
     return frozenset(body)
-
-
-def names_at(analysis: FunctionAnalysis, entry: int) -> tuple[str, ...]:
-    """Returns the registers in a frame that continues at an entry, in the order of ``Frame.registers``.
-
-    They are live behind instruction ``entry - 1``, except the results that it, if it is a call, still gets.
-    """
-    block = analysis.block_of(entry - 1)
-    live = analysis.live_after(block)[entry - 1 - block.start]
-    operands = analysis.operands[entry - 1]
-    if analysis.instructions[entry - 1].operation.mnemonic in CALLS:
-        live &= ~(analysis.mask(operands.writes) | analysis.mask(("r", one) for one in operands.moves))
-        entry -= 1
-    types = None if analysis.register_types is None else analysis.types_before(block, entry)
-    names: list[str] = []
-    for register in _bits(live):
-        if register >= analysis.ref_shift:
-            names.append(f"r{register - analysis.ref_shift}")
-        elif types is None:
-            names.append(f"s{register}")
-        else:
-            kind = types.get(register, "?")
-            if kind not in "JG?" and (kind, register) not in analysis.constants:
-                names.append(f"{kind}{register}")
-    return tuple(names)
-
-
-def _bits(mask: int) -> Iterable[int]:
-    while mask:
-        bit = mask & -mask
-        mask ^= bit
-        yield bit.bit_length() - 1

@@ -6,11 +6,14 @@ printed once, in its statement. Its ``python(level)`` puts it in parentheses if 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple, TypeAlias, cast
 
 from ...base.lazy_dataclass import dataclass
+from ..bytecode.decoder import Instruction
+from ..types.numerics import bitcast_f64_i64
 
 # How tightly operators of Python bind, from the loosest: section 6.17 of the language reference.
 _CONDITIONAL, _OR, _AND, _NOT, _COMPARISON, _UNARY, _PRIMARY = 1, 2, 3, 4, 5, 12, 13
@@ -250,6 +253,19 @@ _NODES: Final = (
     *(Name, Literal, Unary, Binary, Comparison, Logical, Not, Conditional, Call, Keyword, Attribute, Item, Display),
     Cast,
 )
+
+
+def constant_of(instruction: Instruction) -> Expression:
+    """Returns the value of a constant operation."""
+    mnemonic = instruction.operation.mnemonic
+    if mnemonic.endswith(".zero"):
+        return Literal(0.0) if ".f" in mnemonic else ZERO
+    value = cast("int | float", instruction.values[0])
+    if math.isnan(value):
+        return call("bitcast_i64_f64", Literal(bitcast_f64_i64(value)))
+    if math.isinf(value):
+        return Name("inf") if value > 0 else Unary("-", Name("inf"))
+    return Literal(value)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Final, cast
 
-from ..bytecode.decoder import Instruction
+from ..bytecode.decoder import Instruction, field_value
 from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, FieldKind, Move
-from .analysis import FunctionAnalysis, constant_of
-from .basic_block import Operands, Variable, field_value, write_type
+from .analysis import FunctionAnalysis, Operands
+from .basic_block import Variable, write_types
 from .expressions import (
     CONDITIONS,
     NONE,
@@ -28,6 +28,7 @@ from .expressions import (
     Name,
     Unary,
     call,
+    constant_of,
     is_atom,
     method,
     negated,
@@ -83,8 +84,7 @@ class OperationWriter(ValueWriter):
     def note_writes(self, writes: Sequence[Variable]) -> None:
         """Notes in ``state`` what an instruction wrote."""
         if not self.raw:
-            for variable in writes:
-                write_type(self.state, variable)
+            write_types(self.state, writes)
 
     # -- expressions ---------------------------------------------------------------------------------
 

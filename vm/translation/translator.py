@@ -10,20 +10,18 @@ branches are ``if`` and ``while``, operations are expressions. It runs until it 
   is translated when first needed and ends where the function always suspends again. Neither the host's stack nor a
   generator is kept.
 
-The writers are layers, each a subclass of the one before it: source.py lines, values.py values in Python locals,
-operation_writer.py operations within a block, call_writer.py calls and suspension, parallel_copy.py the copies of
-branches, blocks.py blocks and their terminators, structure.py the statements around them. ``docs/design/vm.md`` says
-what else was tried.
+The writers are layers, each a subclass of the one before it: expressions.py lines, values.py values in Python locals,
+operation_writer.py operations within a block, call_writer.py calls, suspension and the copies of branches, blocks.py
+blocks and their terminators, structure.py the statements around them. ``docs/design/vm.md`` says what else was tried.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Final
 
 from .analysis import FunctionAnalysis
 from .control_flow import UnstructuredError
-from .entries import COLD_FUNCTION, Warmth, names_at
+from .entries import COLD_FUNCTION, Warmth
 from .expressions import Literal, Name, Source
 from .flow import Flow
 from .structure import StructureWriter
@@ -40,26 +38,14 @@ class Translator:
         self.analysis = analysis
         self._warmth = warmth
         self._flow = Flow(analysis)
-        self._spilled: dict[int, tuple[str, ...]] = {}
 
     def translate(self, entry: int = 0) -> Source:
         """Returns the source of the variant that starts at ``entry``."""
-        if entry:
-            self._spilled.setdefault(entry, names_at(self.analysis, entry))
         writer = self._structured(entry)
         if writer is None:
             writer = StructureWriter(self.analysis, self._flow, entry, warmth=self._warmth)
             writer.write_dispatch_loop()
-        self._spilled.update(writer.spilled)
         return self._finish(writer)
-
-    def all_spilled(self) -> dict[int, tuple[str, ...]]:
-        """Returns for each entry the registers that a suspended frame holds, in the order of its tuple."""
-        return dict(self._spilled)
-
-    def note_spilled(self, spilled: Mapping[int, tuple[str, ...]]) -> None:
-        """Notes the registers in suspended frames of variants that were translated elsewhere."""
-        self._spilled.update(spilled)
 
     def _structured(self, entry: int) -> StructureWriter | None:
         """Returns the variant written with Python's statements; ``None`` if they cannot express it."""
@@ -87,11 +73,10 @@ class Translator:
             source = "a"
             live = analysis.blocks[0].live_in
         else:
-            names = list(self._spilled.get(writer.entry, ()))
+            names = list(analysis.names_at(writer.entry))
             source = "frame.registers"
-            index = writer.entry - 1
-            block = analysis.block_of(index)
-            live = analysis.live_after(block)[index - block.start]
+            block = analysis.block_of(writer.entry - 1)
+            live = analysis.live_after(block)[writer.entry - 1 - block.start]
         if not writer.entry and self._warmth.start:
             head.ask_tier(0, Literal(self._warmth.start), Name("a"))
         if names:
