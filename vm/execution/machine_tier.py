@@ -28,7 +28,7 @@ from ..machine_code.llvm import Compiler, MachineCode, compiler, is_broken
 from ..machine_code.operations import IS_BUFFER
 from ..machine_code.settings import ASK_AGAIN, NEVER, Settings
 from ..types.buffer import VmBuffer
-from ..types.numerics import bitcast_f32_i32, bitcast_f64_i64, bitcast_i32_f32
+from ..types.numerics import bitcast_f32_i32, bitcast_i32_f32
 from .interruption import Interrupted, deadlines
 from .left_frames import Continuation, Left, LeftFunction, continue_frames
 from .namespace import COLD, RESUME
@@ -282,19 +282,8 @@ class References:
 
 def _enter(memory: _Memory, layout: Layout, entry: int, values: Sequence[Any], references: References) -> None:
     """Stores arguments, or the registers of an entry, in the homes of a function's frame."""
-    homes = layout.homes
-    if entry:
-        for (kind, word), value in zip(layout.homes_at(entry), values, strict=True):
-            _store(memory, _CONTEXT_WORDS + word, kind, value, references)
-        return
-    for (kind, number), value in zip(layout.analysis.arguments, values, strict=True):
-        names = layout.names(kind, number)
-        if len(names) == 1:
-            _store(memory, _CONTEXT_WORDS + homes[names[0]], kind, value, references)
-        else:
-            bits = value if kind == "I" else bitcast_f64_i64(value)
-            for shift, name in zip((0, 32), names, strict=True):
-                memory.words[_CONTEXT_WORDS + homes[name]] = bits >> shift & 0xFFFF_FFFF
+    for (kind, word), value in zip(layout.homes_at(entry), values, strict=True):
+        _store(memory, _CONTEXT_WORDS + word, kind, value, references)
 
 
 def _store(memory: _Memory, word: int, kind: str, value: Any, references: References) -> None:
@@ -317,8 +306,6 @@ def _value(memory: _Memory, word: int, kind: str, references: References) -> Any
         return memory.words[word]
     if kind == "F":
         return memory.f64[word]
-    if kind == "s":
-        return memory.i32[2 * word] & 0xFFFF_FFFF
     if kind == "r":
         return references.objects[memory.words[word]]
     value = memory.f32[2 * word]

@@ -18,7 +18,7 @@ from .homes import TYPES, HomeWriter, Value, literal
 from .layout import Layout, callee_of, is_known
 from .operations import TEMPLATES
 
-_ZEROS: Final = {"i": "0", "I": "0", "f": "0.0", "F": "0.0", "r": "0", "s": "0"}
+_ZEROS: Final = {"i": "0", "I": "0", "f": "0.0", "F": "0.0", "r": "0"}
 _BANKS: Final = {"i32": "i32", "i64": "i64", "f32": "float", "f64": "double"}
 OUT_OF_FUEL: Final = 1 << 32  # beside the entry in word 0 of the frame that left
 # Words of the context; the last three count down, and code leaves before they become negative.
@@ -70,9 +70,13 @@ class FunctionWriter(HomeWriter):
                 self._block(block)
         self.lines: list[str]
         body, self.lines = self.lines, []
-        given = {name for variable in analysis.arguments for name in layout.names(*variable)}
+        given = {f"{kind}{number}" for kind, number in analysis.arguments}
         live = analysis.blocks[0].live_in
-        zeroed = [name for name in layout.homes if name not in given and self.mask(name) & live and name in self.homed]
+        zeroed = [
+            name
+            for name in layout.homes
+            if name in self.homed and name not in given and analysis.mask([(name[0], int(name[1:]))]) & live
+        ]
         self.lines += [
             f"define {linkage}i32 @f{self.ordinal}(ptr noalias %context, ptr noalias %frame, i32 %entry) nounwind {{",
             "start:",
@@ -149,7 +153,7 @@ class FunctionWriter(HomeWriter):
     def _null(self, moves: Iterable[int], written: Iterable[Variable]) -> None:
         for number in moves:
             if ("r", number) not in written:
-                self.assign_name(f"r{number}", Value("0"))
+                self.assign(("r", number), Value("0"))
 
     def _switch(self, reads: tuple[Variable, ...], result: Variable) -> None:
         at, text, *values = (self.read(one) for one in reads)
@@ -256,7 +260,9 @@ class FunctionWriter(HomeWriter):
             if word != FUEL:
                 self.line(f"store i64 %{n}c{word}, ptr %{n}a{word}")
         for (kind, number), text in zip(callee.analysis.arguments, self._passed(index), strict=True):
-            self._pass(callee, kind, number, text)
+            word = self.layout.size + callee.homes[f"{kind}{number}"]
+            self.line(f"%{n}p{kind}{number} = {self.address(word)}")
+            self.line(f"store {TYPES[kind]} {text}, ptr %{n}p{kind}{number}")
         self.line(f"%{n}f = {self.address(base)}")
         self.line(f"%{n}d = call i32 @f{ordinal}(ptr %context, ptr %{n}f, i32 0)")
         self.line(f"%{n}c = icmp ne i32 %{n}d, 0")
@@ -274,25 +280,6 @@ class FunctionWriter(HomeWriter):
             self.line(f"%{n}p{position} = {self.address(base + 1 + position)}")
             self.line(f"%{n}r{position} = load {t}, ptr %{n}p{position}")
             self.assign(variable, Value(f"%{n}r{position}"))
-
-    def _pass(self, callee: Layout, kind: str, number: int, text: str) -> None:
-        """Stores an argument in the callee's frame."""
-        names = callee.names(kind, number)
-        n = self.fresh()
-        t = TYPES[kind]
-        if len(names) == 1:  # an f32 and the word with its bits are stored alike
-            self.line(f"%{n} = {self.address(self.layout.size + callee.homes[names[0]])}")
-            self.line(f"store {t} {text}, ptr %{n}")
-            return
-        if kind == "F":
-            self.line(f"%{n}b = bitcast double {text} to i64")
-            text = f"%{n}b"
-        self.line(f"%{n}l = trunc i64 {text} to i32")
-        self.line(f"%{n}s = lshr i64 {text}, 32")
-        self.line(f"%{n}h = trunc i64 %{n}s to i32")
-        for half, name in zip("lh", names, strict=True):
-            self.line(f"%{n}{half}p = {self.address(self.layout.size + callee.homes[name])}")
-            self.line(f"store i32 %{n}{half}, ptr %{n}{half}p")
 
     # -- terminators ---------------------------------------------------------------------------------
 
@@ -350,9 +337,6 @@ class FunctionWriter(HomeWriter):
         types: dict[int, str] | None = None
         for slot, source in edge.values.items():
             if not live >> slot & 1:
-                continue
-            if self.layout.is_raw:
-                copies.append((f"s{slot}", self.read_name(f"s{source}").text))
                 continue
             if types is None:
                 types = self.analysis.types_before(block, block.end)

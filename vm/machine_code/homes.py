@@ -17,7 +17,7 @@ from .layout import Layout
 if TYPE_CHECKING:
     from ..translation.analysis import FunctionAnalysis
 
-TYPES: Final = {"i": "i32", "I": "i64", "f": "float", "F": "double", "r": "i64", "s": "i32"}
+TYPES: Final = {"i": "i32", "I": "i64", "f": "float", "F": "double", "r": "i64"}
 
 
 class Value(NamedTuple):
@@ -63,11 +63,6 @@ class HomeWriter:
         """Adds instructions."""
         self.lines.append(f"  {text}")
 
-    def mask(self, name: str) -> int:
-        """Returns the registers of a name, as a bit mask."""
-        kind, number = name[0], int(name[1:])
-        return self.analysis.mask([("i" if kind == "s" else kind, number)])
-
     # -- variables -----------------------------------------------------------------------------------
 
     def read_name(self, name: str) -> Value:
@@ -94,69 +89,27 @@ class HomeWriter:
         literal = self._literals.get(variable)
         if literal is not None:
             return literal
-        if not self.layout.is_raw or kind == "r":
-            name = f"{kind}{number}"
-            value = self.read_name(name)
-            if value.is_bit:
-                text = self._number(value)
-                self.values[name] = Value(text)
-                return text
-            return value.text
-        low = self.read_name(f"s{number}").text
-        if kind == "i":
-            return low
-        n = self.fresh()
-        if kind == "f":
-            self.line(f"%{n} = bitcast i32 {low} to float")
-            return f"%{n}"
-        high = self.read_name(f"s{number + 1}").text
-        self.line(f"%{n}l = zext i32 {low} to i64")
-        self.line(f"%{n}h = zext i32 {high} to i64")
-        self.line(f"%{n}s = shl i64 %{n}h, 32")
-        self.line(f"%{n} = or i64 %{n}l, %{n}s")
-        if kind == "I":
-            return f"%{n}"
-        self.line(f"%{n}f = bitcast i64 %{n} to double")
-        return f"%{n}f"
+        name = f"{kind}{number}"
+        value = self.read_name(name)
+        if value.is_bit:
+            value = self.values[name] = Value(self._number(value))
+        return value.text
 
     def condition(self, variable: Variable) -> str:
         """Returns a variable as an i1."""
-        if not self.layout.is_raw:
-            value = self.values.get(f"{variable[0]}{variable[1]}")
-            if value is not None and value.is_bit:
-                return value.text
+        value = self.values.get(f"{variable[0]}{variable[1]}")
+        if value is not None and value.is_bit:
+            return value.text
         number = self.read(variable)
         text = f"%{self.fresh()}"
         self.line(f"{text} = icmp ne i32 {number}, 0")
         return text
 
     def assign(self, variable: Variable, value: Value) -> None:
-        """Assigns a value to a variable."""
-        kind, number = variable
-        if not self.layout.is_raw or kind == "r":
-            self.assign_name(f"{kind}{number}", value)
-            return
-        text = self._number(value)
-        n = self.fresh()
-        if kind == "f":
-            self.line(f"%{n} = bitcast float {text} to i32")
-            text = f"%{n}"
-        elif kind in "IF":
-            if kind == "F":
-                self.line(f"%{n}b = bitcast double {text} to i64")
-                text = f"%{n}b"
-            self.line(f"%{n}l = trunc i64 {text} to i32")
-            self.line(f"%{n}s = lshr i64 {text}, 32")
-            self.line(f"%{n}h = trunc i64 %{n}s to i32")
-            self.assign_name(f"s{number}", Value(f"%{n}l"))
-            self.assign_name(f"s{number + 1}", Value(f"%{n}h"))
-            return
-        self.assign_name(f"s{number}", Value(text))
-
-    def assign_name(self, name: str, value: Value) -> None:
-        """Assigns a value to a home, which is stored when control leaves the block."""
+        """Assigns a value to a variable, whose home is stored when control leaves the block."""
+        name = f"{variable[0]}{variable[1]}"
         self.values[name] = value
-        self._dirty[name] = self.mask(name)
+        self._dirty[name] = self.analysis.mask([variable])
 
     def flushed(self, live: int) -> list[str]:
         """Returns lines that store live registers in their homes."""

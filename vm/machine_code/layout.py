@@ -73,13 +73,15 @@ class Layout:
         self.homes: dict[str, int] = {}
         self._homes_at: dict[int, tuple[tuple[str, int], ...]] = {}
         self.size: int = 1 + len(analysis.function.signature.results)
-        self.is_raw: bool = analysis.register_types is None
-        for operands in analysis.operands:
-            self._place(operands.reads)
-            self._place(operands.writes)
-        self._place(analysis.arguments)
-        for block in analysis.blocks:
-            self._place_edges(block)
+        # A function that reads slots as other types than were written has no variables, and no machine code.
+        self.is_typed: bool = analysis.register_types is not None
+        if self.is_typed:
+            for operands in analysis.operands:
+                self._place(operands.reads)
+                self._place(operands.writes)
+            self._place(analysis.arguments)
+            for block in analysis.blocks:
+                self._place_edges(block)
         self.loops: Loops = Loops(analysis.blocks)
         self._costs = [
             sum(_cost(analysis.instructions[index]) for index in range(block.start, block.end))
@@ -88,26 +90,20 @@ class Layout:
         self.cost: int = sum(self._costs)
 
     def homes_at(self, entry: int) -> tuple[tuple[str, int], ...]:
-        """Returns the kinds and words of the registers in a frame that continues at an entry."""
-        found = self._homes_at.get(entry)
-        if found is None:
-            with self.lock:
-                names = self.analysis.names_at(entry)
-            found = self._homes_at[entry] = tuple([(name[0], self.homes[name]) for name in names])
-        return found
-
-    def names(self, kind: str, number: int) -> tuple[str, ...]:
-        """Returns the names of a variable's homes: of its slots in a function that holds bits."""
-        if not self.is_raw or kind == "r":
-            return (f"{kind}{number}",)
-        return (f"s{number}", f"s{number + 1}") if kind in "IF" else (f"s{number}",)
+        """Returns the kinds and words of the registers in a frame that continues at an entry; at 0 the arguments."""
+        homes = self._homes_at.get(entry)
+        if homes is None:
+            names: Iterable[str] = [f"{kind}{number}" for kind, number in self.analysis.arguments]
+            if entry:
+                with self.lock:
+                    names = self.analysis.names_at(entry)
+            homes = self._homes_at[entry] = tuple([(name[0], self.homes[name]) for name in names])
+        return homes
 
     def _place(self, variables: Iterable[tuple[str, int]]) -> None:
         for kind, number in variables:
-            for name in self.names(kind, number):
-                if name not in self.homes:
-                    self.homes[name] = self.size
-                    self.size += 1
+            if self.homes.setdefault(f"{kind}{number}", self.size) == self.size:
+                self.size += 1
 
     def _place_edges(self, block: Block) -> None:
         types: dict[int, str] | None = None
@@ -117,10 +113,10 @@ class Layout:
                 self._place([("r", origin) for origin in edge.refs.values() if origin is not None])
             if not edge.values:
                 continue
-            if types is None and not self.is_raw:
+            if types is None:
                 types = self.analysis.types_before(block, block.end)
             for to, source in edge.values.items():
-                kind = "i" if types is None else types.get(source, "?")
+                kind = types.get(source, "?")
                 if kind not in "JG?":
                     self._place([(kind, to), (kind, source)])
 

@@ -140,7 +140,8 @@ class UnitModule:
             unit = self.unit(ordinal)
             length = sum(len(layout.analysis.instructions) for layout in unit.layouts.values())
             self._compiled[ordinal] = None
-            if len(unit.types) <= MAX_TYPES and length <= MAX_INSTRUCTIONS:
+            is_typed = all(layout.is_typed for layout in unit.layouts.values())
+            if is_typed and len(unit.types) <= MAX_TYPES and length <= MAX_INSTRUCTIONS:
                 self._compiled[ordinal] = compiler.compile(unit_text(unit, ordinal), f"f{ordinal}")
         return self._compiled[ordinal]
 

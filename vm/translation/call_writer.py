@@ -23,10 +23,10 @@ class CallWriter(OperationWriter):
     def _arguments(self, index: int, instruction: Instruction, convention: CallingConvention) -> Iterator[Expression]:
         """Yields the arguments of a call; a repeated one is a tuple of rows."""
         values = iter(self.passed(index))
-        sizes = registers_of(instruction, FieldKind.SEGMENT_SIZES) if convention.is_variadic else ()
         for position, element in enumerate(convention.arguments):
             if isinstance(element, Repeated):
-                rows = [tuple(next(values) for _ in element.elements) for _ in range(sizes[position])]
+                count = registers_of(instruction, FieldKind.SEGMENT_SIZES)[position]
+                rows = [tuple(next(values) for _ in element.elements) for _ in range(count)]
                 yield Display(tuple(row[0] if len(row) == 1 else Display(row) for row in rows))
             else:
                 yield next(values)
