@@ -28,7 +28,7 @@ from ...runtime.kernels.parameters.parameter import KernelArgument
 from ...runtime.kernels.parameters.push import pack_push
 from ...runtime.kernels.specialization import find_constant
 from ...runtime.values.parse import parse_scalar, parse_value, zeros
-from ...spirv.reflection.block_dtype import member_names
+from ...spirv.reflection.block_dtype import fits, member_names
 from ...spirv.reflection.reflection_types import ScalarType
 from ...spirv.repair.specialize import specialize
 from ...status import InvalidArgumentError, NotFoundError, shorten, shown
@@ -183,6 +183,13 @@ def _to_kernel(argument: BufferArgument, slot: Slot) -> Array | ArraySpec:
     element_type = argument.element_type
     as_bytes = _as_bytes(element_type)
     dtype = np.dtype(np.uint8) if as_bytes else _kernel_dtype(element_type, slot.binding)
+    declared = [block.element.dtype for block in slot.binding.blocks if block.element is not None]
+    if declared and declared[0] is not None and not any(kind is None or fits(kind, dtype) for kind in declared):
+        wanted = ElementType.from_dtype(declared[0])
+        raise usage_error(
+            f"--binding {argument.key.text}: expected elements of {wanted.short_name}, as the kernel declares, got "
+            f"{element_type.short_name}; write {argument.key.text}={format_shape_and_type(argument.shape, wanted)}=…"
+        )
     if argument.data is None and not slot.binding.readable:
         shape = (element_type.storage_bytes(math.prod(argument.shape)),) if as_bytes else argument.shape
         return empty(shape, dtype)

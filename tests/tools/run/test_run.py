@@ -337,7 +337,10 @@ WRONG_USAGE: list[tuple[tuple[str, ...], str]] = [
     ((*A, *C, "-b", "1=5"), r"--binding 1: expected a buffer, got 5; with its type it is one: f32=5"),
     ((*A, *C, "-b", "1=4xf32=1,2,3"), r"--binding 1: expected 4 elements for 4xf32 \(or 1 for all\), got 3"),
     ((*A, *C, "-b", "1=4xf32=1,2,3,x"), r"--binding 1: element 3 of 4xf32: expected a number"),
-    ((*A, *C, "-b", "1=4xf64=1"), r"binding 1 \(B\) got dtype float64; the shader declares any number of float32"),
+    (
+        (*A, *C, "-b", "1=4xf64=1"),
+        r"--binding 1: expected elements of f32, as the kernel declares, got f64; write 1=4xf32=",
+    ),
     ((*A, *C, "-b", "1=0xf32"), r"binding 1 \(B\) got an empty array"),
     ((*A, *B, *C, "--push", "i32=4"), r"mul has no push constants"),
     ((*A, *B, *C, "--push", "n=4"), r"--push n: mul has no such push constant; it has: none"),
