@@ -127,22 +127,20 @@ def forest_chart(rows: Sequence[ComparedPoints], title: str) -> Chart:
         if not mine:
             continue
         ratios = [point.comparison.ratio for _, point in mine]
-        figure.add_trace(
-            go.Scatter(
-                x=ratios,
-                y=[index for index, _ in mine],
-                mode="markers",
-                name=f"{verdict} ({len(mine)})",
-                marker={
-                    "color": VERDICT[verdict],
-                    "size": 9,
-                    "symbol": "circle-open" if verdict is Verdict.UNCLEAR else "circle",
-                    "line": {"width": 2 if verdict is Verdict.UNCLEAR else 0, "color": VERDICT[verdict]},
-                },
-                error_x=error_bars(ratios, [_ends(point.comparison) for _, point in mine], VERDICT[verdict], 1.6),
-                text=[f"<b>{label(point.name)}</b><br>{lines(point.comparison.explanation)}" for _, point in mine],
-                hovertemplate="%{text}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=ratios,
+            y=[index for index, _ in mine],
+            mode="markers",
+            name=f"{verdict} ({len(mine)})",
+            marker={
+                "color": VERDICT[verdict],
+                "size": 9,
+                "symbol": "circle-open" if verdict is Verdict.UNCLEAR else "circle",
+                "line": {"width": 2 if verdict is Verdict.UNCLEAR else 0, "color": VERDICT[verdict]},
+            },
+            error_x=error_bars(ratios, [_ends(point.comparison) for _, point in mine], VERDICT[verdict], 1.6),
+            text=[f"<b>{label(point.name)}</b><br>{lines(point.comparison.explanation)}" for _, point in mine],
+            hovertemplate="%{text}<extra></extra>",
         )
     new_figure(figure, 110 + 24 * len(shown), left=80)
     ratios = [1.0, *(point.comparison.ratio for point in shown)]
@@ -297,42 +295,36 @@ def _figure(pairs: PairedBlocks, ratios: Array, shown: npt.NDArray[np.int64], co
     margin = max(0.15 * (high - low), _LEAST_SPREAD / 2)
     low, high = float(low - margin), float(high + margin)
     counts, edges = np.histogram(np.clip(logs, low, high), bins=_BINS, range=(low, high))
-    figure.add_trace(
-        go.Bar(
-            y=np.exp((edges[1:] + edges[:-1]) / 2),
-            x=counts,
-            base=0,
-            width=np.diff(np.exp(edges)),
-            xaxis="x2",
-            orientation="h",
-            marker={"color": MUTED, "opacity": 0.28, "line": {"width": 0}},
-            hoverinfo="skip",
-        )
+    figure.add_bar(
+        y=np.exp((edges[1:] + edges[:-1]) / 2),
+        x=counts,
+        base=0,
+        width=np.diff(np.exp(edges)),
+        xaxis="x2",
+        orientation="h",
+        marker={"color": MUTED, "opacity": 0.28, "line": {"width": 0}},
+        hoverinfo="skip",
     )
     # Rounds alternate in colour; both sides were reopened between them.
     rounds = np.unique(pairs.rounds, return_inverse=True)[1].reshape(-1)
     for parity in (0, 1):
         mine = shown[rounds[shown] % 2 == parity]
         if mine.size:
-            figure.add_trace(
-                go.Scatter(
-                    x=mine,
-                    y=np.exp(np.clip(np.log(ratios[mine]), low, high)),
-                    mode="markers",
-                    marker={"color": SERIES[(0, 5)[parity]], "size": 4, "opacity": 0.75, "line": {"width": 0}},
-                    customdata=np.stack([ratios[mine], rounds[mine] + 1], axis=1),
-                    hovertemplate="pair %{x}, round %{customdata[1]}: %{customdata[0]:.4g}<extra></extra>",
-                )
+            figure.add_scatter(
+                x=mine,
+                y=np.exp(np.clip(np.log(ratios[mine]), low, high)),
+                mode="markers",
+                marker={"color": SERIES[(0, 5)[parity]], "size": 4, "opacity": 0.75, "line": {"width": 0}},
+                customdata=np.stack([ratios[mine], rounds[mine] + 1], axis=1),
+                hovertemplate="pair %{x}, round %{customdata[1]}: %{customdata[0]:.4g}<extra></extra>",
             )
     x, y = _round_medians(ratios, rounds)
-    figure.add_trace(
-        go.Scatter(
-            x=x,
-            y=y,
-            mode="lines",
-            line={"color": INK, "width": 1.6},
-            hovertemplate="median of a round: %{y:.4g}<extra></extra>",
-        )
+    figure.add_scatter(
+        x=x,
+        y=y,
+        mode="lines",
+        line={"color": INK, "width": 1.6},
+        hovertemplate="median of a round: %{y:.4g}<extra></extra>",
     )
     new_figure(figure, 236, legend=False, left=48)
     figure.update_layout(

@@ -61,37 +61,33 @@ def _spread(shown: Sequence[PointAnalysis], cut: str, measure: str) -> Chart:
             x += (beyond[::every] / unit.ns).tolist()
             y += [index] * beyond[::every].size
         if x:
-            figure.add_trace(
-                go.Scatter(
-                    x=np.array(x, dtype=np.float32),
-                    y=y,
-                    mode="markers",
-                    name=name,
-                    marker={
-                        "color": colour,
-                        "size": 4.5,
-                        "opacity": 0.55,
-                        "symbol": "circle" if chosen == 1 else "x-thin-open",
-                    },
-                    hovertemplate=f"%{{x:.4g}} {unit.name}<extra>{name}</extra>",
-                )
+            figure.add_scatter(
+                x=np.array(x, dtype=np.float32),
+                y=y,
+                mode="markers",
+                name=name,
+                marker={
+                    "color": colour,
+                    "size": 4.5,
+                    "opacity": 0.55,
+                    "symbol": "circle" if chosen == 1 else "x-thin-open",
+                },
+                hovertemplate=f"%{{x:.4g}} {unit.name}<extra>{name}</extra>",
             )
-    figure.add_trace(
-        go.Box(
-            y=places,
-            q1=quartiles[:, 0],
-            median=quartiles[:, 1],
-            q3=quartiles[:, 2],
-            lowerfence=[float(within.min() if within.size else 0) / unit.ns for within in whiskers],
-            upperfence=[float(within.max() if within.size else 0) / unit.ns for within in whiskers],
-            orientation="h",
-            width=0.56,
-            line={"color": SERIES[0], "width": 1.4},
-            fillcolor=faded(SERIES[0], 0.22),
-            name="quartiles and whiskers",
-            showlegend=True,
-            hoverinfo="x",
-        )
+    figure.add_box(
+        y=places,
+        q1=quartiles[:, 0],
+        median=quartiles[:, 1],
+        q3=quartiles[:, 2],
+        lowerfence=[float(within.min() if within.size else 0) / unit.ns for within in whiskers],
+        upperfence=[float(within.max() if within.size else 0) / unit.ns for within in whiskers],
+        orientation="h",
+        width=0.56,
+        line={"color": SERIES[0], "width": 1.4},
+        fillcolor=faded(SERIES[0], 0.22),
+        name="quartiles and whiskers",
+        showlegend=True,
+        hoverinfo="x",
     )
     new_figure(figure, 110 + (20 if len(shown) > 20 else 26) * len(shown), left=80)
     figure.update_layout(legend_itemsizing="constant")
@@ -144,32 +140,26 @@ def _histogram(point: PointAnalysis) -> Chart:
         "width": width * 0.94,
         "hovertemplate": f"%{{x:.4g}} {unit.name}: %{{y}} samples<extra>%{{fullData.name}}</extra>",
     }
-    figure.add_trace(
-        go.Bar(
-            x=middles, y=counts, name="samples in the statistics", marker={"color": SERIES[0], "opacity": 0.75}, **bar
-        )
+    figure.add_bar(
+        x=middles, y=counts, name="samples in the statistics", marker={"color": SERIES[0], "opacity": 0.75}, **bar
     )
     if int((everything - counts).sum()):
-        figure.add_trace(
-            go.Bar(
-                x=middles,
-                y=everything - counts,
-                name="left out, disturbed",
-                marker={"color": MUTED, "opacity": 0.35},
-                **bar,
-            )
+        figure.add_bar(
+            x=middles,
+            y=everything - counts,
+            name="left out, disturbed",
+            marker={"color": MUTED, "opacity": 0.35},
+            **bar,
         )
     steps = np.unique(np.linspace(0, values.size - 1, min(values.size, _ECDF_STEPS)).round().astype(int))
-    figure.add_trace(
-        go.Scatter(
-            x=(values[steps] / unit.ns).astype(np.float32),
-            y=100 * (steps + 1) / values.size,
-            yaxis="y2",
-            mode="lines",
-            name="cumulative",
-            line={"color": INK, "width": 1.3, "shape": "hv"},
-            hovertemplate=f"%{{y:.3g}} % within %{{x:.4g}} {unit.name}<extra></extra>",
-        )
+    figure.add_scatter(
+        x=(values[steps] / unit.ns).astype(np.float32),
+        y=100 * (steps + 1) / values.size,
+        yaxis="y2",
+        mode="lines",
+        name="cumulative",
+        line={"color": INK, "width": 1.3, "shape": "hv"},
+        hovertemplate=f"%{{y:.3g}} % within %{{x:.4g}} {unit.name}<extra></extra>",
     )
     new_figure(figure, 236, legend=False, left=44)
     figure.update_layout(
@@ -236,20 +226,18 @@ def _chart(shown: Sequence[PointAnalysis], cut: str) -> Chart:
     figure = go.Figure()
     for index, (repeat, rows) in enumerate(sorted(medians.items())):
         style = index % len(SERIES)
-        figure.add_trace(
-            go.Scatter(
-                x=[median / (analysis.median or median) for _, median, analysis in rows],
-                y=[row for row, _, _ in rows],
-                mode="markers",
-                name=f"run {repeat}",
-                marker={"color": SERIES[style], "symbol": SYMBOLS[style], "size": 8, "opacity": 0.85},
-                text=[
-                    f"<b>{label(point_label(analysis.point, device=True))}</b><br>run {repeat}: {time_text(median)} of "
-                    f"{time_text(analysis.median)}"
-                    for _, median, analysis in rows
-                ],
-                hovertemplate="%{text}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[median / (analysis.median or median) for _, median, analysis in rows],
+            y=[row for row, _, _ in rows],
+            mode="markers",
+            name=f"run {repeat}",
+            marker={"color": SERIES[style], "symbol": SYMBOLS[style], "size": 8, "opacity": 0.85},
+            text=[
+                f"<b>{label(point_label(analysis.point, device=True))}</b><br>run {repeat}: {time_text(median)} of "
+                f"{time_text(analysis.median)}"
+                for _, median, analysis in rows
+            ],
+            hovertemplate="%{text}<extra></extra>",
         )
     new_figure(figure, 110 + 24 * len(shown), left=80)
     ratios = [

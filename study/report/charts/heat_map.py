@@ -74,18 +74,16 @@ def _chart(points: Sequence[PointAnalysis], x_axis: str, y_axis: str, shared: st
     }
     traces = {name: _trace(name, grid, label_cells=len(x) <= _MAX_LABELLED) for name, grid in shown.items()}
     figure = go.Figure()
-    figure.add_trace(
-        go.Heatmap(
-            **traces[f"{measure}, {unit.name}"],
-            x=_edges(x),
-            y=_edges(y),
-            customdata=[["" if cell is None else point_hover(cell) for cell in row] for row in cells],
-            hovertemplate="%{customdata}<br>%{z}<extra></extra>",
-            colorscale="Cividis",
-            xgap=1,
-            ygap=1,
-            textfont={"size": 11},
-        )
+    figure.add_heatmap(
+        **traces[f"{measure}, {unit.name}"],
+        x=_edges(x),
+        y=_edges(y),
+        customdata=[["" if cell is None else point_hover(cell) for cell in row] for row in cells],
+        hovertemplate="%{customdata}<br>%{z}<extra></extra>",
+        colorscale="Cividis",
+        xgap=1,
+        ygap=1,
+        textfont={"size": 11},
     )
     new_figure(figure, 130 + max(34 * len(y), 200), legend=False, left=72)
     figure.update_layout(margin_t=52 if len(traces) > 1 else 20)

@@ -33,15 +33,13 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
     left, right = min(*intensity, ridge) / 2, max(*intensity, ridge) * 2
     x = np.unique([*np.geomspace(left, right, 60), ridge])
     figure = go.Figure()
-    figure.add_trace(
-        go.Scatter(
-            x=x,
-            y=np.minimum(memory * x, arithmetic),
-            mode="lines",
-            name="roof: measured peaks",
-            line={"color": INK, "width": 2},
-            hovertemplate="at %{x:.3g} flop/byte: %{y:.4g} GFLOP/s<extra>roof</extra>",
-        )
+    figure.add_scatter(
+        x=x,
+        y=np.minimum(memory * x, arithmetic),
+        mode="lines",
+        name="roof: measured peaks",
+        line={"color": INK, "width": 2},
+        hovertemplate="at %{x:.3g} flop/byte: %{y:.4g} GFLOP/s<extra>roof</extra>",
     )
     groups: dict[str, list[int]] = {}
     varied = list(dict.fromkeys(a for point in points for a in point.axes))
@@ -53,16 +51,14 @@ def _chart(device: str, points: Sequence[PointAnalysis], peaks: Mapping[str, flo
         groups.setdefault(name, []).append(index)
     for style, (name, places) in enumerate(groups.items()):
         colour, symbol = line_style(style)
-        figure.add_trace(
-            go.Scatter(
-                x=[intensity[index] for index in places],
-                y=[reached[index] for index in places],
-                mode="markers",
-                name=label(name),
-                marker={"color": colour, "symbol": symbol, "size": 9},
-                text=[_hover(points[index]) for index in places],
-                hovertemplate="%{text}<extra></extra>",
-            )
+        figure.add_scatter(
+            x=[intensity[index] for index in places],
+            y=[reached[index] for index in places],
+            mode="markers",
+            name=label(name),
+            marker={"color": colour, "symbol": symbol, "size": 9},
+            text=[_hover(points[index]) for index in places],
+            hovertemplate="%{text}<extra></extra>",
         )
     new_figure(figure, 440, left=72)
     lowest = min(*reached, memory * left)

@@ -65,18 +65,16 @@ def _chart(
     for name, chosen in _by_flag(flags):
         places = np.flatnonzero(chosen)[::every]
         if places.size:
-            figure.add_trace(
-                go.Scatter(
-                    x=seconds[places].astype(np.float32),
-                    y=ratio[places].astype(np.float32),
-                    mode="markers",
-                    name=f"{name} ({int(chosen.sum()):,})",
-                    marker={"color": FLAGS[name], "size": 4, "opacity": 0.55, "line": {"width": 0}},
-                    customdata=names[places],
-                    hovertemplate="<b>%{customdata}</b><br>%{x:.3f} s, %{y:.4g} times its median<extra>"
-                    + name
-                    + "</extra>",
-                ),
+            figure.add_scatter(
+                x=seconds[places].astype(np.float32),
+                y=ratio[places].astype(np.float32),
+                mode="markers",
+                name=f"{name} ({int(chosen.sum()):,})",
+                marker={"color": FLAGS[name], "size": 4, "opacity": 0.55, "line": {"width": 0}},
+                customdata=names[places],
+                hovertemplate="<b>%{customdata}</b><br>%{x:.3f} s, %{y:.4g} times its median<extra>"
+                + name
+                + "</extra>",
                 row=1,
                 col=1,
             )

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from plotly import graph_objects as go
 from plotly.subplots import make_subplots
 
 from ...results.analysis import STACK, PointAnalysis, StudyAnalysis
@@ -50,19 +49,17 @@ def _chart(shown: Sequence[PointAnalysis], cut: str) -> Chart:
             "textposition": "none",
             "hovertemplate": "%{text}<extra></extra>",
         }
-        figure.add_trace(go.Bar(x=[time / unit.ns for time in times], **common), row=1, col=1)
+        figure.add_bar(x=[time / unit.ns for time in times], **common, row=1, col=1)
         shares = [100 * time / whole if whole else 0.0 for time, whole in zip(times, sums, strict=True)]
-        figure.add_trace(go.Bar(x=shares, showlegend=False, **common), row=1, col=2)
+        figure.add_bar(x=shares, showlegend=False, **common, row=1, col=2)
     totals = [point.medians.get("total") for point in shown]
-    figure.add_trace(
-        go.Scatter(
-            x=[None if total is None else total / unit.ns for total in totals],
-            y=places,
-            mode="markers",
-            name="total",
-            marker={"symbol": "line-ns", "size": 12, "line": {"width": 2, "color": INK}, "color": INK},
-            hovertemplate=f"total %{{x:.4g}} {unit.name}<extra></extra>",
-        ),
+    figure.add_scatter(
+        x=[None if total is None else total / unit.ns for total in totals],
+        y=places,
+        mode="markers",
+        name="total",
+        marker={"symbol": "line-ns", "size": 12, "line": {"width": 2, "color": INK}, "color": INK},
+        hovertemplate=f"total %{{x:.4g}} {unit.name}<extra></extra>",
         row=1,
         col=1,
     )
