@@ -17,7 +17,7 @@ from .closeable import Closeable
 Message = dict[str, Any]
 """JSON values by name."""
 
-PROTOCOL: Final = 1
+PROTOCOL: Final = 2
 """Version of the messages between a process and its children."""
 
 _CHUNK: Final = 1 << 16

@@ -27,7 +27,7 @@ from ..machine.environment import environment_facts
 from ..results.storage.records import PointStatus
 from ..results.storage.rows import Value
 from ..results.storage.sink import Sink, SinkLog
-from ..runs.child_pass import measure_in
+from ..runs.child_calls import measure_in
 from ..runs.runner import measure_points, record_device
 from ..sampling.passes import Pass
 from ..sampling.sampler import SampleRun

@@ -1,4 +1,4 @@
 """Runs of a study: passes over its points in this process and in child processes.
 
-Read: child_pass, side_host, side_process, taken_files, runner, capture, child_run, child, observing.
+Read: child_calls, taken_files, runner, capture, child, observing.
 """

@@ -34,8 +34,7 @@ from ..sampling.sampler import Progress, Sampler, SampleRun
 from ..sampling.turns import Prior, Side
 from ..workloads.peaks import measure_peaks
 from ..workloads.workload import DevicePool, WorkloadContext
-from .child_pass import measure_in
-from .side_process import ApartSide, SideProcess
+from .child_calls import ApartSide, SideProcess, measure_in
 from .taken_files import FileKeeper, TakenFiles, check_finished, take_points
 
 # Blocks and rounds of different runs are distinguished by the run in the bits above theirs.

@@ -159,8 +159,3 @@ class SinkLog(Sink):
         """Writes everything to another sink; the log keeps it."""
         for written in self._written:
             sink.write(*written)
-
-    def take(self) -> list[tuple[str, str, Sequence[Mapping[str, Value]]]]:
-        """Returns the arguments of all writes, and forgets them."""
-        written, self._written = self._written, []
-        return written

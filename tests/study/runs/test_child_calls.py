@@ -28,9 +28,9 @@ from pumice.study.definition.study_file import study_as_dict, study_from_dict
 from pumice.study.results.comparison.results_comparison import compare_sides
 from pumice.study.results.results import Results
 from pumice.study.results.storage.records import PointStatus
-from pumice.study.runs import side_process
+from pumice.study.runs import child_calls
+from pumice.study.runs.child_calls import SideProcess
 from pumice.study.runs.runner import run_study
-from pumice.study.runs.side_process import SideProcess
 from pumice.study.sampling import pair_run
 from pumice.tools.cli import main
 
@@ -197,7 +197,7 @@ def test_a_process_that_dies_fails_its_pair_and_no_other(tmp_path: Path) -> None
 @posix
 @pytest.mark.usefixtures("few_rounds")
 def test_a_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(side_process, "_LIMITS_S", {"take_block": 1.0})
+    monkeypatch.setattr(child_calls, "_LIMITS_S", {"take_block": 1.0})
 
     class Stopping:
         stopped = False
