@@ -1,4 +1,4 @@
 """``pumice bench``: times one kernel or function as a study of one target.
 
-Read: revision, study, side, other_side, command.
+Read: revision, study, side, command.
 """

@@ -29,11 +29,20 @@ from ..options import (
 )
 from ..streams import note, put
 from ..study.baselines import baselines_option, check_baselines, save_measured, save_option
-from ..study.clocks import clocks_option, requested_clocks
 from ..study.gate import Gate, check_folder, gating_options
-from ..study.observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
-from ..study.processes import process_options, wants_processes, with_processes
-from ..study.resuming import RESUMPTION_OPTIONS, resumption_options
+from ..study.measuring_options import (
+    OBSERVING_OPTIONS,
+    RESUMPTION_OPTIONS,
+    clocks_option,
+    observers,
+    observing_options,
+    process_options,
+    requested_clocks,
+    resumption_options,
+    take_observations,
+    wants_processes,
+    with_processes,
+)
 
 if TYPE_CHECKING:
     from ...runtime.profiling.profile import Profile
@@ -216,8 +225,7 @@ def bench(ctx: click.Context, /, file: Path, **options: Any) -> None:
     from ...study.results.results import Results
     from ..study.measuring import compared, measure
     from ..study.tables import print_bench
-    from .other_side import with_other_side
-    from .side import side_study
+    from .side import side_study, with_other_side
     from .study import without_twins
 
     on_line = list(given_options(ctx))

@@ -1,5 +1,5 @@
 """``pumice study``: runs, shows, compares and exports timing studies.
 
-Read: clocks, history, judgement, baselines, ci_outputs, observing, progress, resuming, tables, gate, against,
-measuring, processes, showing, command.
+Read: history, judgement, baselines, ci_outputs, progress, tables, gate, against, measuring, measuring_options, showing,
+command.
 """

@@ -13,13 +13,23 @@ from ..options import TIMED_DEVICE_HELP, complete_files, complete_timed_devices,
 from ..streams import put
 from .against import against, read_side
 from .baselines import baselines_option, check_baselines, save_measured, save_option
-from .clocks import clocks_option, requested_clocks
 from .gate import Gate, across_option, gating_options
 from .history import history
 from .measuring import compared, measure, sampling_settings, with_axes
-from .observing import OBSERVING_OPTIONS, observers, observing_options, take_observations
-from .processes import PROCESS_OPTIONS, process_options, wants_processes, with_processes
-from .resuming import RESUMPTION_OPTIONS, resumption_options
+from .measuring_options import (
+    OBSERVING_OPTIONS,
+    PROCESS_OPTIONS,
+    RESUMPTION_OPTIONS,
+    clocks_option,
+    observers,
+    observing_options,
+    process_options,
+    requested_clocks,
+    resumption_options,
+    take_observations,
+    wants_processes,
+    with_processes,
+)
 from .showing import complete_studies, export, list_, read_study, show
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from pumice.study.definition.kept_file import KeptFiles
 from pumice.study.definition.settings import Process
 from pumice.study.definition.study import Study, Target
 from pumice.tools.study.gate import Gate
-from pumice.tools.study.processes import with_processes
+from pumice.tools.study.measuring_options import with_processes
 
 NEW = Study("s", (Target("k", "kernel", {"source": "builtin:mul"}),))
 SAVED = Process("/old/python", {"A": "1"})
