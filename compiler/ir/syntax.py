@@ -1,19 +1,24 @@
 """The custom syntax of operations, described once for reading and printing.
 
-A syntax is a short text. ``%`` stands for operands with commas between them, ``{}`` for the attribute dictionary,
-``{attributes}`` for one after the word ``attributes``, ``word=name:kind`` for an attribute written ``word = value``
-(with ``?`` before it if it is optional), and a part that starts with a colon for types:
+A syntax is a short text. ``%`` stands for operands with commas between them and ``(%)`` for operands in parentheses,
+``word=name:kind`` for an attribute written ``word = value``, ``=name:kind`` for its value alone and ``[=name:kind]``
+for its value in brackets (with ``?`` in front if it is optional), ``{}`` for the attribute dictionary, ``{attributes}``
+for one after the word ``attributes``, and a part that starts with a colon for types:
 
 ========== =====================================================================================
 ``:same``   one type for all operands and results, or a function type
 ``:fn``     a function type, or one type for all
+``:call``   a function type, also if one type would do
+``:select`` the types of the first operand and of the result, or a function type
+``:parts``  the type of the result: of complex numbers whose parts the operands are
+``:tuple``  the type of the result: a tuple of the operands
 ``:each``   the type of each operand, which are those of the results too
 ``:arrow``  types of the operands, an arrow, types of the results
 ``:give``   types of the results
 ``:take``   types of the operands; there are no results
 ========== =====================================================================================
 
-Commas stand between operands and attributes.
+Commas stand between operands and attributes, but not before brackets.
 """
 
 from __future__ import annotations
@@ -21,13 +26,14 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Final
 
-from .attributes import Attribute, DenseArray, EnumAttr, IntegerAttr, attribute_text
+from .attributes import Attribute, DenseArray, EnumAttr, IntegerAttr, SymbolRef, attribute_text
 from .operation import Operation, Value
 from .parser import Parser, Parts
 from .printer import Printer
 from .sizes import Dim
-from .types import I64, FunctionType, Type, types_text
+from .types import I32, I64, FunctionType, ShapedType, TupleType, Type, types_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,52 +52,65 @@ class ReadSyntax:
 
 
 @dataclass(frozen=True, slots=True)
-class _Attribute:
+class _Item:
+    """Operands, or an attribute that has a name; ``bracket`` is what opens before it."""
+
+    bracket: str
     word: str
     name: str
     kind: str
     is_optional: bool
 
 
+_CLOSING: Final = {"(": ")", "[": "]"}
+
+
 class Syntax:
     """A syntax made from its description."""
 
     def __init__(self, description: str) -> None:
-        self._attributes: list[_Attribute] = []
-        self._has_operands = False
+        self._items: list[_Item] = []
         self._keyword = ""
         self._types = ""
         for item in description.split():
-            if item == "%":
-                self._has_operands = True
-            elif item.startswith("{"):
+            if item.startswith("{"):
                 self._keyword = item[1:-1]
             elif item.startswith(":"):
                 self._types = item[1:]
             else:
-                word, _, rest = item.partition("=")
+                bracket = item[0] if item[0] in _CLOSING else ""
+                word, _, rest = item.strip("?([])%").partition("=")
                 name, _, kind = rest.partition(":")
-                self._attributes.append(_Attribute(word.lstrip("?"), name, kind, word.startswith("?")))
+                self._items.append(_Item(bracket, word, name, kind, item.startswith("?")))
 
     def parse(self, parser: Parser, name: str) -> Parts:
         """Reads an operation after its name."""
-        names = parser.operand_names() if self._has_operands else []
+        names: list[tuple[str, int]] = []
         attributes: dict[str, Attribute] = {}
-        is_first = not names
-        for attribute in self._attributes:
+        is_first = True
+        for item in self._items:
             start = parser.position
-            if not is_first and not parser.accept(","):
-                if attribute.is_optional:
+            if item.bracket:
+                parser.expect(item.bracket)
+            elif not is_first and not parser.accept(","):
+                if item.is_optional:
                     continue
-                parser.unexpected(f"', {attribute.word} = …'")
-            if not parser.accept_word(attribute.word):
-                if attribute.is_optional:
-                    parser.position = start
-                    continue
-                parser.unexpected(f"'{attribute.word} = …'")
-            parser.expect("=")
-            attributes[attribute.name] = parse_kind(parser, attribute.kind)
-            is_first = False
+                parser.unexpected(f"', {item.word} = …'" if item.word else "','")
+            if not item.name:
+                names = parser.operand_names()
+                is_first = not names
+            else:
+                if item.word and not parser.accept_word(item.word):
+                    if item.is_optional:
+                        parser.position = start
+                        continue
+                    parser.unexpected(f"'{item.word} = …'")
+                if item.word:
+                    parser.expect("=")
+                attributes[item.name] = parse_kind(parser, item.kind)
+                is_first = False
+            if item.bracket:
+                parser.expect(_CLOSING[item.bracket])
         if self._keyword:
             if parser.accept_word(self._keyword):
                 attributes |= parser.attribute_dictionary()
@@ -102,19 +121,23 @@ class Syntax:
 
     def print(self, printer: Printer, operation: Operation) -> str:
         """Returns the text after an operation's name."""
-        items = [printer.operands(operation.operands)] if operation.operands else []
+        text = ""
         shown = set()
-        for attribute in self._attributes:
-            if attribute.name in operation.attributes:
-                value = operation.attributes[attribute.name]
-                items.append(f"{attribute.word} = {kind_text(attribute.kind, value)}")
-                shown.add(attribute.name)
-        text = ", ".join(items)
+        for item in self._items:
+            if item.name and item.name not in operation.attributes:
+                continue
+            if item.name:
+                value = kind_text(item.kind, operation.attributes[item.name])
+                shown.add(item.name)
+            else:
+                value = printer.operands(operation.operands)
+            if item.bracket:
+                text += f"{item.bracket}{value}{_CLOSING[item.bracket]}"
+            elif value:
+                text += (", " if text else "") + (f"{item.word} = {value}" if item.word else value)
         others = printer.dictionary(operation, shown)
-        if others:
-            text += f" {self._keyword} {others}" if self._keyword else f" {others}"
-        types = types_after_colon(operation, self._types)
-        return " ".join(filter(None, (text, types)))
+        keyword = self._keyword if others else ""
+        return " ".join(filter(None, (text, keyword, others, types_after_colon(operation, self._types))))
 
 
 def parse_types(parser: Parser, names: Sequence[tuple[str, int]], form: str) -> tuple[list[Value], Sequence[Type]]:
@@ -122,9 +145,12 @@ def parse_types(parser: Parser, names: Sequence[tuple[str, int]], form: str) -> 
     if form in ("take", "each") and not names and not parser.at(":"):
         return [], []
     parser.expect(":")
-    if form in ("same", "fn") and parser.at("("):
+    if form in ("same", "fn", "call", "select", "parts") and parser.at("("):
         type = parser.function_type()
         return parser.operands(names, type.inputs), type.results
+    if form in ("parts", "tuple"):
+        result = parser.type()
+        return parser.operands(names, _part_types(parser, result, form, len(names))), [result]
     if form == "give":
         return [], parser.types()
     types = parser.types_in_parentheses() if form == "arrow" and parser.at("(") else parser.types()
@@ -132,11 +158,25 @@ def parse_types(parser: Parser, names: Sequence[tuple[str, int]], form: str) -> 
         parser.expect("->")
         results = parser.types_in_parentheses() if parser.at("(") else parser.types()
         return parser.operands(names, types * len(names) if len(types) == 1 else types), results
-    if form in ("same", "fn"):
+    if form == "select":
+        if len(types) != 2:
+            parser.error(f"expected the type of the predicate and that of the result, got {len(types)} types")
+        return parser.operands(names, [*types, types[1]]), types[1:]
+    if form in ("same", "fn", "call"):
         if len(types) != 1:
             parser.error(f"expected one type for all operands and results, or a function type, got {len(types)} types")
         return parser.operands(names, types * len(names)), types
     return parser.operands(names, types), [] if form == "take" else types
+
+
+def _part_types(parser: Parser, result: Type, form: str, count: int) -> Sequence[Type]:
+    if form == "tuple":
+        if not isinstance(result, TupleType):
+            parser.error(f"expected a tuple type, got {result}")
+        return result.elements
+    if not isinstance(result, ShapedType) or result.scalar.kind != "complex":
+        parser.error(f"expected a tensor of complex numbers, got {result}")
+    return [result.of(result.scalar.part)] * count
 
 
 def typed_parts(
@@ -152,7 +192,7 @@ def types_after_colon(operation: Operation, form: str) -> str:
     """Returns the colon and the types of an operation as text."""
     operands = [value.type for value in operation.operands]
     results = [value.type for value in operation.results]
-    if form == "give":
+    if form in ("give", "parts", "tuple"):
         return f": {types_text(results)}"
     if form in ("take", "each"):
         return f": {types_text(operands)}" if operands else ""
@@ -160,7 +200,9 @@ def types_after_colon(operation: Operation, form: str) -> str:
         result_text = types_text(results) if len(results) == 1 else f"({types_text(results)})"
         taken = types_text(operands) if len(operands) == 1 else f"({types_text(operands)})"
         return f": {taken} -> {result_text}"
-    if len(results) == 1 and all(type is results[0] for type in operands):
+    if form == "select" and operands[1] is results[0]:
+        return f": {operands[0]}, {results[0]}"
+    if form != "call" and len(results) == 1 and all(type is results[0] for type in operands):
         return f": {results[0]}"
     return f": {FunctionType(operands, results)}"
 
@@ -169,12 +211,16 @@ def parse_kind(parser: Parser, kind: str) -> Attribute:
     """Reads an attribute's value in the short form of its kind."""
     if kind == "ints":
         return DenseArray(I64, parse_ints(parser))
-    if kind == "i64":
-        return IntegerAttr(parser.integer(), I64)
+    if kind in ("i32", "i64"):
+        return IntegerAttr(parser.integer(), I32 if kind == "i32" else I64)
     if kind == "bool":
         return parser.word("true or false") == "true"
     if kind == "string":
         return parser.string()
+    if kind == "symbol":
+        return parser.symbol()
+    if kind == "ref":
+        return SymbolRef(parser.symbol())
     if kind.startswith("enums."):
         parser.expect("[")
         return tuple([EnumAttr("stablehlo", kind[6:], parser.word("a name")) for _ in parser.items("]")])
@@ -197,6 +243,8 @@ def kind_text(kind: str, value: Attribute) -> str:
         return str(value.value)
     if isinstance(value, EnumAttr):
         return value.case
+    if kind == "symbol":
+        return attribute_text(SymbolRef(str(value)))
     if isinstance(value, tuple) and kind.startswith("enums."):
         return f"[{', '.join(item.case for item in value if isinstance(item, EnumAttr))}]"
     return attribute_text(value)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ...ir.attributes import Attribute, DenseArray, SymbolRef, dictionary_text, symbol_text
+from ...ir.attributes import Attribute, DenseArray, dictionary_text, symbol_text
 from ...ir.operation import Operation, Value
 from ...ir.parser import Parser, Parts
 from ...ir.printer import Printer
-from ...ir.syntax import CustomSyntax, Syntax, parse_types, syntax_of, typed_parts
+from ...ir.syntax import CustomSyntax, Syntax, parse_types, syntax_of
 from ...ir.types import I32, FunctionType, Type
 
 _VISIBILITIES: Final = ("public", "private", "nested")
@@ -104,18 +104,6 @@ def _extra(attributes: Attribute, index: int) -> str:
     return f" {dictionary_text(item)}" if isinstance(item, Mapping) and item else ""
 
 
-def _parse_call(parser: Parser, name: str) -> Parts:
-    callee = SymbolRef(parser.symbol())
-    return typed_parts(parser, parser.enclosed_names(), {"callee": callee}, "fn")
-
-
-def _print_call(printer: Printer, operation: Operation) -> str:
-    others = printer.dictionary(operation, {"callee"})
-    types = FunctionType([value.type for value in operation.operands], [value.type for value in operation.results])
-    callee = printer.attribute(operation, "callee")
-    return f"{callee}({printer.operands(operation.operands)}){' ' + others if others else ''} : {types}"
-
-
 def _parse_constant(parser: Parser, name: str) -> Parts:
     attributes = parser.attribute_dictionary()
     value = parser.attribute()
@@ -182,7 +170,7 @@ BUILTIN: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "func.func": CustomSyntax(
         _parse_function, lambda printer, operation: printer.scope(lambda: _function_text(printer, operation))
     ),
-    "func.call": CustomSyntax(_parse_call, _print_call),
+    "func.call": syntax_of("=callee:ref (%) {} :call"),
     "func.return": syntax_of("% {} :take"),
     "cf.br": BRANCH,
     "cf.cond_br": BRANCH,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
 
 from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
+from ...ir.operation import Region
 from ...ir.parser import Parser, Parts
 from ...ir.syntax import typed_parts
 from ...ir.types import I64, INDEX, ShapedType, TensorType, Type
@@ -19,46 +21,63 @@ Names = list[tuple[str, int]]
 _DYNAMIC: Final = -(1 << 63)
 
 
-def _extract(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    indices = parser.enclosed_names("[]")
-    attributes = parser.attributes_before_types()
-    type = parser.type()
-    operands = parser.operands([*names, *indices], [type, *[INDEX] * len(indices)])
-    return Parts(operands, [_element(parser, type)], attributes, [])
+_FORMS: Final = {
+    "bitcast": "%T : to R",
+    "cast": "%T : to R",
+    "empty": "(I) : T",
+    "extract": "%T [I] : E",
+    "extract_slice": "%T #offsets #sizes #strides : to R",
+    "from_elements": "E : T",
+    "generate": "I {} : T",
+    "insert": "%E into %T [I] : T",
+    "insert_slice": "%T into %R #offsets #sizes #strides : into R",
+    "pad": "%T ?nofold low #low high #high {} : to R",
+    "rank": "%T : I",
+    "splat": "E ?[I] : T",
+}
+"""Operands, and after the colon the type of the result.
+
+``%T`` is an operand of type T, and ``T`` any number of them: T is the type after the colon, E that of its elements,
+R the type after the word that ends the form, and I that of an index. ``#name`` are numbers and indices, whose numbers
+become the attribute ``static_name``, and ``{}`` is a region. A question mark precedes what may be absent.
+"""
 
 
-def _element(parser: Parser, type: Type) -> Type:
-    if not isinstance(type, ShapedType):
-        parser.error(f"expected a tensor, got {type}")
-    return type.element
-
-
-def _insert(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    parser.expect_word("into")
-    names.append(parser.operand_name())
-    indices = parser.enclosed_names("[]")
-    attributes = parser.attributes_before_types()
-    type = parser.type()
-    types = [_element(parser, type), type, *[INDEX] * len(indices)]
-    return Parts(parser.operands([*names, *indices], types), [type], attributes, [])
-
-
-def _of_elements(parser: Parser, name: str) -> Parts:
-    """Reads ``from_elements`` and ``splat``: operands of the result's element type, and lengths in brackets."""
-    names = parser.operand_names()
-    sizes = parser.enclosed_names("[]") if parser.at("[") else []
-    attributes = parser.attributes_before_types()
-    type = parser.type()
-    types = [_element(parser, type)] * len(names) + [INDEX] * len(sizes)
-    return Parts(parser.operands([*names, *sizes], types), [type], attributes, [])
-
-
-def _empty(parser: Parser, name: str) -> Parts:
-    names = parser.enclosed_names()
-    attributes = parser.attributes_before_types()
-    return Parts(parser.operands(names, [INDEX] * len(names)), [parser.type()], attributes, [])
+def _parse_form(form: str, parser: Parser, name: str) -> Parts:
+    operands: list[tuple[str, tuple[str, int]]] = []
+    attributes: dict[str, Attribute] = {}
+    regions: list[Region] = []
+    items, _, typing = form.partition(" : ")
+    for item in items.split():
+        names: Names = []
+        kind = item.strip("?%()[]")
+        if item.startswith("%"):
+            names = [parser.operand_name()]
+        elif item.startswith("#"):
+            kind = "I"
+            names, attributes[f"static_{item[1:]}"] = _numbers(parser)
+        elif kind not in ("E", "I"):
+            if item == "{}":
+                regions.append(parser.region())
+            elif not parser.accept_word(kind) and item == kind:
+                parser.unexpected(repr(kind))
+        elif item == kind:
+            names = parser.operand_names()
+        elif not item.startswith("?") or parser.at(item[1]):
+            names = parser.enclosed_names(item[-3] + item[-1])
+        operands += [(kind, operand) for operand in names]
+    attributes |= parser.attributes_before_types()
+    types: dict[str, Type] = {"T": parser.type(), "I": INDEX}
+    word, _, result = typing.rpartition(" ")
+    if word:
+        parser.expect_word(word)
+        types[result] = parser.type()
+    if result == "E" or any(kind == "E" for kind, _ in operands):
+        if not isinstance(types["T"], ShapedType):
+            parser.error(f"expected a tensor, got {types['T']}")
+        types["E"] = types["T"].element
+    values = parser.operands([operand for _, operand in operands], [types[kind] for kind, _ in operands])
+    return Parts(values, [types[result]], attributes, regions)
 
 
 def _dim(parser: Parser, name: str) -> Parts:
@@ -67,20 +86,6 @@ def _dim(parser: Parser, name: str) -> Parts:
     types = parser.types()
     types = types if len(types) == len(names) else [*types, *[INDEX] * (len(names) - len(types))]
     return Parts(parser.operands(names, types), [INDEX], attributes, [])
-
-
-def _rank(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    attributes = parser.attributes_before_types()
-    return Parts(parser.operands(names, [parser.type()]), [INDEX], attributes, [])
-
-
-def _cast(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    attributes = parser.attributes_before_types()
-    type = parser.type()
-    parser.expect_word("to")
-    return Parts(parser.operands(names, [type]), [parser.type()], attributes, [])
 
 
 def _regrouped(parser: Parser, name: str) -> Parts:
@@ -111,39 +116,6 @@ def _numbers(parser: Parser) -> tuple[Names, DenseArray]:
     return names, DenseArray(I64, tuple(numbers))
 
 
-def _ranges(parser: Parser, attributes: dict[str, Attribute]) -> Names:
-    operands: Names = []
-    for kind in ("offsets", "sizes", "strides"):
-        names, attributes[f"static_{kind}"] = _numbers(parser)
-        operands += names
-    return operands
-
-
-def _extract_slice(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    attributes: dict[str, Attribute] = {}
-    numbers = _ranges(parser, attributes)
-    attributes |= parser.attributes_before_types()
-    type = parser.type()
-    parser.expect_word("to")
-    operands = parser.operands([*names, *numbers], [type, *[INDEX] * len(numbers)])
-    return Parts(operands, [parser.type()], attributes, [])
-
-
-def _insert_slice(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    parser.expect_word("into")
-    names.append(parser.operand_name())
-    attributes: dict[str, Attribute] = {}
-    numbers = _ranges(parser, attributes)
-    attributes |= parser.attributes_before_types()
-    source = parser.type()
-    parser.expect_word("into")
-    target = parser.type()
-    operands = parser.operands([*names, *numbers], [source, target, *[INDEX] * len(numbers)])
-    return Parts(operands, [target], attributes, [])
-
-
 def _concat(parser: Parser, name: str) -> Parts:
     parser.expect_word("dim")
     parser.expect("(")
@@ -154,30 +126,6 @@ def _concat(parser: Parser, name: str) -> Parts:
 
 def _reshape(parser: Parser, name: str) -> Parts:
     return typed_parts(parser, [parser.operand_name(), *parser.enclosed_names()], {}, "fn")
-
-
-def _pad(parser: Parser, name: str) -> Parts:
-    names = [parser.operand_name()]
-    parser.accept_word("nofold")
-    attributes: dict[str, Attribute] = {}
-    sizes: Names = []
-    for side in ("low", "high"):
-        parser.expect_word(side)
-        operand_names, attributes[f"static_{side}"] = _numbers(parser)
-        sizes += operand_names
-    region = parser.region()
-    attributes |= parser.attributes_before_types()
-    type = parser.type()
-    parser.expect_word("to")
-    operands = parser.operands([*names, *sizes], [type, *[INDEX] * len(sizes)])
-    return Parts(operands, [parser.type()], attributes, [region])
-
-
-def _generate(parser: Parser, name: str) -> Parts:
-    names = parser.operand_names()
-    region = parser.region()
-    attributes = parser.attributes_before_types()
-    return Parts(parser.operands(names, [INDEX] * len(names)), [parser.type()], attributes, [region])
 
 
 def _arrow(parser: Parser, name: str) -> Parts:
@@ -194,28 +142,17 @@ def _const_shape(parser: Parser, name: str) -> Parts:
 
 
 TENSOR_SYNTAX: Final[Mapping[str, Parse]] = {
+    **{f"tensor.{name}": functools.partial(_parse_form, form) for name, form in _FORMS.items()},
     "shape.broadcast": _arrow,
     "shape.const_shape": _const_shape,
     "shape.get_extent": _arrow,
     "shape.num_elements": _arrow,
     "shape.shape_of": _arrow,
     "shape.to_extent_tensor": _arrow,
-    "tensor.bitcast": _cast,
-    "tensor.cast": _cast,
     "tensor.collapse_shape": _regrouped,
     "tensor.concat": _concat,
     "tensor.dim": _dim,
-    "tensor.empty": _empty,
     "tensor.expand_shape": _regrouped,
-    "tensor.extract": _extract,
-    "tensor.extract_slice": _extract_slice,
-    "tensor.from_elements": _of_elements,
-    "tensor.generate": _generate,
-    "tensor.insert": _insert,
-    "tensor.insert_slice": _insert_slice,
-    "tensor.pad": _pad,
-    "tensor.rank": _rank,
     "tensor.reshape": _reshape,
-    "tensor.splat": _of_elements,
     "tensor.yield": parse_yield,
 }

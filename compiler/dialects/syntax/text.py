@@ -18,7 +18,7 @@ from .executables import EXECUTABLES
 from .hlo import HLO
 from .scf import SCF_SYNTAX
 from .sequencer import SEQUENCER
-from .spirv_module import SPIRV
+from .spirv_parser import SPIRV
 from .tensor import TENSOR_SYNTAX
 
 _FOREIGN: Final = {**ARITH_SYNTAX, **CHECK_SYNTAX, **SCF_SYNTAX, **TENSOR_SYNTAX}
