@@ -35,7 +35,7 @@ class Ended(NamedTuple):
 
 def compiled_in_one_process() -> Mapping[str, Ended]:
     """Compiles every program; returns how each ended."""
-    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "wrong_programs.py")]
+    command = [sys.executable, str(Path(__file__).parents[1] / "support" / "compiler" / "wrong_programs.py")]
     done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=170)
     found = {name: Ended(*rest) for name, *rest in map(json.loads, done.stdout.splitlines())}
     assert done.returncode == 0, f"after {len(found)} programs: {done.stderr}"
