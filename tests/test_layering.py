@@ -32,19 +32,9 @@ NATIVE = "hal_vulkan.vulkan.functions"
 BINDINGS = {"vulkan", "cffi", "_cffi_backend"}
 # Extras that the product itself may use; the others are for tests and benchmarks.
 PRODUCT_EXTRAS = (
-    "view",
-    "video",
-    "study",
-    "pandas",
-    "cluster",
-    "compiler",
-    "graphdef",
-    "images",
-    "jax",
-    "jit",
-    "pytest",
+    "view", "video", "study", "pandas", "cluster", "compiler", "graphdef", "images", "jax", "jit", "pytest",
     "vendor",
-)
+)  # fmt: skip
 
 
 # -- the rules ---------------------------------------------------------------------------------------

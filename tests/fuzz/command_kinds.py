@@ -18,17 +18,9 @@ MUL: Final = str(shaders.path("mul").with_suffix(".spv"))
 SAXPY: Final = str(shaders.path("examples/saxpy").with_suffix(".spv"))
 
 BINDINGS: Final = (
-    "0=4xf32=1,2,3,4",
-    "1=4xf32=2",
-    "2=4xf32",
-    "A=4xf32=1",
-    "9=4xf32",
-    "0=4xf64=1",
-    "2=@x.npy",
-    "=",
-    "2=0xf32",
+    "0=4xf32=1,2,3,4", "1=4xf32=2", "2=4xf32", "A=4xf32=1", "9=4xf32", "0=4xf64=1", "2=@x.npy", "=", "2=0xf32",
     "0=1000000000000xf32=1",
-)
+)  # fmt: skip
 FLAGS: Final = {
     "run": {
         "--binding": BINDINGS,

@@ -126,17 +126,9 @@ def _npz_file(members: dict[str, bytes], rng: random.Random | None = None) -> by
 
 def _forged_npz(rng: random.Random) -> bytes:
     names = (
-        "a.npy",
-        "b",
-        "../c.npy",
-        "/d.npy",
-        "e" * 300 + ".npy",
-        "\x1b[2J.npy",
-        "f.npy/",
-        "a.npy.npy",
-        "ü.npy",
+        "a.npy", "b", "../c.npy", "/d.npy", "e" * 300 + ".npy", "\x1b[2J.npy", "f.npy/", "a.npy.npy", "ü.npy",
         ".npy",
-    )
+    )  # fmt: skip
     members = {rng.choice(names): _npy_header(rng) for _ in range(rng.choice((1, 1, 2, 3)))}
     return _npz_file(members, rng)
 

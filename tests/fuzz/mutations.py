@@ -172,21 +172,8 @@ def _replace(rng: random.Random, data: bytearray, start: int, end: int, bases: S
     if rng.random() < 0.8:
         at -= at % width
     bits = 8 * width
-    value = rng.choice(
-        (
-            0,
-            1,
-            2,
-            3,
-            4,
-            (1 << bits) - 1,
-            (1 << bits - 1) - 1,
-            1 << bits - 1,
-            (1 << bits) - 2,
-            len(data),
-            rng.getrandbits(bits),
-        )
-    )
+    edges = (0, 1, 2, 3, 4, (1 << bits) - 1, (1 << bits - 1) - 1, 1 << bits - 1, (1 << bits) - 2, len(data))
+    value = rng.choice((*edges, rng.getrandbits(bits)))
     written = (value & ((1 << bits) - 1)).to_bytes(width, "little")[: len(data) - at]
     data[at : at + len(written)] = written
 
@@ -199,19 +186,8 @@ def _forge_length(rng: random.Random, data: bytearray, start: int, end: int, bas
             continue
         (value,) = struct.unpack_from("<I", data, at)
         if 0 < value < max(len(data), _SMALLEST_WORD):
-            new = rng.choice(
-                (
-                    value + 1,
-                    value - 1,
-                    2 * value,
-                    value + 4,
-                    value - 4,
-                    value << 8,
-                    0x7FFFFFFF,
-                    0xFFFFFFFF,
-                    len(data) - at,
-                )
-            )
+            near = (value + 1, value - 1, 2 * value, value + 4, value - 4, value << 8)
+            new = rng.choice((*near, 0x7FFFFFFF, 0xFFFFFFFF, len(data) - at))
             struct.pack_into("<I", data, at, new & 0xFFFFFFFF)
             return
 
@@ -285,30 +261,12 @@ def _shader_operands(rng: random.Random, data: bytearray, start: int, end: int, 
         models = [one for one in instructions if one[1] == opcode and one[2] > operand]
         value = words[rng.choice(models)[0] + operand]
         if rng.random() < 0.5:
-            value = rng.choice(
-                (
-                    0,
-                    1,
-                    2,
-                    3,
-                    4,
-                    7,
-                    16,
-                    64,
-                    1024,
-                    65536,
-                    0x7FFFFFFF,
-                    0x80000000,
-                    0xFFFFFFFF,
-                    value + 1,
-                    value * 2,
-                    rng.getrandbits(32),
-                )
-            )
+            value = rng.choice((*_SPIRV_NUMBERS, value + 1, value * 2, rng.getrandbits(32)))
         struct.pack_into("<I", data, start + 4 * (position + operand), value & 0xFFFFFFFF)
 
 
 _SPIRV_HEADER_WORDS: Final = 5
+_SPIRV_NUMBERS: Final = (0, 1, 2, 3, 4, 7, 16, 64, 1024, 65536, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF)
 # OpExecutionMode, OpType…, OpConstant…, OpVariable, OpDecorate, OpMemberDecorate
 _SPIRV_DECLARATIONS: Final = frozenset({16, *range(19, 34), *range(41, 53), 59, 71, 72})
 _Damage = Callable[[random.Random, bytearray, int, int, Sequence[Base]], None]

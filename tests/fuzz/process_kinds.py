@@ -69,20 +69,9 @@ class OutputCases(ProcessCases):
     """Where results go: files, folders, pipes, full disks, links, names that no file system takes."""
 
     KINDS: Final = (
-        "new",
-        "old",
-        "folder",
-        "missing",
-        "full",
-        "fifo",
-        "long",
-        "link",
-        "loop",
-        "readonly",
-        "null",
-        "odd",
+        "new", "old", "folder", "missing", "full", "fifo", "long", "link", "loop", "readonly", "null", "odd",
         "empty",
-    )
+    )  # fmt: skip
 
     def run(self, seed: int, index: int) -> Outcome:
         rng = self.input(seed, index)

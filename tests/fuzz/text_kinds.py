@@ -31,22 +31,9 @@ from pumice.vm.bytecode.writer import write_module
 
 ROOT: Final = Path(__file__).resolve().parents[2]
 TYPES: Final = (
-    "f32",
-    "f64",
-    "f16",
-    "bf16",
-    "i1",
-    "i8",
-    "ui8",
-    "si16",
-    "i32",
-    "i64",
-    "f8E5M2",
-    "f8E4M3FN",
-    "complex<f32>",
-    "index",
-    "x",
-)
+    "f32", "f64", "f16", "bf16", "i1", "i8", "ui8", "si16", "i32", "i64", "f8E5M2", "f8E4M3FN", "complex<f32>",
+    "index", "x",
+)  # fmt: skip
 
 
 # -- values ------------------------------------------------------------------------------------------
@@ -89,32 +76,17 @@ def _use_value(text: str) -> None:
 
 def open_value(folder: Path) -> Cases:
     good = (
-        "4xf32=1,2,3,4",
-        "2x2xi8=[1 2][3 4]",
-        "-5",
-        "0.1",
-        "f64=1e300",
-        "&4xf32",
-        "(null)",
-        "2xi1=true,false",
-        "2xf16=nan,-inf",
-        "3xbf16=1",
-    )
+        "4xf32=1,2,3,4", "2x2xi8=[1 2][3 4]", "-5", "0.1", "f64=1e300", "&4xf32", "(null)", "2xi1=true,false",
+        "2xf16=nan,-inf", "3xbf16=1",
+    )  # fmt: skip
     return text_cases(good, TYPES, _use_value, forge=_value_text)
 
 
 # -- images ----------------------------------------------------------------------------------------
 
 _FORMATS: Final = (
-    "rgba8unorm",
-    "r32float",
-    "rg11b10float",
-    "rgb10a2uint",
-    "bc1rgbunorm",
-    "d24unorms8uint",
-    "r8",
-    "f32",
-)
+    "rgba8unorm", "r32float", "rg11b10float", "rgb10a2uint", "bc1rgbunorm", "d24unorms8uint", "r8", "f32",
+)  # fmt: skip
 _SCALARS: Final = ("float", "int", "uint")
 
 
@@ -146,27 +118,9 @@ def open_image_text(folder: Path) -> Cases:
 
 _VALUES: Final = {"n": 7, "m": 10**300, "x": 0.5, "name": "matmul", "flag": True, "local_size": 64}
 _OPERATORS: Final = (
-    "+",
-    "-",
-    "*",
-    "/",
-    "//",
-    "%",
-    "**",
-    "<<",
-    ">>",
-    "==",
-    "<",
-    ">=",
-    "!=",
-    " and ",
-    " or ",
-    "&",
-    "|",
-    "^",
-    " in ",
+    "+", "-", "*", "/", "//", "%", "**", "<<", ">>", "==", "<", ">=", "!=", " and ", " or ", "&", "|", "^", " in ",
     "@",
-)
+)  # fmt: skip
 
 
 def _expression(rng: random.Random, depth: int = 0) -> str:
@@ -198,15 +152,9 @@ def open_expression(folder: Path) -> Cases:
 
 def open_axis(folder: Path) -> Cases:
     good = (
-        "n=1,2,4",
-        "n=1:64:9",
-        "n=pow2:1:256",
-        "n=log:1:1000:4",
-        "wait=host,poll",
-        "n=1:10",
-        "x=0.5,1.5",
+        "n=1,2,4", "n=1:64:9", "n=pow2:1:256", "n=log:1:1000:4", "wait=host,poll", "n=1:10", "x=0.5,1.5",
         "flag=true,false",
-    )
+    )  # fmt: skip
     return text_cases(good, ("pow2:", "log:", ":", ",", "=", "1e9"), parse_axis)
 
 
@@ -272,20 +220,9 @@ def open_assembly(folder: Path) -> Cases:
     names = ("buffers", "control_flow", "extensions", "globals", "lists", "references")
     files = [(folder_of_programs / f"{name}.vmasm").read_text(encoding="utf-8") for name in names]
     words = (
-        " = ",
-        "%i0",
-        "%r0",
-        "%R0",
-        "^bb0:",
-        "^bb1()",
-        "vm.return",
-        "vm.br",
-        "vm.call @",
-        "(i32)",
-        "->",
-        "\n}\n",
+        " = ", "%i0", "%r0", "%R0", "^bb0:", "^bb1()", "vm.return", "vm.br", "vm.call @", "(i32)", "->", "\n}\n",
         "vm.func @x() -> () {\n",
-    )
+    )  # fmt: skip
     return text_cases(files, words, lambda text: write_module(assemble(text)))
 
 

@@ -210,59 +210,17 @@ ARRAYS: Mapping[str, Case] = {
     "booleans": (lambda a, b: (a & b, a | ~b, a ^ b), (np.arange(7) % 2 == 0, np.arange(7) % 3 == 0)),
 }
 _UNARY = [
-    "sin",
-    "cos",
-    "tan",
-    "exp",
-    "log1p",
-    "expm1",
-    "tanh",
-    "arctan",
-    "arcsinh",
-    "sinh",
-    "cosh",
-    "sqrt",
-    "cbrt",
-    "square",
-    "reciprocal",
-    "sign",
-    "floor",
-    "ceil",
-    "round",
-    "trunc",
-    "isnan",
-]
+    "sin", "cos", "tan", "exp", "log1p", "expm1", "tanh", "arctan", "arcsinh", "sinh", "cosh", "sqrt", "cbrt",
+    "square", "reciprocal", "sign", "floor", "ceil", "round", "trunc", "isnan",
+]  # fmt: skip
 _BINARY = [
-    "add",
-    "subtract",
-    "multiply",
-    "divide",
-    "power",
-    "arctan2",
-    "maximum",
-    "minimum",
-    "fmod",
-    "hypot",
-    "logaddexp",
-    "greater",
-    "equal",
-    "floor_divide",
-    "remainder",
-    "copysign",
-    "nextafter",
-    "heaviside",
-]
+    "add", "subtract", "multiply", "divide", "power", "arctan2", "maximum", "minimum", "fmod", "hypot",
+    "logaddexp", "greater", "equal", "floor_divide", "remainder", "copysign", "nextafter", "heaviside",
+]  # fmt: skip
 _INTEGERS = [
-    "bitwise_and",
-    "bitwise_or",
-    "bitwise_xor",
-    "left_shift",
-    "right_shift",
-    "floor_divide",
-    "remainder",
-    "gcd",
+    "bitwise_and", "bitwise_or", "bitwise_xor", "left_shift", "right_shift", "floor_divide", "remainder", "gcd",
     "lcm",
-]
+]  # fmt: skip
 _REDUCTIONS = ["sum", "prod", "max", "min", "mean", "var", "std", "any", "all", "argmin", "ptp", "nansum"]
 _SPECIAL = ["erf", "erfc", "erfinv", "gammaln", "digamma", "i0e", "i1e"]
 _DTYPES = ["float16", "bfloat16", "int8", "uint8", "int16", "uint16", "uint32"]

@@ -146,15 +146,8 @@ def _ggml(root: Path, work: Path) -> Iterator[Shader]:
     recorder, notes = _recorder(work)
     for source in sorted(folder.glob("*.comp")):
         arguments = [
-            "--glslc",
-            recorder,
-            "--source",
-            source,
-            "--output-dir",
-            work / "out",
-            "--target-cpp",
-            work / "cpp",
-        ]
+            "--glslc", recorder, "--source", source, "--output-dir", work / "out", "--target-cpp", work / "cpp",
+        ]  # fmt: skip
         subprocess.run([generator, *arguments], check=True, timeout=_MINUTES, stdout=subprocess.DEVNULL)
     yield from _recorded(notes, lambda source: ())
 

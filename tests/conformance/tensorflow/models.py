@@ -277,16 +277,9 @@ FUNCTIONS: Mapping[str, Case] = {
 
 
 OPEN = (
-    "lstm, functions",
-    "lstm, switches",
-    "mobile net",
-    "residual net",
-    "inception",
-    "u-net",
-    "attention",
-    "embedding",
-    "masked",
-)
+    "lstm, functions", "lstm, switches", "mobile net", "residual net", "inception", "u-net", "attention",
+    "embedding", "masked",
+)  # fmt: skip
 """Models that are recorded a second time, with placeholders that leave the batch open."""
 
 

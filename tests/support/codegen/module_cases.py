@@ -265,35 +265,11 @@ _LONG: Sequence[str] = (
     "transformer_gradient",
 )
 JAX_NAMES: Sequence[str] = (
-    "mlp",
-    "cnn",
-    "lstm",
-    "transformer",
-    "unet_step",
-    "attention",
-    "mlp_gradient",
-    "max_pool_gradient",
-    "layer_norm",
-    "scan",
-    "fori_loop",
-    "while_loop",
-    "cond",
-    "switch",
-    "cumsum",
-    "top_k",
-    "bincount",
-    "scatter_add",
-    "fft",
-    "cholesky",
-    "uniform",
-    "normal",
-    "booleans",
-    "var_of_rows",
-    "erfinv",
-    "products_in_float16",
-    "products_in_uint16",
-    *(_LONG if SOAK else ()),
-)
+    "mlp", "cnn", "lstm", "transformer", "unet_step", "attention", "mlp_gradient", "max_pool_gradient",
+    "layer_norm", "scan", "fori_loop", "while_loop", "cond", "switch", "cumsum", "top_k", "bincount",
+    "scatter_add", "fft", "cholesky", "uniform", "normal", "booleans", "var_of_rows", "erfinv",
+    "products_in_float16", "products_in_uint16", *(_LONG if SOAK else ()),
+)  # fmt: skip
 """Functions of ``conformance.jax.functions.FUNCTIONS``."""
 
 

@@ -20,80 +20,25 @@ __all__ = ["Shape", "random_program", "without_yields"]
 
 _ISA = Isa.for_version(17 << 16)
 _WORDS32 = (
-    0,
-    1,
-    -1,
-    2,
-    3,
-    7,
-    31,
-    32,
-    33,
-    255,
-    1 << 15,
-    (1 << 30) - 1,
-    1 << 30,
-    (1 << 30) + 1,
-    -(1 << 30),
-    -(1 << 30) - 1,
-    (1 << 31) - 1,
-    -(1 << 31),
-    -(1 << 31) + 1,
-)
+    0, 1, -1, 2, 3, 7, 31, 32, 33, 255, 1 << 15, (1 << 30) - 1, 1 << 30, (1 << 30) + 1, -(1 << 30), -(1 << 30) - 1,
+    (1 << 31) - 1, -(1 << 31), -(1 << 31) + 1,
+)  # fmt: skip
 _WORDS64 = (*_WORDS32, 1 << 31, 1 << 32, (1 << 62) + 5, (1 << 63) - 1, -(1 << 63), -(1 << 60) - 1, 1 << 60)
 _FLOATS32 = (
-    0x00000000,
-    0x80000000,
-    0x3F800000,
-    0xBF800000,
-    0x7F800000,
-    0xFF800000,
-    0x7FC00000,
-    0x00000001,
-    0x7F7FFFFF,
-    0x4B000001,
-    0x3EAAAAAB,
-    0x4F000000,
-    0xCF000000,
-    0x5F000000,
-)
+    0x00000000, 0x80000000, 0x3F800000, 0xBF800000, 0x7F800000, 0xFF800000, 0x7FC00000, 0x00000001, 0x7F7FFFFF,
+    0x4B000001, 0x3EAAAAAB, 0x4F000000, 0xCF000000, 0x5F000000,
+)  # fmt: skip
 _FLOATS64 = (
-    0,
-    1 << 63,
-    0x3FF0000000000000,
-    0xBFE5555555555555,
-    0x7FF0000000000000,
-    0xFFF0000000000000,
-    0x7FF8000000000000,
-    1,
-    0x7FEFFFFFFFFFFFFF,
-    0x41E0000000000000,
-    0x43E0000000000000,
-    0x4330000000000001,
-)
+    0, 1 << 63, 0x3FF0000000000000, 0xBFE5555555555555, 0x7FF0000000000000, 0xFFF0000000000000, 0x7FF8000000000000,
+    1, 0x7FEFFFFFFFFFFFFF, 0x41E0000000000000, 0x43E0000000000000, 0x4330000000000001,
+)  # fmt: skip
 _TYPES = {"i": "i32", "I": "i64", "f": "f32", "F": "f64", "r": "!vm.buffer"}
 _BANKS = {"i32": "i", "i64": "I", "f32": "f", "f64": "F"}
 # What the two VMs need not agree on to the last bit, or what fails, is left out or written with a guard.
 _INEXACT = [
-    "atan",
-    "cos",
-    "sin",
-    "exp",
-    "exp2",
-    "expm1",
-    "log",
-    "log10",
-    "log1p",
-    "log2",
-    "rsqrt",
-    "tanh",
-    "erf",
-    "atan2",
-    "pow",
-    "rem",
-    "buffer",
-    "list",
-]
+    "atan", "cos", "sin", "exp", "exp2", "expm1", "log", "log10", "log1p", "log2", "rsqrt", "tanh", "erf", "atan2",
+    "pow", "rem", "buffer", "list",
+]  # fmt: skip
 _SIMPLE: tuple[Operation, ...] = tuple(
     _ISA.operations[name]
     for name in OPERATIONS
@@ -121,22 +66,8 @@ def random_program(seed: int, shape: Shape, *, name: str = "random") -> str:
     for number in range(shape.functions):
         functions.append(_Function(rng, shape, f"fn{number}", functions[-4:]))
     lines = [f"vm.module @{name} version 0"]
-    lines += [
-        f"vm.type {one}"
-        for one in (
-            "i32",
-            "i64",
-            "f32",
-            "f64",
-            "!vm.buffer",
-            "!vm.list<i32>",
-            "!vm.list<i64>",
-            "!vm.list<f32>",
-            "!vm.list<f64>",
-            "!vm.list<?>",
-            "!vm.list<!vm.buffer>",
-        )
-    ]
+    lists = [f"!vm.list<{element}>" for element in ("i32", "i64", "f32", "f64", "?", "!vm.buffer")]
+    lines += [f"vm.type {name}" for name in ("i32", "i64", "f32", "f64", "!vm.buffer", *lists)]
     lines += [f"vm.rodata[{index}] = {data}" for index, data in enumerate(("00", "0102", "030405"))]
     cases = []
     for number, function in enumerate(functions):

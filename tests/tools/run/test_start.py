@@ -20,32 +20,14 @@ MODULE = ROOT / "examples" / "digits" / "digits.vmfb"
 ARGUMENTS = ["run", str(MODULE), "--input=1x28x28x1xf32=1", "--device=lavapipe"]
 # What a run needs only the first time, or not at all.
 HEAVY = {
-    "ctypes.util",
-    "hashlib",
-    "importlib.metadata",
-    "ml_dtypes",
-    "platformdirs",
-    "pumice.compiler.pipeline",
-    "pumice.compiler.ir",
-    "pumice.runtime.elementwise",
-    "pumice.runtime.images.image",
-    "pumice.runtime.kernels.kernel",
-    "pumice.runtime.profiling.profile",
-    "pumice.spirv.checks.capabilities",
-    "pumice.spirv.binary.grammar",
-    "pumice.spirv.instrument.passes",
-    "pumice.spirv.reflection.reflect",
-    "pumice.spirv.checks.validation",
-    "pumice.tools.run.arguments",
-    "pumice.vm.bytecode.decoder",
-    "pumice.vm.bytecode.verifier",
-    "pumice.vm.translation.analysis",
-    "pumice.vm.translation.translator",
-    "rich",
-    "statistics",
-    "subprocess",
-    "tempfile",
-}
+    "ctypes.util", "hashlib", "importlib.metadata", "ml_dtypes", "platformdirs", "pumice.compiler.ir",
+    "pumice.compiler.pipeline", "pumice.runtime.elementwise", "pumice.runtime.images.image",
+    "pumice.runtime.kernels.kernel", "pumice.runtime.profiling.profile", "pumice.spirv.binary.grammar",
+    "pumice.spirv.checks.capabilities", "pumice.spirv.checks.validation", "pumice.spirv.instrument.passes",
+    "pumice.spirv.reflection.reflect", "pumice.tools.run.arguments", "pumice.vm.bytecode.decoder",
+    "pumice.vm.bytecode.verifier", "pumice.vm.translation.analysis", "pumice.vm.translation.translator", "rich",
+    "statistics", "subprocess", "tempfile",
+}  # fmt: skip
 FIRST_TIME = {"pumice.spirv.reflection.reflect", "pumice.vm.bytecode.verifier", "pumice.vm.translation.translator"}
 MOST_MODULES = 260
 

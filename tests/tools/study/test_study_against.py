@@ -120,16 +120,9 @@ def test_results_of_other_work_are_refused(folder: Path, setting: str, said: str
 
 def test_a_study_that_ships_is_found_by_its_name() -> None:
     words = (
-        "--axis",
-        "batch=1",
-        "--quick",
-        "--set",
-        "time_limit=0.02",
-        "--set",
-        "noise_limit=1e9",
-        "--fail-on",
+        "--axis", "batch=1", "--quick", "--set", "time_limit=0.02", "--set", "noise_limit=1e9", "--fail-on",
         "never",
-    )
+    )  # fmt: skip
     result = study("run", "batch-depth", "--against", "batch-depth", *words, "--quiet", "--out", "r")
     assert result.exit_code == 0, result.stderr
 
