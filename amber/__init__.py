@@ -36,20 +36,11 @@ if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(
         __name__,
         {
-            ".reading": (
-                "parse",
-                "parse_text",
-            ),
-            ".report": (
-                "Outcome",
-                "ScriptReport",
-            ),
+            ".reading": ("parse", "parse_text"),
+            ".report": ("Outcome", "ScriptReport"),
             ".running": ("run",),
             ".script": ("Script",),
-            ".source": (
-                "ScriptError",
-                "UnsupportedScriptError",
-            ),
+            ".source": ("ScriptError", "UnsupportedScriptError"),
             ".writer": ("format_script",),
         },
     )

@@ -17,15 +17,7 @@ if TYPE_CHECKING:
     from .live import LiveLimit, nothing_left
     from .requirements import DriverRange, missing_features
 
-__all__ = [
-    "DriverRange",
-    "LiveLimit",
-    "NotCloseError",
-    "assert_close",
-    "missing_features",
-    "nothing_left",
-    "tolerance",
-]
+__all__ = ["DriverRange", "LiveLimit", "NotCloseError", "assert_close", "missing_features", "nothing_left", "tolerance"]
 
 if not TYPE_CHECKING:
     __getattr__, __dir__ = lazy_exports(

@@ -111,12 +111,9 @@ KNOWN: Mapping[tuple[str, str], str] = {
 }
 # By release, where only some have it.
 KNOWN_OF: Mapping[tuple[str, str, str], str] = {
-    ("3.11.0", "async_external", "nested_loops"): "it signals the fence before the loop's work is done",
+    ("3.11.0", "async_external", "nested_loops"): "it signals the fence before the loop's work is done"
 }
-TWO_DEVICES = (
-    "--iree-hal-target-device=first=vulkan[0]",
-    "--iree-hal-target-device=second=vulkan[1]",
-)
+TWO_DEVICES = ("--iree-hal-target-device=first=vulkan[0]", "--iree-hal-target-device=second=vulkan[1]")
 ON_TWO_DEVICES = """
 func.func @there_and_back(%x: tensor<64xf32> {iree.abi.affinity = #hal.device.promise<@first>})
     -> (tensor<64xf32> {iree.abi.affinity = #hal.device.promise<@first>}) {

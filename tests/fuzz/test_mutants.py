@@ -24,10 +24,7 @@ def _wrong(tally: Tally) -> str:
 @pytest.mark.sample(1, "mutants")
 @pytest.mark.parametrize(
     ("opener", "count", "least_run", "least_refused"),
-    [
-        ("open_assembled", 500, 30, 100),
-        pytest.param("open_compiled", 200, 10, 0, marks=pytest.mark.peer),
-    ],
+    [("open_assembled", 500, 30, 100), pytest.param("open_compiled", 200, 10, 0, marks=pytest.mark.peer)],
 )
 def test_mutants(opener: str, count: int, least_run: int, least_refused: int) -> None:
     if opener == "open_compiled" and not available_compilers():

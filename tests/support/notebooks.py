@@ -30,11 +30,7 @@ def executed(path: Path, folder: Path) -> NotebookNode:
     """
     notebook = nbformat.read(path, as_version=4)
     client = NotebookClient(
-        notebook,
-        timeout=120,
-        kernel_name="python3",
-        resources={"metadata": {"path": str(folder)}},
-        record_timing=False,
+        notebook, timeout=120, kernel_name="python3", resources={"metadata": {"path": str(folder)}}, record_timing=False
     )
     client.execute()
     notebook.metadata = nbformat.from_dict(_METADATA)

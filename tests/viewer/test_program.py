@@ -54,10 +54,7 @@ COLORS = told(
         : (tensor<1xf32>, tensor<1xf32>, tensor<1xf32>, tensor<1xf32>) -> tensor<4xf32>
     %r = stablehlo.broadcast_in_dim %v, dims = [2] : (tensor<4xf32>) -> tensor<4x6x4xf32>""",
 )
-BYTES = told(
-    "4x6x3xui8",
-    """%r = stablehlo.constant dense<7> : tensor<4x6x3xui8>""",
-)
+BYTES = told("4x6x3xui8", """%r = stablehlo.constant dense<7> : tensor<4x6x3xui8>""")
 
 
 @pytest.fixture(scope="module")

@@ -37,14 +37,7 @@ if TYPE_CHECKING:
     help="Only this exported function; may be given again.",
 )
 def codegen(
-    module: str,
-    as_hal: bool,
-    as_c: bool,
-    output: str,
-    data: bool,
-    main: bool,
-    cmake: bool,
-    function: tuple[str, ...],
+    module: str, as_hal: bool, as_c: bool, output: str, data: bool, main: bool, cmake: bool, function: tuple[str, ...]
 ) -> None:
     """Write MODULE as code that runs it without the virtual machine.
 

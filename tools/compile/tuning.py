@@ -49,15 +49,7 @@ def tuned(
     with _Shown() as shown:
         try:
             target, done = tune_program(
-                data,
-                name,
-                origin,
-                profile,
-                uri,
-                convention=convention,
-                path=tuning,
-                seconds=limit,
-                progress=shown,
+                data, name, origin, profile, uri, convention=convention, path=tuning, seconds=limit, progress=shown
             )
         except KeyboardInterrupt:
             note("interrupted; what was found so far is kept, and the same command goes on from there")

@@ -186,10 +186,7 @@ def _signature(module: BytecodeModule, name: str) -> Signature:
     ordinal = module.exports[name]
     written = module.definition.signatures[ordinal]
     return make_signature(
-        f"{module.name}.{name}",
-        module.signatures[ordinal],
-        declaration_of(written),
-        written.attributes,
+        f"{module.name}.{name}", module.signatures[ordinal], declaration_of(written), written.attributes
     )
 
 

@@ -158,10 +158,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Sequence[Spec]]] = {
     "bool": (lambda x: (x, ~x, jnp.logical_and(x[:, 0], x[:, 1])), (("b,3", "bool"),)),
     "complex": (lambda x: (x * jnp.conj(x)).real + jnp.abs(x), (("b,3", "complex64"),)),
     "fft": (lambda x: jnp.abs(jnp.fft.rfft(x)), (("b,8", F32),)),
-    "cholesky": (
-        lambda x: lax.linalg.cholesky(jnp.einsum("bij,bkj->bik", x, x) + jnp.eye(3)),
-        (("b,3,3", F32),),
-    ),
+    "cholesky": (lambda x: lax.linalg.cholesky(jnp.einsum("bij,bkj->bik", x, x) + jnp.eye(3)), (("b,3,3", F32),)),
     "random": (
         lambda key, x: x + jax.random.uniform(jax.random.wrap_key_data(key), x.shape),
         (("2", "key"), ("b,3", F32)),

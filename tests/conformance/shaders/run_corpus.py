@@ -88,11 +88,7 @@ def main() -> int:
             cases += [(name, str(path)) for path in paths[::step]]
         folder = Path(scratch)
         (folder / "index.json").write_text(json.dumps(cases))
-        settings = {
-            "device": options.device,
-            "cross": shutil.which("spirv-cross"),
-            "sanitize": not options.no_sanitize,
-        }
+        settings = {"device": options.device, "cross": shutil.which("spirv-cross"), "sanitize": not options.no_sanitize}
         (folder / "options.json").write_text(json.dumps(settings))
         tally = run_cases(
             "conformance.shaders.checks:open_shaders",

@@ -45,12 +45,7 @@ def run_tree(scripts: list[TreeScript]) -> int:
     """
     with tempfile.TemporaryDirectory(prefix="amber-") as name:
         write_list(Path(name), scripts)
-        tally = run_cases(
-            "conformance.shaders.amber_trees:ScriptCases",
-            len(scripts),
-            folder=Path(name),
-            hang_s=120.0,
-        )
+        tally = run_cases("conformance.shaders.amber_trees:ScriptCases", len(scripts), folder=Path(name), hang_s=120.0)
     counts: dict[str, Counter[str]] = {}
     skips: Counter[str] = Counter()
     failed = 0

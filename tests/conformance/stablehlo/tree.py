@@ -161,12 +161,7 @@ class VulkanEvaluator:
         kernels: those compiled before, by the text of their regions.
     """
 
-    def __init__(
-        self,
-        device: pumice.Device,
-        target: Target,
-        kernels: dict[object, Kernel],
-    ) -> None:
+    def __init__(self, device: pumice.Device, target: Target, kernels: dict[object, Kernel]) -> None:
         self._device = device
         self._target = target
         self._kernels = kernels

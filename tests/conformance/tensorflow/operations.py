@@ -81,10 +81,7 @@ OPERATIONS["ApproximateEqual"] = (
 OPERATIONS["AddN"] = (lambda *x: R.AddN(inputs=list(x)), [floats(3, 2)] * 3)
 OPERATIONS["Select"] = (lambda p, x, y: R.Select(condition=p, x=x, y=y), [truths(3), floats(3, 2), floats(3, 2) + 1])
 OPERATIONS["SelectV2"] = (lambda p, t, e: R.SelectV2(condition=p, t=t, e=e), [truths(3, 1), floats(2), floats(1)])
-OPERATIONS["ClipByValue"] = (
-    lambda x: R.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.5),
-    [floats(9)],
-)
+OPERATIONS["ClipByValue"] = (lambda x: R.ClipByValue(t=x, clip_value_min=-0.5, clip_value_max=0.5), [floats(9)])
 for _to in (tf.int32, tf.bool, tf.float16, tf.uint8, tf.float64, tf.int64, tf.bfloat16, tf.complex64):
     OPERATIONS[f"Cast/{_to.name}"] = (
         lambda x, to=_to: tf.cast(R.Cast(x=x, DstT=to), tf.float32) if to is tf.bfloat16 else R.Cast(x=x, DstT=to),
@@ -150,10 +147,7 @@ OPERATIONS["LinSpace"] = (lambda x: R.LinSpace(start=x, stop=7.0, num=5), [np.fl
 OPERATIONS["ZerosLike"] = (_unary("ZerosLike"), [floats(2, 3)])
 OPERATIONS["OnesLike"] = (_unary("OnesLike"), [floats(2, 3)])
 OPERATIONS["BroadcastTo"] = (lambda x: R.BroadcastTo(input=x, shape=[4, 2, 3]), [floats(2, 1)])
-OPERATIONS["BroadcastArgs"] = (
-    lambda x: x + R.BroadcastArgs(s0=[2, 1, 3], s1=[4, 1]),
-    [whole(3)],
-)
+OPERATIONS["BroadcastArgs"] = (lambda x: x + R.BroadcastArgs(s0=[2, 1, 3], s1=[4, 1]), [whole(3)])
 OPERATIONS["Empty"] = (lambda x: x + R.Empty(shape=[2, 3], dtype=tf.float32, init=True), [floats(3)])
 OPERATIONS["Pad"] = (lambda x: R.Pad(input=x, paddings=[[1, 2], [0, 3]]), [floats(2, 3)])
 OPERATIONS["PadV2"] = (lambda x: R.PadV2(input=x, paddings=[[1, 2], [0, 3]], constant_values=2.5), [floats(2, 3)])
@@ -224,10 +218,7 @@ OPERATIONS["GatherV2/batch"] = (
     lambda x, i: R.GatherV2(params=x, indices=i, axis=2, batch_dims=1),
     [floats(2, 4, 5, 3), whole(2, 6, low=0, high=5)],
 )
-OPERATIONS["GatherNd"] = (
-    lambda x, i: R.GatherNd(params=x, indices=i),
-    [floats(4, 5, 3), whole(6, 2, low=0, high=4)],
-)
+OPERATIONS["GatherNd"] = (lambda x, i: R.GatherNd(params=x, indices=i), [floats(4, 5, 3), whole(6, 2, low=0, high=4)])
 OPERATIONS["ScatterNd"] = (
     lambda i, u: R.ScatterNd(indices=i, updates=u, shape=[5, 2]),
     [np.array([[1], [3], [1]], np.int32), floats(3, 2)],

@@ -44,10 +44,7 @@ for _equation, _shapes in {
         [floats(*shape) for shape in _shapes],
     )
 WINDOWS["BiasAdd"] = (lambda x, b: R.BiasAdd(value=x, bias=b), [floats(2, 3, 4, 5), floats(5)])
-WINDOWS["BiasAdd/NCHW"] = (
-    lambda x, b: R.BiasAdd(value=x, bias=b, data_format="NCHW"),
-    [floats(2, 5, 3, 4), floats(5)],
-)
+WINDOWS["BiasAdd/NCHW"] = (lambda x, b: R.BiasAdd(value=x, bias=b, data_format="NCHW"), [floats(2, 5, 3, 4), floats(5)])
 WINDOWS["BiasAddV1"] = (lambda x, b: R.BiasAddV1(value=x, bias=b), [floats(3, 5), floats(5)])
 
 
@@ -93,11 +90,7 @@ for _stride, _padding in ((1, "SAME"), (2, "SAME"), (2, "VALID")):
 for _stride, _padding, _size in ((1, "SAME", 5), (2, "SAME", 9), (2, "SAME", 10), (2, "VALID", 11), (3, "VALID", 16)):
     WINDOWS[f"Conv2DBackpropInput/{_stride}{_padding}{_size}"] = (
         lambda y, k, stride=_stride, padding=_padding, size=_size: R.Conv2DBackpropInput(
-            input_sizes=[1, size, size, 3],
-            filter=k,
-            out_backprop=y,
-            strides=[1, stride, stride, 1],
-            padding=padding,
+            input_sizes=[1, size, size, 3], filter=k, out_backprop=y, strides=[1, stride, stride, 1], padding=padding
         ),
         [floats(1, 5, 5, 4), floats(3, 3, 3, 4)],
     )

@@ -256,14 +256,7 @@ STORED: tuple[ModuleCase, ...] = (
     *_varied(),
 )
 
-_LONG: Sequence[str] = (
-    "argsort",
-    "gcd_of_integers",
-    "hessian",
-    "permutation",
-    "rfft2",
-    "transformer_gradient",
-)
+_LONG: Sequence[str] = ("argsort", "gcd_of_integers", "hessian", "permutation", "rfft2", "transformer_gradient")
 JAX_NAMES: Sequence[str] = (
     "mlp", "cnn", "lstm", "transformer", "unet_step", "attention", "mlp_gradient", "max_pool_gradient",
     "layer_norm", "scan", "fori_loop", "while_loop", "cond", "switch", "cumsum", "top_k", "bincount",

@@ -20,14 +20,7 @@ if __name__ == "__main__":
 from support.compiler.operation_cases import CASES  # noqa: E402
 from support.compiler.operation_table import ANY, ELEMENTWISE, KINDS, REFUSED, SPECIFICATION, UNTYPED  # noqa: E402
 
-_NAMES: Final = {
-    "b": "`i1`",
-    "s": "signed",
-    "u": "unsigned",
-    "n": "narrow",
-    "w": "`f32` `f64`",
-    "c": "complex",
-}
+_NAMES: Final = {"b": "`i1`", "s": "signed", "u": "unsigned", "n": "narrow", "w": "`f32` `f64`", "c": "complex"}
 _HEAD: Final = """\
 # StableHLO by type
 

@@ -248,10 +248,7 @@ def transpose(rows: int, columns: int) -> Case:
     return Case(
         name,
         "examples/transpose",
-        (
-            _random(name).integers(0, 2**32, (rows, columns), np.uint32),
-            _unwritten((columns, rows), np.uint32),
-        ),
+        (_random(name).integers(0, 2**32, (rows, columns), np.uint32), _unwritten((columns, rows), np.uint32)),
         (Pass((_up(columns, 32), _up(rows, 32), 1), struct.pack("<II", rows, columns)),),
         lambda b: {1: np.ascontiguousarray(b[0].T)},
         (0, 1),

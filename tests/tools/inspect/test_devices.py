@@ -60,8 +60,7 @@ def test_timestamps(monkeypatch: pytest.MonkeyPatch) -> None:
     plain = dataclasses.replace(profile, extensions=profile.extensions - {"VK_EXT_calibrated_timestamps"})
     assert "not calibrated" in listed(monkeypatch, [plain]).stdout
     silent = dataclasses.replace(
-        profile,
-        queue_families=tuple(dataclasses.replace(f, timestamp_valid_bits=0) for f in profile.queue_families),
+        profile, queue_families=tuple(dataclasses.replace(f, timestamp_valid_bits=0) for f in profile.queue_families)
     )
     assert "timestamps  none" in listed(monkeypatch, [silent]).stdout
 

@@ -22,13 +22,7 @@ from click.testing import CliRunner
 from support.displays import display
 from support.soak import SOAK
 
-from pumice.status import (
-    FailedPreconditionError,
-    InvalidArgumentError,
-    NotFoundError,
-    PumiceError,
-    UnavailableError,
-)
+from pumice.status import FailedPreconditionError, InvalidArgumentError, NotFoundError, PumiceError, UnavailableError
 from pumice.tools.cli import main
 from pumice.tools.setup import dpkg, relocation, vendor_driver
 from pumice.tools.setup.dpkg import Package, files_of, owners
