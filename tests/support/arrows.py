@@ -36,299 +36,135 @@ ALLOWED: Mapping[str, set[str]] = {
     "testing": {*FORMATS, "testing", "hal_vulkan", "runtime", "vm"},
     "viewer": {*FORMATS, "viewer", "hal_vulkan", "runtime", "vm"},
     "tools": {
-        *FORMATS,
-        *DEVICES,
-        "tools",
-        "amber",
-        "study",
-        "testing",
-        "tuning",
-        "runtime",
-        "viewer",
-        "vm",
-        "compiler",
-        "codegen",
+        *(*FORMATS, *DEVICES, "tools", "amber", "study", "testing", "tuning", "runtime"),
+        *("viewer", "vm", "compiler", "codegen"),
     },
 }
-# Inside a folder with rooms: the rooms of that folder that a room may import. The folder's own files are a room too.
-ROOMS: Mapping[str, set[str]] = {
-    "spirv.binary": set(),
-    "spirv.reflection": {"spirv.binary"},
-    "spirv.instrument": {"spirv.binary", "spirv.reflection"},
-    "spirv.repair": {"spirv.binary", "spirv.instrument", "spirv.reflection"},
-    "spirv.checks": {"spirv.binary", "spirv.reflection", "spirv.repair"},
-    "spirv.sources": {"spirv.binary", "spirv.checks"},
-    "vm.bytecode": set(),
-    "vm.assembly": {"vm.bytecode"},
-    "vm.types": set(),
-    "vm.native": {"vm.bytecode", "vm.types"},
-    "vm.translation": {"vm.bytecode", "vm.types"},
-    "vm.machine_code": {"vm.bytecode", "vm.translation", "vm.types"},
-    "vm.execution": {"vm.bytecode", "vm.machine_code", "vm.native", "vm.translation", "vm.types"},
-    "vm.invocation": {"vm.bytecode", "vm.execution", "vm.types"},
-    "compiler.ir": set(),
-    "compiler.analysis": {"compiler.ir"},
-    "compiler.dialects.rules": {"compiler.ir"},
-    "compiler.dialects": {"compiler.dialects.rules", "compiler.ir"},
-    "compiler.dialects.syntax": {"compiler.ir"},
-    "compiler.frontends.graphdef.file": {"compiler.ir"},
-    "compiler.kernels.scalars": {"compiler.ir"},
-    "compiler.kernels": {"compiler.analysis", "compiler.ir", "compiler.kernels.scalars"},
-    "compiler.passes.dynamic": {"compiler.dialects", "compiler.dialects.rules", "compiler.ir"},
-    "compiler.passes.formulas": {"compiler.dialects", "compiler.ir"},
-    "compiler.strategies.contraction": {
-        "compiler.analysis",
-        "compiler.ir",
-        "compiler.kernels",
-        "compiler.kernels.scalars",
-    },
-    "compiler.strategies.movement": {
-        "compiler.analysis",
-        "compiler.ir",
-        "compiler.kernels",
-        "compiler.kernels.scalars",
-        "compiler.strategies.contraction",
-    },
-    "compiler.strategies.rows": {"compiler.analysis", "compiler.ir", "compiler.kernels", "compiler.kernels.scalars"},
-    "compiler.strategies.scans": {"compiler.analysis", "compiler.ir", "compiler.kernels", "compiler.kernels.scalars"},
-    "compiler.strategies.sorts": {"compiler.analysis", "compiler.ir", "compiler.kernels", "compiler.kernels.scalars"},
-    "compiler.strategies": {
-        "compiler.analysis",
-        "compiler.ir",
-        "compiler.kernels",
-        "compiler.kernels.scalars",
-        "compiler.strategies.contraction",
-        "compiler.strategies.movement",
-        "compiler.strategies.rows",
-        "compiler.strategies.scans",
-        "compiler.strategies.sorts",
-    },
-    "compiler.targets": {
-        "compiler.analysis",
-        "compiler.dialects.rules",
-        "compiler.dialects.syntax",
-        "compiler.ir",
-        "compiler.kernels",
-        "compiler.kernels.scalars",
-        "compiler.strategies",
-        "compiler.strategies.rows",
-    },
-    "compiler.frontends.building": {
-        "compiler.analysis",
-        "compiler.dialects",
-        "compiler.ir",
-        "compiler.passes.dynamic",
-        "compiler.passes.formulas",
-    },
-    "compiler.frontends.graphdef.operators": {
-        "compiler.frontends.building",
-        "compiler.dialects",
-        "compiler.frontends.graphdef.file",
-        "compiler.ir",
-        "compiler.passes.formulas",
-    },
-    "compiler.passes.canonical": {
-        "compiler.analysis",
-        "compiler.dialects",
-        "compiler.dialects.rules",
-        "compiler.ir",
-        "compiler.passes.formulas",
-    },
-    "compiler.conversion": {
-        "compiler.dialects",
-        "compiler.dialects.rules",
-        "compiler.dialects.syntax",
-        "compiler.ir",
-        "compiler.passes.canonical",
-        "compiler.passes.formulas",
-    },
-    "compiler.abi": {"compiler.conversion", "compiler.dialects.rules", "compiler.ir"},
-    "compiler.frontends.graphdef": {
-        "compiler.dialects",
-        "compiler.dialects.rules",
-        "compiler.frontends.building",
-        "compiler.frontends.graphdef.file",
-        "compiler.frontends.graphdef.operators",
-        "compiler.ir",
-        "compiler.passes.canonical",
-    },
-    "compiler.passes.decomposition": {
-        "compiler.analysis",
-        "compiler.dialects",
-        "compiler.dialects.rules",
-        "compiler.ir",
-        "compiler.kernels.scalars",
-        "compiler.passes.canonical",
-        "compiler.passes.formulas",
-    },
-    "compiler.passes.dispatch": {
-        "compiler.analysis",
-        "compiler.dialects",
-        "compiler.dialects.syntax",
-        "compiler.ir",
-        "compiler.passes.canonical",
-    },
-    "compiler.passes.sequencing": {"compiler.dialects", "compiler.ir", "compiler.passes.dispatch"},
-    "compiler.module": {
-        "compiler.abi",
-        "compiler.ir",
-        "compiler.kernels",
-        "compiler.passes.dynamic",
-        "compiler.passes.sequencing",
-    },
-    "compiler.passes.verification": {
-        "compiler.dialects.rules",
-        "compiler.ir",
-        "compiler.passes.dispatch",
-        "compiler.passes.dynamic",
-        "compiler.passes.sequencing",
-        "compiler.strategies",
-        "compiler.targets",
-    },
-    "compiler": {
-        "compiler.abi",
-        "compiler.conversion",
-        "compiler.dialects.syntax",
-        "compiler.frontends.graphdef",
-        "compiler.frontends.graphdef.file",
-        "compiler.ir",
-        "compiler.kernels",
-        "compiler.kernels.scalars",
-        "compiler.module",
-        "compiler.passes.canonical",
-        "compiler.passes.decomposition",
-        "compiler.passes.dispatch",
-        "compiler.passes.dynamic",
-        "compiler.passes.formulas",
-        "compiler.passes.sequencing",
-        "compiler.passes.verification",
-        "compiler.targets",
-    },
-    "codegen.program": set(),
-    "codegen.c": {"codegen.program"},
-    "codegen.hal": {"codegen.program"},
-    "runtime.arrays": set(),
-    "runtime.images": {"runtime.arrays"},
-    "runtime.kernels.parameters": {"runtime.arrays", "runtime.images"},
-    "runtime.kernels": {"runtime.arrays", "runtime.images", "runtime.kernels.parameters"},
-    "runtime": {"runtime.arrays", "runtime.images", "runtime.kernels", "runtime.kernels.parameters"},
-    "runtime.elementwise": {"runtime", "runtime.arrays", "runtime.kernels"},
-    "runtime.parameters": set(),
-    "runtime.modules.parameters": {"runtime.parameters"},
-    "runtime.values": set(),
-    "runtime.modules.hal": {"runtime.values"},
-    "runtime.modules.check": {"runtime.modules.hal", "runtime.values"},
-    "runtime.profiling": {"runtime.modules.hal"},
-    "runtime.sessions": {
-        "runtime",
-        "runtime.arrays",
-        "runtime.modules.hal",
-        "runtime.modules.parameters",
-        "runtime.parameters",
-        "runtime.profiling",
-    },
-    "hal": set(),
-    "hal.programs": {"hal"},
-    "hal_vulkan.vulkan": set(),
-    "hal_vulkan.instance": {"hal_vulkan.vulkan"},
-    "hal_vulkan.memory": {"hal_vulkan.instance", "hal_vulkan.vulkan"},
-    "hal_vulkan.images": {"hal_vulkan.instance", "hal_vulkan.memory", "hal_vulkan.vulkan"},
-    "hal_vulkan.sync": {"hal_vulkan.instance", "hal_vulkan.vulkan"},
-    "hal_vulkan.pipelines": {
-        "hal_vulkan.images",
-        "hal_vulkan.instance",
-        "hal_vulkan.memory",
-        "hal_vulkan.sync",
-        "hal_vulkan.vulkan",
-    },
-    "hal_vulkan.commands": {
-        "hal_vulkan.images",
-        "hal_vulkan.instance",
-        "hal_vulkan.memory",
-        "hal_vulkan.pipelines",
-        "hal_vulkan.sync",
-        "hal_vulkan.vulkan",
-    },
-    "hal_vulkan.submit": {
-        "hal_vulkan.commands",
-        "hal_vulkan.instance",
-        "hal_vulkan.memory",
-        "hal_vulkan.sync",
-        "hal_vulkan.vulkan",
-    },
-    "hal_vulkan.programs": {
-        "hal_vulkan.commands",
-        "hal_vulkan.instance",
-        "hal_vulkan.memory",
-        "hal_vulkan.pipelines",
-        "hal_vulkan.submit",
-        "hal_vulkan.sync",
-    },
-    "hal_vulkan": {
-        "hal_vulkan.commands",
-        "hal_vulkan.images",
-        "hal_vulkan.instance",
-        "hal_vulkan.memory",
-        "hal_vulkan.pipelines",
-        "hal_vulkan.programs",
-        "hal_vulkan.submit",
-        "hal_vulkan.sync",
-        "hal_vulkan.vulkan",
-    },
-    "hal_vulkan.presentation": {"hal_vulkan", "hal_vulkan.images", "hal_vulkan.instance", "hal_vulkan.vulkan"},
-    "study.definition": set(),
-    "study.results.storage": {"study.definition"},
-    "study.statistics": set(),
-    "study.results.comparison": {"study.definition", "study.results.storage", "study.statistics"},
-    "study.results": {"study.definition", "study.results.comparison", "study.results.storage", "study.statistics"},
-    "study.report.charts": {
-        "study.definition",
-        "study.results",
-        "study.results.comparison",
-        "study.results.storage",
-        "study.statistics",
-    },
-    "study.report": {
-        "study.definition",
-        "study.report.charts",
-        "study.results",
-        "study.results.comparison",
-        "study.results.storage",
-        "study.statistics",
-    },
-    "study.workloads": {"study.definition"},
-    "study.machine": {"study.definition", "study.results.comparison", "study.results.storage", "study.workloads"},
-    "study.sampling": {
-        "study.definition",
-        "study.machine",
-        "study.results.storage",
-        "study.statistics",
-        "study.workloads",
-    },
-    "study.runs": {
-        "study.definition",
-        "study.machine",
-        "study.results",
-        "study.results.storage",
-        "study.sampling",
-        "study.workloads",
-    },
-    "study.cluster": {
-        "study.definition",
-        "study.machine",
-        "study.results.storage",
-        "study.runs",
-        "study.sampling",
-        "study.workloads",
-    },
-    "tools": set(),
-    "tools.codegen": {"tools"},
-    "tools.compile": {"tools"},
-    "tools.inspect": {"tools"},
-    "tools.run": {"tools"},
-    "tools.setup": {"tools"},
-    "tools.ci": {"tools", "tools.setup"},
-    "tools.study": {"tools"},
-    "tools.bench": {"tools", "tools.run", "tools.study"},
-    "tools.view": {"tools", "tools.run"},
-}
+# Each folder with rooms: its rooms, and the rooms of the folder that each may import; "." are the folder's own files.
+_ROOMS = """\
+spirv
+    binary:
+    reflection: binary
+    instrument: binary reflection
+    repair: binary instrument reflection
+    checks: binary reflection repair
+    sources: binary checks
+vm
+    bytecode:
+    assembly: bytecode
+    types:
+    native: bytecode types
+    translation: bytecode types
+    machine_code: bytecode translation types
+    execution: bytecode machine_code native translation types
+    invocation: bytecode execution types
+compiler
+    ir:
+    analysis: ir
+    dialects.rules: ir
+    dialects: dialects.rules ir
+    dialects.syntax: ir
+    frontends.graphdef.file: ir
+    kernels.scalars: ir
+    kernels: analysis ir kernels.scalars
+    passes.dynamic: dialects dialects.rules ir
+    passes.formulas: dialects ir
+    strategies.contraction: analysis ir kernels kernels.scalars
+    strategies.movement: analysis ir kernels kernels.scalars strategies.contraction
+    strategies.rows: analysis ir kernels kernels.scalars
+    strategies.scans: analysis ir kernels kernels.scalars
+    strategies.sorts: analysis ir kernels kernels.scalars
+    strategies: analysis ir kernels kernels.scalars strategies.contraction strategies.movement strategies.rows
+        strategies.scans strategies.sorts
+    targets: analysis dialects.rules dialects.syntax ir kernels kernels.scalars strategies strategies.rows
+    frontends.building: analysis dialects ir passes.dynamic passes.formulas
+    frontends.graphdef.operators: dialects frontends.building frontends.graphdef.file ir passes.formulas
+    passes.canonical: analysis dialects dialects.rules ir passes.formulas
+    conversion: dialects dialects.rules dialects.syntax ir passes.canonical passes.formulas
+    abi: conversion dialects.rules ir
+    frontends.graphdef: dialects dialects.rules frontends.building frontends.graphdef.file
+        frontends.graphdef.operators ir passes.canonical
+    passes.decomposition: analysis dialects dialects.rules ir kernels.scalars passes.canonical passes.formulas
+    passes.dispatch: analysis dialects dialects.syntax ir passes.canonical
+    passes.sequencing: dialects ir passes.dispatch
+    module: abi ir kernels passes.dynamic passes.sequencing
+    passes.verification: dialects.rules ir passes.dispatch passes.dynamic passes.sequencing strategies targets
+    .: abi conversion dialects.syntax frontends.graphdef frontends.graphdef.file ir kernels kernels.scalars module
+        passes.canonical passes.decomposition passes.dispatch passes.dynamic passes.formulas passes.sequencing
+        passes.verification targets
+codegen
+    program:
+    c: program
+    hal: program
+runtime
+    arrays:
+    images: arrays
+    kernels.parameters: arrays images
+    kernels: arrays images kernels.parameters
+    .: arrays images kernels kernels.parameters
+    elementwise: . arrays kernels
+    parameters:
+    modules.parameters: parameters
+    values:
+    modules.hal: values
+    modules.check: modules.hal values
+    profiling: modules.hal
+    sessions: . arrays modules.hal modules.parameters parameters profiling
+hal
+    .:
+    programs: .
+hal_vulkan
+    vulkan:
+    instance: vulkan
+    memory: instance vulkan
+    images: instance memory vulkan
+    sync: instance vulkan
+    pipelines: images instance memory sync vulkan
+    commands: images instance memory pipelines sync vulkan
+    submit: commands instance memory sync vulkan
+    programs: commands instance memory pipelines submit sync
+    .: commands images instance memory pipelines programs submit sync vulkan
+    presentation: . images instance vulkan
+study
+    definition:
+    results.storage: definition
+    statistics:
+    results.comparison: definition results.storage statistics
+    results: definition results.comparison results.storage statistics
+    report.charts: definition results results.comparison results.storage statistics
+    report: definition report.charts results results.comparison results.storage statistics
+    workloads: definition
+    machine: definition results.comparison results.storage workloads
+    sampling: definition machine results.storage statistics workloads
+    runs: definition machine results results.storage sampling workloads
+    cluster: definition machine results.storage runs sampling workloads
+tools
+    .:
+    codegen: .
+    compile: .
+    inspect: .
+    run: .
+    setup: .
+    ci: . setup
+    study: .
+    bench: . run study
+    view: . run
+"""
+
+
+def _rooms(text: str) -> dict[str, set[str]]:
+    rooms: dict[str, set[str]] = {}
+    folder = room = ""
+    for line in text.splitlines():
+        if not line.startswith(" "):
+            folder = line
+            continue
+        name, colon, words = line.strip().rpartition(":")
+        if colon:
+            room = folder if name == "." else f"{folder}.{name}"
+            rooms[room] = set()
+        rooms[room] |= {folder if word == "." else f"{folder}.{word}" for word in words.split()}
+    return rooms
+
+
+ROOMS: Mapping[str, set[str]] = _rooms(_ROOMS)
