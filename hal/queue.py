@@ -105,22 +105,21 @@ class TimedQueue(Submits, Protocol):
 
     Attributes:
         submissions: in order.
+        took_ns: the calls' time so far; the profile sets it.
         on_reading: called about once a second, to relate the clocks.
         errors: raised while times were read.
     """
 
     submissions: list[TimedSubmission]
+    took_ns: int
     on_reading: Callable[[], None] | None
     errors: list[PumiceError]
 
     def take_submissions(self) -> list[TimedSubmission]:
         """Returns all submissions, in order."""
 
-    def has_credit(self) -> bool:
-        """Whether a submission may be timed now."""
-
-    def earn(self, took_ns: float) -> None:
-        """Adds the share of the time that calls took."""
+    def may_time(self) -> bool:
+        """Whether timestamps have cost less than their share of the calls' time."""
 
     def stop(self, timeout: float) -> None:
         """Ends timing. Waits ``timeout`` seconds at most for timed work to end."""

@@ -334,7 +334,7 @@ class Device(LogicalDevice, AnyDevice):
             name=name,
             peers=peers,
             timing=timed is not None and one_shot and not binding_capacity,
-            muted=timed is not None and not timed.has_credit(),
+            muted=timed is not None and not timed.may_time(),
         )
 
     def read_clock(self) -> ClockCalibration:

@@ -38,7 +38,7 @@ from .timed_recordings import TimedRecordings
 _SECONDS_A_READING: Final = 1.0
 _MOST_READING_S: Final = 1.0
 _RECENT: Final = 256  # submissions that may retire in another thread at a time
-_CREDIT_NS: Final = 10e6  # of slowdown, initially and at most
+_FREE_NS: Final = 10e6  # of slowdown beside the share
 _MARKS_COST: Final = 3  # of a span's two marks, in dispatches
 _COST_DISPATCHES: Final = 8
 _COST_RUNS: Final = 5
@@ -209,6 +209,7 @@ class TimedQueue:
 
     Attributes:
         submissions: in order.
+        took_ns: the calls' time so far; the profile sets it.
         timed_commands: command buffers that have recordings with timestamps.
         on_reading: called about once a second when timestamps are read, to relate the clocks.
         errors: raised while timestamps were read.
@@ -229,7 +230,8 @@ class TimedQueue:
         self._last = 0  # the number of the submission made last
         self._most_slowdown = most_slowdown
         self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue)
-        self._credit_ns = _CREDIT_NS
+        self.took_ns = 0
+        self._spent_ns = 0.0
         self._next_reading = time.monotonic() + _SECONDS_A_READING
 
     def submit(
@@ -248,7 +250,7 @@ class TimedQueue:
         for commands in command_buffers:
             submit_ns = _now()
             of_program = commands if type(commands) is ProgramCommandBuffer else None
-            if not self.has_credit():
+            if not self.may_time():
                 noted = (None, ()) if of_program is None else of_program.noted()
                 if noted is not None:
                     counted.append((commands.name, thread, submit_ns, *noted))
@@ -296,18 +298,13 @@ class TimedQueue:
         self.submissions.sort(key=lambda one: one.submit_ns)
         return self.submissions
 
-    def has_credit(self) -> bool:
-        """Whether a submission may be timed now."""
-        return self._credit_ns > 0 or self._most_slowdown is None
-
-    def earn(self, took_ns: float) -> None:
-        """Adds the share of the time that calls took."""
-        if self._most_slowdown is not None:
-            self._credit_ns = min(self._credit_ns + self._most_slowdown * took_ns, _CREDIT_NS)
+    def may_time(self) -> bool:
+        """Whether timestamps have cost less than their share of the calls' time."""
+        return self._most_slowdown is None or self._spent_ns < _FREE_NS + self._most_slowdown * self.took_ns
 
     def charge(self, dispatches: int) -> None:
-        """Deducts the cost of timed dispatches."""
-        self._credit_ns -= dispatches * self._cost_ns
+        """Adds the cost of timed dispatches."""
+        self._spent_ns += dispatches * self._cost_ns
 
     def read(self, submission: TimedSubmission, read: Callable[[], bytes]) -> None:
         """Reads the timestamps of a submission that has retired."""

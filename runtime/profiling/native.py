@@ -134,7 +134,7 @@ class NativeSampling:
         self._switched: list[NativeTimes] = []  # without those of modules that were removed
         self._lock = threading.Lock()
         self._is_stopped = False
-        self._calls = self._took_ns = self._shared_ns = self._ended_ns = 0
+        self._calls = self._took_ns = self._ended_ns = 0
 
     def add_module(self, state: ModuleState, *, concurrent: bool) -> None:
         """Adds the native imports of a module."""
@@ -175,8 +175,7 @@ class NativeSampling:
     def _choose(self, share: float) -> None:
         """Times native functions while what that has cost is within the share. The lock is held."""
         for queue in self.queues:
-            queue.earn(self._took_ns - self._shared_ns)
-        self._shared_ns = self._took_ns
+            queue.took_ns = self._took_ns
         cost_ns = sum(native.count for native in self.natives) * _NATIVE_NS
         cost_ns += self.phase * len(self._switched) * _SWITCH_NS
         if (cost_ns <= _FREE_NS + share * self._took_ns) != self._is_timing:
