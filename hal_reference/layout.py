@@ -43,7 +43,6 @@ def load(memory: Memory, spec: TensorSpec, description: str) -> Array:
 
 
 def store(memory: Memory, value: Array, spec: TensorSpec, description: str) -> None:
-    """Writes a tensor to the start of memory."""
     if value.dtype != spec.dtype or value.shape != spec.shape:
         raise InvalidArgumentError(f"{description} is {spec}, and came out as {value.dtype} of shape {value.shape}")
     size = storage_bytes(spec)

@@ -33,7 +33,6 @@ def padding_of(node: Node, rank: int) -> Array:
 
 
 def _product(left: Array, right: Array) -> Array:
-    """Multiplies matrices, summing in order."""
     total = np.zeros((*left.shape[:-1], right.shape[-1]), left.dtype)
     for index in range(left.shape[-1]):
         total += left[..., index, None] * right[..., index, None, :]

@@ -54,7 +54,6 @@ def _pad(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def _starts(indices: Sequence[Array], shape: Sequence[int], sizes: Sequence[int]) -> list[int]:
-    """Clamps start indices so that the slice lies within the shape."""
     return [min(max(int(index), 0), length - size) for index, length, size in zip(indices, shape, sizes, strict=True)]
 
 

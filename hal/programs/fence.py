@@ -350,7 +350,6 @@ def status_of(fence: AnyFence) -> int:
 
 
 def fail_with(fence: AnyFence, code: int) -> None:
-    """Fails a fence with a status code."""
     try:
         status = StatusCode(code & 0x1F)
     except ValueError:

@@ -122,7 +122,6 @@ class HostProgram(Closeable):
             raise ClosedError(f"this program ({type(self).__name__}) was closed")
 
     def _record(self, *, binding_capacity: int = 0, one_shot: bool = False) -> ProgramCommandBuffer:
-        """Returns a command buffer that is being recorded."""
         commands = self.device.program_commands(one_shot=one_shot, binding_capacity=binding_capacity)
         commands.begin()
         return commands

@@ -90,12 +90,10 @@ def cast(value: Any, kind: type) -> Any:
 
 
 def get(items: list[Any] | None, index: int) -> Any:
-    """Returns an element of a list."""
     return _list_of(items, index)[index]
 
 
 def put(items: list[Any] | None, index: int, value: Any) -> None:
-    """Sets an element of a list."""
     _list_of(items, index)[index] = value
 
 

@@ -53,7 +53,6 @@ def queue_fill(
     wait: OptionalFence = None,
     signal: OptionalFence = None,
 ) -> AnyFence:
-    """Fills a range of a buffer."""
     target = subspan(check_buffer(buffer, "queue.fill"), offset, size)
     return _once(context.beside(target), "fill", lambda commands: commands.fill(target, pattern), wait, signal)
 
@@ -111,7 +110,6 @@ def queue_read(
     wait: OptionalFence = None,
     signal: OptionalFence = None,
 ) -> AnyFence:
-    """Reads bytes of a file into a buffer."""
     if signal is None:
         signal = HalFence(context.device)
     target = check_buffer(buffer, "queue.read")
@@ -131,7 +129,6 @@ def queue_write(
     wait: OptionalFence = None,
     signal: OptionalFence = None,
 ) -> AnyFence:
-    """Writes bytes of a buffer to a file."""
     if signal is None:
         signal = HalFence(context.device)
     source = check_buffer(buffer, "queue.write")
@@ -172,6 +169,5 @@ def store_word(context: DeviceContext, value: int, buffer: Ref, offset: int, siz
 
 
 def _check_word(size: int, what: str) -> None:
-    """Raises for more bytes than a word has."""
     if not 0 <= size <= 4:
         raise InvalidArgumentError(f"buffer.{what} takes 0 to 4 bytes, got {size}")

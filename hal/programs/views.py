@@ -74,12 +74,10 @@ def is_terminal(buffer: Ref) -> int:
 
 
 def element_type_of(view: Ref) -> int:
-    """Returns the code of a view's element type."""
     return int(require(view, BufferView, "buffer_view").element_type)
 
 
 def encoding_of(view: Ref) -> int:
-    """Returns the code of a view's encoding."""
     return int(require(view, BufferView, "buffer_view").encoding)
 
 

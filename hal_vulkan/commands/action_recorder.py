@@ -214,7 +214,6 @@ class ActionRecorder(ImageRecorder):
         )
 
     def _stage(self, data: bytes) -> Buffer:
-        """Returns a buffer of these bytes that lives as long as the recording."""
         buffer = self._scratch(len(data), _STAGING)
         buffer.write(data)
         return buffer

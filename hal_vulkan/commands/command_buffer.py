@@ -230,7 +230,6 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recordings.use(key) or recordings.keep(key, self._replay(table))
 
     def _key_of(self, table: Sequence[Resource]) -> bytes:
-        """Checks a binding table; returns its joined descriptors."""
         if len(table) < self.binding_capacity:
             raise InvalidArgumentError(
                 f"{self.name} has {self.binding_capacity} binding slot(s); the table given has {len(table)}"

@@ -145,7 +145,6 @@ class PerformanceQuery(Closeable):
 
 
 def _native(commands: CommandBuffer) -> CData:
-    """Returns the VkCommandBuffer that is being recorded."""
     recording = commands._recording
     assert recording is not None, "not a command buffer that records at once"
     return recording.native.handle

@@ -90,7 +90,6 @@ class CommandRecorder:
         self._push: bytes = b""
 
     def _open(self) -> None:
-        """Takes native commands and begins them."""
         device, context = self.device, self.context
         native = context.take(self.family)
         if device.validation:  # its messages name the command buffer
@@ -181,7 +180,6 @@ class CommandRecorder:
         self.device.fn.vkCmdCopyBuffer(self._handle, source.handle, target.handle, 1, region)
 
     def _own(self, buffer: AnyBuffer | BindingSlot, what: str) -> Buffer:
-        """Returns the buffer, if these commands can use it; else raises."""
         if not isinstance(buffer, Buffer):
             refuse_slot(buffer)
             raise InvalidArgumentError(f"{what} takes a buffer, got {type(buffer).__name__}")
@@ -190,7 +188,6 @@ class CommandRecorder:
         return buffer
 
     def _own_resource(self, resource: object, what: str) -> None:
-        """Raises unless these commands can bind a resource."""
         if not isinstance(resource, _NAMED) or isinstance(resource, (Image, ComputePipeline)):
             self._own(resource, what)  # type: ignore[arg-type]  # raises
         elif resource.device is not self.device:

@@ -128,7 +128,6 @@ class ImageView:
 
     @property
     def is_closed(self) -> bool:
-        """Whether its image was closed."""
         return self.image.is_closed
 
     def with_sampler(self, sampler: Sampler) -> CombinedImageSampler:
@@ -186,7 +185,6 @@ class ImageView:
         self.device.destroy("image view", self.handle)
 
     def describe(self) -> str:
-        """Describes it, for messages."""
         levels = f", {self.levels} levels" if self.levels > 1 else ""
         samples = "multisampled " if self.image.samples > 1 else ""
         layers = f" array of {self.layers} layers" if self.arrayed else ""
@@ -215,11 +213,9 @@ class CombinedImageSampler:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the image or the sampler was closed."""
         return self.view.is_closed or self.sampler.is_closed
 
     def describe(self) -> str:
-        """Describes it, for messages."""
         return f"{self.view.describe()} with a sampler"
 
     def __repr__(self) -> str:

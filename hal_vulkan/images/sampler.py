@@ -110,7 +110,6 @@ class Sampler(Closeable):
     bindable: Final = False
 
     def __init__(self, allocator: Allocator, **options: Unpack[SamplerOptions]) -> None:
-        """See ``Device.create_sampler``."""
         self.device: LogicalDevice
         device = self.device = allocator.device
         device.check_usable()
@@ -204,7 +203,6 @@ class Sampler(Closeable):
                 self.device.sampler_count -= 1
 
     def describe(self) -> str:
-        """Describes it, for messages."""
         return "a sampler that compares" if self.compare else "a sampler"
 
     def __repr__(self) -> str:
@@ -275,5 +273,4 @@ def _checked(device: LogicalDevice, asked: SamplerSettings) -> SamplerSettings:
 
 
 def _index(choices: object, value: str) -> int:
-    """Returns the number of a choice in Vulkan."""
     return list(get_args(choices)).index(value)

@@ -31,7 +31,6 @@ class TexelBuffer:
     bindable: Final = False  # as a buffer
 
     def __init__(self, buffer: Buffer, image_format: ImageFormat) -> None:
-        """See ``Device.texel_buffer``."""
         self.device: LogicalDevice
         device = self.device = buffer.device
         buffer.check_range(0, None, "texel buffer")
@@ -66,11 +65,9 @@ class TexelBuffer:
 
     @property
     def is_closed(self) -> bool:
-        """Whether the buffer was closed."""
         return self.buffer.is_closed
 
     def describe(self) -> str:
-        """Describes it, for messages."""
         return f"a texel buffer of {self.texels} {self.format}"
 
     def __repr__(self) -> str:

@@ -213,5 +213,4 @@ def loader_version(functions: InstanceFunctions) -> tuple[int, int, int]:
 
 
 def instance_layers(functions: InstanceFunctions) -> frozenset[str]:
-    """Returns the instance layers that the loader offers."""
     return listed_names(functions.vkEnumerateInstanceLayerProperties, "VkLayerProperties", "layerName", "layers")

@@ -338,7 +338,6 @@ class LogicalDevice(AnyDevice):
             queue.retire()
 
     def abandon(self, error: PumiceError) -> None:
-        """See ``Device.abandon``."""
         self.abandoned = True
         self.lost: PumiceError | None = error
         self.close_epoch += 1

@@ -139,7 +139,6 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
 
 
 def _processors() -> int:
-    """Processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

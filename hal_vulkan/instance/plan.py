@@ -245,7 +245,6 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
 
 
 def _require(profile: DeviceProfile, extension: str, option: str) -> None:
-    """Raises for an extension that an option asks for and the device lacks."""
     if extension not in profile.extensions:
         raise UnavailableError(f"{profile.name!r} lacks {extension}; plan without {option}")
 

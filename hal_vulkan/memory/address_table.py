@@ -30,7 +30,6 @@ class AddressTable:
         bisect.insort(self._ranges, (start, -(-(start + size) // _WORD) * _WORD))
 
     def remove(self, start: int) -> None:
-        """Removes the range that starts there."""
         index = bisect.bisect_left(self._ranges, (start, 0))
         if index < len(self._ranges) and self._ranges[index][0] == start:
             del self._ranges[index]

@@ -63,7 +63,6 @@ def read_budgets(device: LogicalDevice, used: Sequence[int]) -> tuple[HeapBudget
 
 
 def describe_heaps(budgets: Sequence[HeapBudget]) -> str:
-    """Describes the heaps, for messages."""
     heaps = "; ".join(
         f"heap {index} ({'device-local' if heap.device_local else 'host'}): {heap.size:,} bytes, "
         f"{heap.usage:,} in use, budget {heap.budget:,}"

@@ -220,7 +220,6 @@ class Executable(Closeable):
         return self._kept((ordinal, constants, base, groups), make)
 
     def _kept(self, key: tuple[object, ...], make: Callable[[], ComputePipeline]) -> ComputePipeline:
-        """Returns the pipeline for a key, made if there is none that is open."""
         with self._lock:
             self._check_open()
             pipeline = self._pipelines.get(key)
@@ -236,7 +235,6 @@ class Executable(Closeable):
         array_sizes: Mapping[tuple[int, int], int] = NO_SIZES,
         reserved: Sequence[tuple[int, int]] = (),
     ) -> Iterator[ShaderModule]:
-        """The module that a pipeline is made from."""
         if not self._sanitize:
             yield module
             return

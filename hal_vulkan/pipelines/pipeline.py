@@ -306,7 +306,6 @@ class ComputePipeline(Closeable):
         )
 
     def _check_uniform(self, buffer: Buffer | None, index: int, least: int) -> None:
-        """Raises for a uniform buffer that is smaller than the shader's block."""
         if buffer is not None and buffer.size < least:
             set_index, binding, _ = self._descriptor_order[index]
             raise OutOfRangeError(

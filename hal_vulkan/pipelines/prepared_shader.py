@@ -102,7 +102,6 @@ def _prepare(
     reserved: Sequence[tuple[int, int]],
     kernels: Sequence[str] | None,
 ) -> tuple[PreparedShader, bool]:
-    """Returns a prepared module, and whether the validator has judged it."""
     # Here: what was prepared before needs none of these.
     from ...spirv.binary.subgroups import least_subgroup_size
     from ...spirv.checks.capabilities import lacking_hints
@@ -147,7 +146,6 @@ def _prepare(
 
 
 def _sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:
-    """Returns the options of the sanitizer pass for a device."""
     from ...spirv.instrument import NARROW_CAPABILITIES, SanitizeOptions
 
     features = device.plan.features

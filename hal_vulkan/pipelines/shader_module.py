@@ -37,7 +37,6 @@ class ShaderModule:
         self.handle: CData = device.create("shader module", info)
 
     def pack(self, values: Mapping[int, SpecializationValue] | None) -> PackedConstants:
-        """Returns values of its specialization constants; see ``pack_constants``."""
         return pack_constants(self.reflection.specialization_constants, values)
 
     def specialised(self, constants: PackedConstants) -> ShaderModuleReflection:

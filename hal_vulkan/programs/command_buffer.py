@@ -166,7 +166,6 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> tuple[list[AnyBuffer | BindingSlot], bytes]:
-        """Bindings and push constants for a dispatch with a module's arguments; keeps the executable alive."""
         if flags & _DISPATCH_ARGUMENTS_IN_BUFFERS:
             raise UnimplementedError(
                 f"{self.name}: dispatch flags {flags:#x} ask for arguments that the Vulkan dispatch ABIs do not have"
@@ -380,7 +379,6 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
 
 
 def _parts(table: Sequence[Any]) -> list[AnyBuffer | None]:
-    """Returns the ranges of a binding table as buffers."""
     return [None if buffer is None else subspan(buffer, offset, size) for buffer, offset, size in table]
 
 

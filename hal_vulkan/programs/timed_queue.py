@@ -303,7 +303,6 @@ class TimedQueue:
         return self._most_slowdown is None or self._spent_ns < _FREE_NS + self._most_slowdown * self.took_ns
 
     def charge(self, dispatches: int) -> None:
-        """Adds the cost of timed dispatches."""
         self._spent_ns += dispatches * self._cost_ns
 
     def read(self, submission: TimedSubmission, read: Callable[[], bytes]) -> None:

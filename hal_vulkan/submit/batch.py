@@ -127,7 +127,6 @@ class Batch:
 
     @property
     def reports(self) -> bool:
-        """Whether its shaders report."""
         return any(recording.reports for _, recording in self.used)
 
     def prepare(self, bindings: Sequence[Buffer] | None) -> None:

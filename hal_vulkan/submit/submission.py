@@ -305,7 +305,6 @@ class SubmissionQueue(RetiringQueue):
             semaphore.scheduled = scheduled
 
     def _structures(self, batch: Batch) -> SubmitStructures:
-        """Native structures with room for a batch."""
         if batch.native is not None:
             return batch.native
         needed = max(len(batch.used), len(batch.waits), len(batch.signals) + 1)
@@ -314,7 +313,6 @@ class SubmissionQueue(RetiringQueue):
         return self._native
 
     def _check_claims(self, batch: Batch) -> None:
-        """Raises unless the batch may wait for and signal its semaphores."""
         signals = batch.signals
         for semaphore, _ in batch.waits:
             self._check_owner(semaphore)

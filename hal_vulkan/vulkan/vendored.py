@@ -83,6 +83,5 @@ def _loads(manifest: Path) -> bool:
 
 
 def _folder() -> Path | None:
-    """Returns the folder of the package, without importing it."""
     spec = importlib.util.find_spec(_PACKAGE)
     return Path(spec.origin).parent if spec is not None and spec.origin is not None else None

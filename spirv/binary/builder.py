@@ -66,7 +66,6 @@ class Builder:
         return self.constant_bits(kind, bits_of(kind, value))
 
     def constant_bits(self, kind: Kind, bits: int) -> Id:
-        """Returns a constant with this bit pattern."""
         constant = self._constants.get((kind, bits))
         if constant is None:
             number = self.declarations.constant(kind, bits)

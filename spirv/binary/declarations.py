@@ -73,7 +73,6 @@ class Declarations:
         self.extended: int = self.fresh()
 
     def require(self, capability: str, extension: str = "") -> None:
-        """Declares a capability and the extension that defines it."""
         self._capabilities[capability] = None
         if extension:
             self._extensions[extension] = None
@@ -129,11 +128,9 @@ class Declarations:
         return type_id
 
     def pointer(self, storage: int, to: int) -> int:
-        """Returns the id of a pointer type."""
         return self.type_of(Op.TypePointer, storage, to)
 
     def constant(self, kind: Kind, bits: int) -> int:
-        """Returns the id of a constant with this bit pattern."""
         key = ("constant", kind, bits)
         constant_id = self._known.get(key)
         if constant_id is None:
@@ -147,7 +144,6 @@ class Declarations:
         return constant_id
 
     def decorate(self, target: int, decoration: int, *values: int) -> None:
-        """Adds a decoration."""
         self._decorations += encode(Op.Decorate, target, decoration, *values)
 
     def buffer(self, binding: int, name: str, access: int) -> int:
@@ -232,7 +228,6 @@ class Declarations:
         return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
 
     def input(self, kind: Kind, built_in: int) -> int:
-        """Returns the variable of a built-in input."""
         variable = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)
         self.decorate(variable, Decoration.BuiltIn, built_in)
         self._inputs.append(variable)

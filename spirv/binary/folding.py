@@ -59,7 +59,6 @@ _ABSORBING: Final = {
 
 
 def _is_defined(opcode: int, right: int, bits: int) -> bool:
-    """Whether the result for a right operand is defined."""
     if opcode in (Op.UDiv, Op.UMod):
         return right != 0
     return right < bits or opcode not in (Op.ShiftLeftLogical, Op.ShiftRightLogical)

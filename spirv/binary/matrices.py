@@ -15,7 +15,6 @@ def matrix(builder: Builder, component: Kind, rows: int, columns: int, use: int)
 
 
 def zeros(builder: Builder, kind: Kind) -> Id:
-    """Returns a matrix of zeros."""
     return builder.emit(Op.CompositeConstruct, kind, builder.constant(kind._replace(width=1), 0))
 
 

@@ -114,7 +114,6 @@ class FunctionPass:
         return opcode in _POINTERS and bool(self._watched(instruction))
 
     def _watched(self, instruction: Words) -> list[tuple[int, Path]]:
-        """Returns the pointers of an access that are checked, with their paths."""
         opcode = opcode_of(instruction)
         types = [instruction[1]] if result_of(instruction) else []
         if types and not self._has_zero(types[0]):
@@ -207,7 +206,6 @@ class FunctionPass:
     # -- checks ----------------------------------------------------------------------------------------
 
     def _check_path(self, writer: Writer, path: Path, pointer: int, alignment: int) -> list[int]:
-        """Conditions for an access; each notes its failure."""
         conditions: list[int] = []
         descriptor = path.descriptor
         for step in path.steps:
@@ -247,7 +245,6 @@ class FunctionPass:
         return is_inside
 
     def _length(self, writer: Writer, path: Path, step: Step, descriptor: int) -> int:
-        """Returns the length that an index is compared with, as u32."""
         editor = self._editor
         if step.length:
             literal = self._paths.literal(step.length)
@@ -286,7 +283,6 @@ class FunctionPass:
         return is_inside
 
     def _clamp(self, chain: Words, writer: Writer) -> Words:
-        """Returns a chain with its indices kept in range."""
         path = self._paths.walk(chain[2])
         if path is None or path.storage == StorageClass.PhysicalStorageBuffer:
             return chain

@@ -73,7 +73,6 @@ class Flow:
 
     @classmethod
     def of(cls, function: list[Words]) -> Flow:
-        """Returns the control flow of a function."""
         head: list[Words] = []
         blocks: dict[int, Block] = {}
         block: Block | None = None

@@ -36,7 +36,6 @@ _STORAGE_EXTENSION: Final = "SPV_KHR_storage_buffer_storage_class"
 
 
 def opcode_of(instruction: Words) -> int:
-    """Returns the opcode of an instruction."""
     return instruction[0] & 0xFFFF
 
 
@@ -136,7 +135,6 @@ class Editor:
         return None
 
     def has_capability(self, capability: int) -> bool:
-        """Whether the module declares a capability."""
         return capability in self._capabilities
 
     @property
@@ -152,13 +150,11 @@ class Editor:
         return self._bound - 1
 
     def capability(self, capability: int) -> None:
-        """Declares a capability."""
         if capability not in self._capabilities:
             self._capabilities.add(capability)
             self._sections[0].append(encode(Op.Capability, capability))
 
     def extension(self, name: str) -> None:
-        """Declares an extension."""
         if name not in self._extensions:
             self._extensions.add(name)
             self._sections[1].append(encode(Op.Extension, *string_words(name)))
@@ -185,23 +181,18 @@ class Editor:
         return type_id
 
     def u32(self) -> int:
-        """Returns the type of unsigned 32-bit integers."""
         return self.type(Op.TypeInt, 32, 0)
 
     def vector(self, count: int) -> int:
-        """Returns the type of vectors of unsigned 32-bit integers."""
         return self.type(Op.TypeVector, self.u32(), count)
 
     def bool_type(self) -> int:
-        """Returns the type of booleans."""
         return self.type(Op.TypeBool)
 
     def void(self) -> int:
-        """Returns the type of no value."""
         return self.type(Op.TypeVoid)
 
     def pointer(self, storage: int, pointee: int) -> int:
-        """Returns a pointer type."""
         return self.type(Op.TypePointer, storage, pointee)
 
     def constant(self, type_id: int, *words: int) -> int:
@@ -217,11 +208,9 @@ class Editor:
         return self.constant(self.u32(), value & 0xFFFFFFFF)
 
     def null(self, type_id: int) -> int:
-        """Returns the zero of a type."""
         return self._kept(Op.ConstantNull, type_id)
 
     def boolean(self, value: bool) -> int:
-        """Returns a boolean constant."""
         return self._kept(Op.ConstantTrue if value else Op.ConstantFalse, self.bool_type())
 
     def _kept(self, opcode: int, type_id: int, *words: int) -> int:
@@ -243,7 +232,6 @@ class Editor:
         return variable_id
 
     def _list(self, index: int, variable: int) -> None:
-        """Adds a variable to an entry point's interface."""
         instruction = self._sections[4][index]
         storage = self.defs[variable][3]
         if self.version < (1, 4) and storage not in (StorageClass.Input, StorageClass.Output):
@@ -289,7 +277,6 @@ class Editor:
         return variable
 
     def decorate(self, target: int, decoration: int, *operands: int) -> None:
-        """Adds a decoration."""
         self.decorations.setdefault(target, []).append((decoration, *operands))
         self._sections[9].append(encode(Op.Decorate, target, decoration, *operands))
 

@@ -102,7 +102,6 @@ class ImageChecks:
         return [writer.op(Op.CompositeExtract, u32, size, axis) for axis in range(count)]
 
     def _component(self, writer: Writer, vector: int, axis: int) -> int:
-        """Returns a component of an integer vector, or the integer itself."""
         of = self._editor.defs[self._checks.paths.type_of(vector)]
         if opcode_of(of) != Op.TypeVector:
             return vector

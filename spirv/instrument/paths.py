@@ -243,7 +243,6 @@ class Paths:
         return matrix
 
     def _add(self, path: Path, index: int, stride: int | None) -> None:
-        """Adds an index to the offset in bytes and in scalars."""
         literal = self.literal(index)
         if path.offset is not None:
             if stride is None:

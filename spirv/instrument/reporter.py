@@ -39,7 +39,6 @@ class Reporter:
         """Code at the end of each entry point, before the report."""
 
     def place(self, place: Place) -> int:
-        """Returns the number of a place."""
         number = self._numbers.get(place)
         if number is None:
             number = self._numbers[place] = len(self.places)
@@ -47,7 +46,6 @@ class Reporter:
         return number
 
     def _status(self, name: str) -> int:
-        """Returns a Private variable of the invocation."""
         if name not in self._variables:
             editor = self.editor
             self._variables[name] = editor.variable(StorageClass.Private, editor.u32(), editor.constant_u32(0))
@@ -94,7 +92,6 @@ class Reporter:
         return writer.op(Op.Select, editor.u32(), is_past, editor.constant_u32(1), editor.constant_u32(0))
 
     def _input(self, built_in: int) -> int:
-        """Returns the variable of a built-in vector of three, in the interface of all compute shaders."""
         editor = self.editor
         inputs = [
             editor.built_in(built_in, editor.vector(3), index)
@@ -104,12 +101,10 @@ class Reporter:
         return inputs[0]
 
     def _load(self, writer: Writer, variable: int) -> tuple[int, int]:
-        """Returns the value of a built-in vector, and the type of its components."""
         vector = self.editor.defs[self.editor.defs[variable][1]][3]
         return writer.op(Op.Load, vector, variable), self.editor.defs[vector][2]
 
     def _component(self, writer: Writer, loaded: tuple[int, int], axis: int) -> int:
-        """Returns a component of a built-in vector as a u32 value."""
         vector, scalar = loaded
         part = writer.op(Op.CompositeExtract, scalar, vector, axis)
         return part if scalar == self.editor.u32() else writer.op(Op.Bitcast, self.editor.u32(), part)

@@ -51,7 +51,6 @@ class Writer:
         self.out.append(instruction)
 
     def do(self, opcode: int, *operands: int) -> None:
-        """Appends an instruction without a result."""
         self.out.append(encode(opcode, *operands))
 
     def op(self, opcode: int, type_id: int, *operands: int, result: int = 0) -> int:
@@ -61,7 +60,6 @@ class Writer:
         return result
 
     def call(self, function: int, result_type: int, *arguments: int) -> int:
-        """Appends a call."""
         return self.op(Op.FunctionCall, result_type, function, *arguments)
 
     def enter(self, label: int) -> None:
@@ -70,7 +68,6 @@ class Writer:
         self.block(label)
 
     def block(self, label: int) -> None:
-        """Starts a block."""
         self.out.append(encode(Op.Label, label))
         self.label = label
 

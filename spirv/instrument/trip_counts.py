@@ -147,7 +147,6 @@ class TripCounts:
         return starts, steps
 
     def _step(self, flow: Flow, value: int, counter: int) -> int | None:
-        """Returns the constant that is added to a counter, a phi or a variable."""
         made = self._made(flow)
         addition = made.get(value, (0,))
         if opcode_of(addition) not in (Op.IAdd, Op.ISub):
@@ -171,7 +170,6 @@ class TripCounts:
 
 
 def _ids(instruction: Words) -> list[int]:
-    """Returns the ids that an instruction takes."""
     return [instruction[at] for at, kind in operand_kinds(instruction, 0, len(instruction)) if kind == "IdRef"]
 
 

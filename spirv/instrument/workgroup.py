@@ -157,7 +157,6 @@ class WorkgroupChecks:
         return writer.op(Op.AccessChain, kind, self._variable, word)
 
     def _component(self, writer: Writer, path: Path) -> int:
-        """Returns the number of the first scalar of a path, as u32."""
         editor, u32 = self._editor, self._editor.u32()
         assert path.component is not None
         found = editor.constant_u32(path.component)

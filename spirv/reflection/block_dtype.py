@@ -43,7 +43,6 @@ def only_array(members: Sequence[BlockMember]) -> BlockMember | None:
 
 
 def scalars_of(members: Sequence[BlockMember]) -> set[ScalarType]:
-    """Returns the scalar types in a block."""
     scalars: set[ScalarType] = set()
     pending = list(members)
     while pending:
@@ -134,7 +133,6 @@ def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], pa
 
 
 def _single(member: BlockMember) -> Dtype:
-    """Returns the type of a member, or of an element of it."""
     if member.scalar is None:
         return _struct(member.members, max((m.offset + m.size for m in member.members), default=0), None)
     scalar = scalar_dtype(member.scalar)

@@ -63,7 +63,6 @@ def _known(entry: EntryPoint) -> str:
 
 
 def _declared(members: object, where: str) -> tuple[DeclaredMember, ...]:
-    """Members from what a user may give for them."""
     if isinstance(members, str):
         return parse_members(members)
     if isinstance(members, Mapping):

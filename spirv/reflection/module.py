@@ -248,7 +248,6 @@ class Module:
             )
 
     def _check_length(self, start: int, end: int, minimum: int, what: str) -> None:
-        """Raises if an instruction is shorter than its fixed operands."""
         if end - start < minimum:
             raise InvalidArgumentError(
                 f"{what} at word {start} has {end - start} words, expected at least {minimum}; the module is damaged"

@@ -252,7 +252,6 @@ class _Reflector:
         return of
 
     def _descriptor(self, variable: Variable) -> tuple[int, Type]:
-        """Returns a variable's descriptor count (0: run-time sized) and the type of one descriptor."""
         count = 1
         if not variable.pointee:
             raise UnimplementedError(
@@ -305,7 +304,6 @@ class _Reflector:
         )
 
     def _image(self, of: Type) -> ImageType:
-        """Returns the image of an image type or of a sampled image."""
         image = (self._module.type(of.element) if of.kind is TypeKind.SAMPLED_IMAGE else of).image
         if image is None:
             raise InvalidArgumentError(f"SPIR-V type {of.id} is a sampled image of id {of.element}, which is no image")

@@ -37,7 +37,6 @@ def with_plain_exponents(code: bytes, reflection: ShaderModuleReflection) -> byt
 
 
 def _converted(editor: Editor, body: list[Words], sets: set[int]) -> list[Words]:
-    """Returns the function's instructions with conversions."""
     types = {id: declaration[1] for id, declaration in editor.defs.items()}
     writer = Writer(editor)
     for instruction in body:

@@ -174,7 +174,6 @@ def _run(
     source: str | Path,
     parts: Mapping[str, str],
 ) -> bytes:
-    """Returns the module of a source and the files that it includes."""
     root = absolute(source) if isinstance(source, Path) else None
     shown_name = str(source) if root is not None else "<source>"
     compiled = compiler.prepared(text.removeprefix(BYTE_ORDER_MARK), root if job.debug else None)

@@ -79,7 +79,6 @@ def find_compiler(language: Language) -> Compiler:
 
 
 def _on_path(language: Language, known: _Known, commands: Mapping[str, _Opened]) -> Compiler | None:
-    """Returns the first of some commands that is installed."""
     for command, opened in commands.items():
         if executable := shutil.which(command):
             return _checked(language, known, Path(executable).absolute(), opened)
@@ -87,7 +86,6 @@ def _on_path(language: Language, known: _Known, commands: Mapping[str, _Opened])
 
 
 def _named(language: Language, known: _Known, override: str) -> Compiler:
-    """Returns the compiler that the variable names, by the name of its file."""
     if language is Language.WGSL and Path(override).is_dir() and (package := wgsl.from_node(Path(override))):
         return package
     executable = shutil.which(override)
