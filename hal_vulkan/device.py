@@ -51,7 +51,7 @@ from .programs.timed_queue import TimedQueue
 from .submit.calibration import calibrate, calibrate_monotonic
 from .submit.queue import Queue
 from .sync.context import SemaphoreContext
-from .sync.program_semaphore import ProgramSemaphore
+from .sync.owned_semaphores import ProgramSemaphore
 from .sync.semaphore import TimelineSemaphore
 from .sync.timeline import wait_timeline
 from .vulkan.functions import ffi

@@ -1,7 +1,7 @@
 """Executables, compute pipelines, and the descriptor sets that bind buffers and images to them.
 
 Read: resources, descriptors, reports, pipeline_context, specialization, pipeline_interface, subgroups,
-pipeline_statistics, pipeline, prepared_shader, shader_module, executable, builtins.
+pipeline_statistics, pipeline, prepared_shader, executable, builtins.
 """
 
 from typing import TYPE_CHECKING

@@ -24,9 +24,8 @@ from ..vulkan.functions import ffi
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
 from .pipeline_interface import NO_SIZES, PipelineInterface
-from .prepared_shader import prepare_shader
+from .prepared_shader import ShaderModule, prepare_shader
 from .resources import STORAGE_BUFFER, UNIFORM_BUFFER
-from .shader_module import ShaderModule
 from .specialization import PackedConstants, SpecializationValue
 
 if TYPE_CHECKING:

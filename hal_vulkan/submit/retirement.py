@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ..sync.context import SemaphoreContext
-from ..sync.queue_timeline import QueueTimeline
+from ..sync.owned_semaphores import QueueTimeline
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import CData, ffi
 from .batch import Points, Used

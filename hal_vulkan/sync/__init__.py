@@ -1,6 +1,6 @@
 """Synchronisation: timeline semaphores, and the callbacks that they make.
 
-Read: look, timeline, notifier, context, semaphore, program_semaphore, queue_timeline.
+Read: look, timeline, notifier, context, semaphore, owned_semaphores.
 """
 
 from __future__ import annotations
