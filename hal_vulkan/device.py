@@ -302,19 +302,15 @@ class Device(LogicalDevice, AnyDevice):
     # -- for programs --------------------------------------------------------------------------------
 
     def query(self, category: str, key: str) -> int | None:
-        """Answers a program's query; ``None`` for an unknown one."""
         return query_device(self, category, key)
 
     def program_executable(self, format: str, data: memoryview, constants: bytes) -> ProgramExecutable:
-        """Returns the executable of a blob, shared by the contexts that have the same one."""
         return create_executable(self.pipeline_context, self.allocator, format, data, constants)
 
     def program_allocator(self, timeline: Semaphore) -> ProgramAllocator:
-        """Returns the memory of a VM context."""
         return ProgramAllocator(self.allocator, self.compute_queue, timeline)
 
     def program_semaphore(self, name: str) -> ProgramSemaphore:
-        """Returns a semaphore at 0 that is closed with its last reference."""
         return ProgramSemaphore(self.semaphore_context, name)
 
     def program_commands(
@@ -326,7 +322,6 @@ class Device(LogicalDevice, AnyDevice):
         peers: Container[AnyLogicalDevice] = (),
         timed: AnyTimedQueue | None = None,
     ) -> ProgramCommandBuffer:
-        """Returns a command buffer for programs."""
         return ProgramCommandBuffer(
             self.command_context,
             one_shot=one_shot,
@@ -342,7 +337,6 @@ class Device(LogicalDevice, AnyDevice):
         return calibrate_monotonic(self.compute_queue)
 
     def timed_queue(self, most_slowdown: float | None) -> TimedQueue:
-        """Returns a queue that times submissions; UnimplementedError where there are no timestamps."""
         self.command_context.check_timestamps(self.compute_queue.family)
         return TimedQueue(self.compute_queue, most_slowdown)
 

@@ -328,11 +328,9 @@ class LogicalDevice(AnyDevice):
             self._defer_submitted(action, self.queues)
 
     def collect_reports(self) -> None:
-        """See ``ReportTable.collect``."""
         self.reports.collect()
 
     def retire(self) -> None:
-        """Releases what finished work used."""
         self.close_dropped()
         for queue in self.queues:
             queue.retire()

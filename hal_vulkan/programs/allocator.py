@@ -137,7 +137,6 @@ class ProgramAllocator(AnyAllocator):
         device.caches.add(self)
 
     def allocate(self, memory_type: int, usage: int, size: int) -> ProgramBuffer:
-        """Returns a buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
         self.device.allocation_count += 1
         if self.returned:
             self.collect()
@@ -182,7 +181,6 @@ class ProgramAllocator(AnyAllocator):
             return ready.pop(0)[1]
 
     def adopt(self, buffer: AnyBuffer) -> ProgramBuffer:
-        """Takes over the memory of a buffer that has no other owner."""
         assert isinstance(buffer, Buffer)
         return ProgramBuffer(self, buffer._allocation, buffer.size, buffer.memory_type, buffer.usage, buffer.access)
 
@@ -261,7 +259,6 @@ class ProgramAllocator(AnyAllocator):
             self._release(buffer)
 
     def close(self) -> None:
-        """Frees what is kept; live buffers free themselves later. Idempotent."""
         if not self.is_closed:
             self.is_closed: bool = True
             self.trim()

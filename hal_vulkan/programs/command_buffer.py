@@ -98,7 +98,6 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             self._recording.timestamps.is_muted = True
 
     def new_mirror(self, foreign: AnyBuffer) -> Mirror:
-        """Returns a stand-in for a buffer of a peer."""
         size = max(foreign.size, 1)
         return Mirror(Buffer.create(self.context.allocator, size, memory_type=_HOST), foreign, 0)
 
@@ -111,7 +110,6 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """Runs a function of an executable over workgroups; with a count of 0 nothing runs. Keeps it alive."""
         program = self._check_executable_of(executable)
         x, y, z = groups
         most = self._groups_max
@@ -145,7 +143,6 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
         program = self._check_executable_of(executable)
         resolved, push = self._dispatch_arguments(program, function, flags, constants, bindings)
         self.dispatch_indirect(program.pipeline(function), resolved, counts, 0, push)

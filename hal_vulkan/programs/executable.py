@@ -108,7 +108,6 @@ class ProgramExecutable(AnyExecutable):
         return values or None
 
     def lookup(self, name: str) -> int:
-        """Returns the function id of a name; NotFoundError lists those that exist."""
         for index, definition in enumerate(self._source.pipelines):
             debug = definition.debug_info
             if definition.entry_point == name or (debug is not None and debug.name == name):
