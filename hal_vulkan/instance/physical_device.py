@@ -7,8 +7,8 @@ from dataclasses import fields
 from typing import Any, Final
 from uuid import UUID
 
-from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, enum_value, ffi, new, text
-from ..vulkan.results import check, listed, listed_names
+from ..vulkan.functions import UINT64_MAX, CData, InstanceFunctions, chain, ffi, new, text
+from ..vulkan.results import listed, listed_names
 from .features import FeatureChain
 from .profile import (
     CooperativeMatrix,
@@ -25,18 +25,9 @@ _NEVER: Final = 99  # a minor version: never in core
 _DRIVER_NAMES: Final = {
     value: name.removeprefix("VK_DRIVER_ID_") for name, value in reversed(ffi.typeof("VkDriverId").relements.items())
 }
+# By bit of VkSubgroupFeatureFlagBits.
 _SUBGROUP_OPERATIONS: Final = (
-    "basic",
-    "vote",
-    "arithmetic",
-    "ballot",
-    "shuffle",
-    "shuffle_relative",
-    "clustered",
-    "quad",
-    "partitioned",
-    "rotate",
-    "rotate_clustered",
+    "basic vote arithmetic ballot shuffle shuffle_relative clustered quad partitioned rotate rotate_clustered"
 )
 _COMPUTE_STAGE_BIT: Final = 0x20
 
@@ -112,7 +103,7 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
             max_compute_workgroup_subgroups=sizes.maxComputeWorkgroupSubgroups,
             required_size_for_compute=bool(sizes.requiredSubgroupSizeStages & _COMPUTE_STAGE_BIT),
             supported_operations=frozenset(
-                name for bit, name in enumerate(_SUBGROUP_OPERATIONS) if subgroup.supportedOperations >> bit & 1
+                name for bit, name in enumerate(_SUBGROUP_OPERATIONS.split()) if subgroup.supportedOperations >> bit & 1
             ),
             compute_stage=bool(subgroup.supportedStages & _COMPUTE_STAGE_BIT),
         ),
@@ -149,13 +140,7 @@ def _cooperative_matrices(
     if "VK_KHR_cooperative_matrix" not in extensions:
         return ()
     query = functions.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR
-    count = ffi.new("uint32_t *")
-    check(query(physical, count, ffi.NULL), "counting cooperative matrices")
-    matrices = ffi.new("VkCooperativeMatrixPropertiesKHR[]", max(count[0], 1))
-    kind = enum_value("VkStructureType", "VK_STRUCTURE_TYPE_COOPERATIVE_MATRIX_PROPERTIES_KHR")
-    for i in range(count[0]):
-        matrices[i].sType = kind
-    check(query(physical, count, matrices), "enumerating cooperative matrices")
+    matrices = listed(query, "VkCooperativeMatrixPropertiesKHR", "cooperative matrices", physical)
     return tuple(
         CooperativeMatrix(
             m=matrix.MSize,
@@ -168,7 +153,7 @@ def _cooperative_matrices(
             saturating=bool(matrix.saturatingAccumulation),
             scope=_SCOPES[matrix.scope],
         )
-        for matrix in (matrices[i] for i in range(count[0]))
+        for matrix in matrices
         if max(matrix.AType, matrix.BType, matrix.CType, matrix.ResultType) < len(_COMPONENTS)
         and matrix.scope in _SCOPES
     )
@@ -209,16 +194,11 @@ def _memory(functions: InstanceFunctions, physical: CData) -> tuple[tuple[Memory
 
 
 def _queue_families(functions: InstanceFunctions, physical: CData) -> tuple[QueueFamily, ...]:
-    count = ffi.new("uint32_t *")
-    functions.vkGetPhysicalDeviceQueueFamilyProperties2(physical, count, ffi.NULL)
-    families = ffi.new("VkQueueFamilyProperties2[]", max(count[0], 1))
-    kind = enum_value("VkStructureType", "VK_STRUCTURE_TYPE_QUEUE_FAMILY_PROPERTIES_2")
-    for i in range(count[0]):
-        families[i].sType = kind
-    functions.vkGetPhysicalDeviceQueueFamilyProperties2(physical, count, families)
+    query = functions.vkGetPhysicalDeviceQueueFamilyProperties2
+    families = listed(query, "VkQueueFamilyProperties2", "queue families", physical)
     return tuple(
-        QueueFamily(f.queueFlags, f.queueCount, f.timestampValidBits)
-        for f in (families[i].queueFamilyProperties for i in range(count[0]))
+        QueueFamily(family.queueFlags, family.queueCount, family.timestampValidBits)
+        for family in (entry.queueFamilyProperties for entry in families)
     )
 
 

@@ -9,7 +9,8 @@ from collections.abc import Iterable
 from typing import Final
 
 from ..instance.logical_device import LogicalDevice, PipelineStatistic
-from ..vulkan.functions import CData, chain, ffi, new, text
+from ..vulkan.functions import CData, chain, new, text
+from ..vulkan.results import listed
 
 CAPTURE_STATISTICS: Final = 0x40  # VK_PIPELINE_CREATE_CAPTURE_STATISTICS_BIT_KHR
 _WAVES: Final = ("VK_AMD_shader_core_properties", "VkPhysicalDeviceShaderCorePropertiesAMD", "wavefrontsPerSimd")
@@ -24,20 +25,12 @@ _FORMATS: Final = ("b32", "i64", "u64", "f64")  # VkPipelineExecutableStatisticF
 def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[PipelineStatistic]:
     """Returns the statistics of each executable of a pipeline that was created with ``CAPTURE_STATISTICS``."""
     collected = []
-    executables = _listed(
-        device,
-        "vkGetPipelineExecutablePropertiesKHR",
-        new("VkPipelineInfoKHR", pipeline=pipeline),
-        "VkPipelineExecutablePropertiesKHR",
-    )
+    get, info = device.fn.vkGetPipelineExecutablePropertiesKHR, new("VkPipelineInfoKHR", pipeline=pipeline)
+    executables = listed(get, "VkPipelineExecutablePropertiesKHR", "executables of a pipeline", device.handle, info)
     for index, executable in enumerate(executables):
-        statistics = _listed(
-            device,
-            "vkGetPipelineExecutableStatisticsKHR",
-            new("VkPipelineExecutableInfoKHR", pipeline=pipeline, executableIndex=index),
-            "VkPipelineExecutableStatisticKHR",
-        )
-        for statistic in statistics:
+        get = device.fn.vkGetPipelineExecutableStatisticsKHR
+        info = new("VkPipelineExecutableInfoKHR", pipeline=pipeline, executableIndex=index)
+        for statistic in listed(get, "VkPipelineExecutableStatisticKHR", "statistics", device.handle, info):
             kind = _FORMATS[int(statistic.format)]
             value = getattr(statistic.value, kind)
             collected.append(
@@ -77,15 +70,3 @@ def _property(device: LogicalDevice, extension: str, struct_name: str, field: st
     head = chain(new("VkPhysicalDeviceProperties2"), struct)
     device.driver.functions.vkGetPhysicalDeviceProperties2(device.physical_device, head)
     return int(getattr(struct, field))
-
-
-def _listed(device: LogicalDevice, function: str, info: CData, struct_name: str) -> CData:
-    """Returns the array of what a function lists that is called for the number first, then for the structures."""
-    call = getattr(device.fn, function)
-    count = ffi.new("uint32_t *")
-    device.check(call(device.handle, info, count, ffi.NULL), f"calling {function}")
-    array = ffi.new(f"{struct_name}[]", count[0])
-    for element in array:
-        element.sType = new(struct_name).sType
-    device.check(call(device.handle, info, count, array), f"calling {function}")
-    return array  # and not its elements, which do not keep it

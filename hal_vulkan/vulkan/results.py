@@ -15,7 +15,7 @@ from ...status import (
     UnimplementedError,
     UnknownError,
 )
-from .functions import CData, NativeFunction, ffi, text
+from .functions import CData, NativeFunction, ffi, new, text
 
 _RESULT_NAMES: Final[dict[int, str]] = {}
 for _name, _value in ffi.typeof("VkResult").relements.items():
@@ -91,8 +91,11 @@ def listed_names(function: NativeFunction, struct: str, field: str, what: str, *
 def listed(function: NativeFunction, struct: str, what: str, *arguments: Any) -> Iterator[CData]:
     """Vulkan's two-call idiom: asks for the count, then for that many structures or handles."""
     count = ffi.new("uint32_t *")
-    check(function(*arguments, count, ffi.NULL), f"counting {what}")
-    items = ffi.new(f"{struct}[]", max(count[0], 1))
-    check(function(*arguments, count, items), f"enumerating {what}")
+    check(function(*arguments, count, ffi.NULL) or 0, f"counting {what}")
+    items = ffi.new(f"{struct}[]", count[0])
+    if ffi.typeof(items).item.kind == "struct" and "sType" in dict(ffi.typeof(items).item.fields):
+        for item in items:
+            item.sType = new(struct).sType
+    check(function(*arguments, count, items) or 0, f"enumerating {what}")
     for index in range(count[0]):  # a generator: an element does not keep the array alive
         yield items[index]

@@ -16,7 +16,8 @@ class Operands(enum.Enum):
     RIGHT = enum.auto()
 
 
-_FOLDS: Final[dict[int, Callable[[int, int], int]]] = {
+#: The value of instructions on unsigned integers and booleans, before it wraps around.
+FOLDS: Final[dict[int, Callable[[int, int], int]]] = {
     Op.IAdd: lambda a, b: a + b,
     Op.ISub: lambda a, b: a - b,
     Op.IMul: lambda a, b: a * b,
@@ -74,8 +75,8 @@ def folded(opcode: int, bits: int, operand_bits: int, left: int | None, right: i
         left: the left operand, None where it is unknown.
         right: the right operand, None where it is unknown.
     """
-    if left is not None and right is not None and opcode in _FOLDS and _is_defined(opcode, right, operand_bits):
-        return _FOLDS[opcode](left, right) & ((1 << bits) - 1)
+    if left is not None and right is not None and opcode in FOLDS and _is_defined(opcode, right, operand_bits):
+        return FOLDS[opcode](left, right) & ((1 << bits) - 1)
     if left is None and right is None:
         return None
     neutral_left, neutral_right = _NEUTRAL.get(opcode, (None, None))

@@ -27,6 +27,10 @@ class Enumeration:
 
         def __getattr__(self, name: str) -> int: ...
 
+    def numbers(self, names: str) -> frozenset[int]:
+        """Returns the numbers of names, which spaces separate."""
+        return frozenset(getattr(self, name) for name in names.split())
+
     def name(self, number: int) -> str:
         """Returns the name of a number, ``"Decoration(<number>)"`` if it has none."""
         return self.names.get(number) or f"{self._kind}({number})"

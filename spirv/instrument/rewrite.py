@@ -15,17 +15,8 @@ from ..binary.words import encode
 from .editor import Editor, Words, opcode_of
 
 _MERGES: Final = (Op.LoopMerge, Op.SelectionMerge)
-TERMINATORS: Final = frozenset(
-    {
-        Op.Branch,
-        Op.BranchConditional,
-        Op.Switch,
-        Op.Return,
-        Op.ReturnValue,
-        Op.Unreachable,
-        Op.Kill,
-        Op.TerminateInvocation,
-    }
+TERMINATORS: Final = Op.numbers(
+    "Branch BranchConditional Switch Return ReturnValue Unreachable Kill TerminateInvocation"
 )
 _FIRST: Final = (Op.Phi, Op.Variable, Op.UntypedVariableKHR)
 

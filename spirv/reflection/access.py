@@ -37,22 +37,21 @@ class _Summary:
 
 # Opcode -> index of the base: instructions whose result (word 2) is the same memory or image as an operand.
 _DERIVES: Final[dict[int, int]] = {
-    Op.ImageTexelPointer: 3,
-    Op.AccessChain: 3,
-    Op.InBoundsAccessChain: 3,
-    Op.PtrAccessChain: 3,
-    Op.InBoundsPtrAccessChain: 3,
-    Op.CopyObject: 3,
-    Op.Image: 3,
-    Op.CopyLogical: 3,
-    Op.UntypedAccessChainKHR: 4,
-    Op.UntypedInBoundsAccessChainKHR: 4,
-    Op.UntypedPtrAccessChainKHR: 4,
-    Op.UntypedInBoundsPtrAccessChainKHR: 4,
-    Op.RawAccessChainNV: 3,
+    **dict.fromkeys(
+        Op.numbers(
+            "ImageTexelPointer AccessChain InBoundsAccessChain PtrAccessChain InBoundsPtrAccessChain CopyObject Image "
+            "CopyLogical RawAccessChainNV"
+        ),
+        3,
+    ),
+    **dict.fromkeys(
+        Op.numbers(
+            "UntypedAccessChainKHR UntypedInBoundsAccessChainKHR UntypedPtrAccessChainKHR "
+            "UntypedInBoundsPtrAccessChainKHR"
+        ),
+        4,
+    ),
 }
-
-
 # Opcode -> {index of pointer or image: bits}; every other operand of these is a value or a literal.
 _ACCESSES: Final[dict[int, dict[int, int]]] = {
     **{
@@ -83,30 +82,15 @@ _ACCESSES: Final[dict[int, dict[int, int]]] = {
     Op.CooperativeMatrixStoreNV: {1: WRITE},
 }
 # Instructions that name no pointer or image to memory.
-_INERT: Final = frozenset(
-    {
-        *opcodes_of("Arithmetic", "Bit", "Debug", "Derivative", "Non-Uniform", "Relational_and_Logical"),
-        *range(Op.ConvertFToU, Op.QuantizeToF16 + 1),
-        Op.SatConvertSToU,
-        Op.SatConvertUToS,
-        Op.Nop,
-        Op.Undef,
-        Op.VectorExtractDynamic,
-        Op.VectorInsertDynamic,
-        Op.VectorShuffle,
-        Op.Transpose,
-        Op.ControlBarrier,
-        Op.MemoryBarrier,
-        Op.LoopMerge,
-        Op.SelectionMerge,
-        Op.Label,
-        Op.Branch,
-        Op.BranchConditional,
-        Op.Switch,
-        Op.Return,
-        Op.CooperativeMatrixLengthKHR,
-    }
-) - {Op.Select}
+_INERT: Final = {
+    *opcodes_of("Arithmetic", "Bit", "Debug", "Derivative", "Non-Uniform", "Relational_and_Logical"),
+    *range(Op.ConvertFToU, Op.QuantizeToF16 + 1),
+    *Op.numbers(
+        "SatConvertSToU SatConvertUToS Nop Undef VectorExtractDynamic VectorInsertDynamic VectorShuffle Transpose "
+        "ControlBarrier MemoryBarrier LoopMerge SelectionMerge Label Branch BranchConditional Switch Return "
+        "CooperativeMatrixLengthKHR"
+    ),
+} - {Op.Select}
 # Instructions whose result may be one of several operands (pointers, images or plain data), and which words those are.
 _COMBINES: Final = {
     Op.Select: slice(4, None),

@@ -11,6 +11,7 @@ import numpy as np
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
+from ..binary.folding import FOLDS
 from ..binary.grammar import Op
 from .reflection_types import ScalarType
 
@@ -91,22 +92,7 @@ def _quotient(a: int, b: int) -> int:
 _Binary = Callable[[int, int], int]
 
 # By opcode. The table's name says how operands are interpreted.
-_UNSIGNED: Final[dict[int, _Binary]] = {
-    Op.IAdd: operator.add,
-    Op.ISub: operator.sub,
-    Op.IMul: operator.mul,
-    Op.BitwiseOr: operator.or_,
-    Op.BitwiseXor: operator.xor,
-    Op.BitwiseAnd: operator.and_,
-    Op.UDiv: operator.floordiv,
-    Op.UMod: operator.mod,
-    Op.UGreaterThan: operator.gt,
-    Op.UGreaterThanEqual: operator.ge,
-    Op.ULessThan: operator.lt,
-    Op.ULessThanEqual: operator.le,
-    Op.IEqual: operator.eq,
-    Op.INotEqual: operator.ne,
-}
+_UNSIGNED: Final[dict[int, _Binary]] = {**FOLDS, Op.UGreaterThan: operator.gt, Op.UGreaterThanEqual: operator.ge}
 _SIGNED: Final[dict[int, _Binary]] = {
     Op.SDiv: _quotient,
     Op.SRem: lambda a, b: a - b * _quotient(a, b),
@@ -121,6 +107,11 @@ _LOGICAL: Final[dict[int, Callable[[bool, bool], bool]]] = {
     Op.LogicalNotEqual: operator.ne,
     Op.LogicalOr: operator.or_,
     Op.LogicalAnd: operator.and_,
+}
+_SHIFTS: Final[dict[int, Callable[[int, int, int], int]]] = {
+    Op.ShiftLeftLogical: lambda a, b, bits: a << b,
+    Op.ShiftRightLogical: lambda a, b, bits: _wrap(a, bits) >> b,
+    Op.ShiftRightArithmetic: lambda a, b, bits: _wrap(a, bits, True) >> b,
 }
 _DIVISIONS: Final = frozenset({Op.UDiv, Op.SDiv, Op.UMod, Op.SRem, Op.SMod})
 
@@ -179,16 +170,8 @@ def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int
         return _LOGICAL[opcode](bool(a), bool(b))
     if not bits or (opcode in _DIVISIONS and b == 0):
         return None
+    if opcode in _SHIFTS:  # the base has the result's width; the count may have another
+        return _SHIFTS[opcode](a, b, scalar.bits) if 0 <= b < scalar.bits else None
     if opcode in _UNSIGNED:
         return _UNSIGNED[opcode](_wrap(a, bits), _wrap(b, bits))
-    if opcode in _SIGNED:
-        return _SIGNED[opcode](_wrap(a, bits, True), _wrap(b, bits, True))
-    # The base of a shift has the result's width; the count may have another.
-    if not 0 <= b < scalar.bits:
-        return None
-    shifted = {
-        Op.ShiftLeftLogical: a << b,
-        Op.ShiftRightLogical: _wrap(a, scalar.bits) >> b,
-        Op.ShiftRightArithmetic: _wrap(a, scalar.bits, True) >> b,
-    }
-    return shifted.get(opcode)
+    return _SIGNED[opcode](_wrap(a, bits, True), _wrap(b, bits, True)) if opcode in _SIGNED else None

@@ -19,36 +19,13 @@ if TYPE_CHECKING:
 _TYPES: Final = frozenset(opcodes_of("Type-Declaration")) - {Op.TypeForwardPointer}
 _SPEC_SCALARS: Final = (Op.SpecConstantTrue, Op.SpecConstantFalse, Op.SpecConstant)
 _VARYING: Final = (*_SPEC_SCALARS, Op.SpecConstantComposite, Op.SpecConstantOp)
-_CONSTANTS: Final = frozenset(
-    {
-        *_SPEC_SCALARS,
-        Op.ConstantTrue,
-        Op.ConstantFalse,
-        Op.Constant,
-        Op.ConstantComposite,
-        Op.ConstantNull,
-        Op.SpecConstantComposite,
-        Op.SpecConstantOp,
-    }
-)
+_CONSTANTS: Final = Op.numbers("ConstantTrue ConstantFalse Constant ConstantComposite ConstantNull") | {*_VARYING}
 _MAX_UNSETTLED: Final = 64
 _MAX_DEPENDENCIES: Final = 4096
 # The decorations that reflection looks at.
-_DECORATIONS: Final = frozenset(
-    {
-        Decoration.SpecId,
-        Decoration.Block,
-        Decoration.BufferBlock,
-        Decoration.RowMajor,
-        Decoration.ArrayStride,
-        Decoration.MatrixStride,
-        Decoration.BuiltIn,
-        Decoration.NonWritable,
-        Decoration.NonReadable,
-        Decoration.Binding,
-        Decoration.DescriptorSet,
-        Decoration.Offset,
-    }
+_DECORATIONS: Final = Decoration.numbers(
+    "SpecId Block BufferBlock RowMajor ArrayStride MatrixStride BuiltIn NonWritable NonReadable Binding DescriptorSet "
+    "Offset"
 )
 _WITH_OPERAND: Final = frozenset(
     decoration for decoration in _DECORATIONS if any(parameters_of("Decoration", decoration))
