@@ -11,6 +11,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from support.devices.host_buffers import HOST
+from support.waiting import in_threads
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
@@ -342,27 +343,18 @@ def test_devices_made_and_closed_in_many_threads() -> None:
     # Without the layers: they look devices up in a table that another thread's vkCreateDevice changes, and may crash.
     driver = shared_driver(validation=False)
     before = live_objects()
-    errors: list[BaseException] = []
 
     def work(value: int) -> None:
-        try:
-            for _ in range(5):
-                with Device(driver, persistent_cache=False) as device:
-                    buffer = device.create_buffer(64, memory_type=HOST)
-                    done, told = device.create_semaphore(), threading.Event()
-                    done.notify(1, lambda error, told=told: told.set())
-                    device.compute_queue.fill(buffer, bytes([value]), 1, 62, signals=((done, 1),))
-                    assert told.wait(10)
-                    assert buffer.read(1, 62) == bytes([value]) * 62
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(5):
+            with Device(driver, persistent_cache=False) as device:
+                buffer = device.create_buffer(64, memory_type=HOST)
+                done, told = device.create_semaphore(), threading.Event()
+                done.notify(1, lambda error, told=told: told.set())
+                device.compute_queue.fill(buffer, bytes([value]), 1, 62, signals=((done, 1),))
+                assert told.wait(10)
+                assert buffer.read(1, 62) == bytes([value]) * 62
 
-    threads = [threading.Thread(target=work, args=(value,)) for value in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not errors, errors
+    in_threads(work, range(6))
     assert live_objects() == before
 
 

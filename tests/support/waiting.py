@@ -1,13 +1,17 @@
-"""Waiting in a test for what another thread brings about."""
+"""Waiting in a test for what other threads bring about."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
 
 from pumice.hal_vulkan.sync.notifier import Notifier
 
-__all__ = ["armed", "until"]
+__all__ = ["armed", "in_threads", "until"]
+
+T = TypeVar("T")
 
 
 def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
@@ -16,6 +20,14 @@ def until(condition: Callable[[], bool], seconds: float = 60.0) -> None:
     while not condition():
         assert time.monotonic() < end, "did not happen"
         time.sleep(0.0005)
+
+
+def in_threads(work: Callable[[T], object], items: Iterable[T], seconds: float = 60.0) -> None:
+    """Runs ``work`` with each item in a thread of its own, all at once; raises the first error."""
+    items = list(items)
+    with ThreadPoolExecutor(len(items)) as pool:
+        for future in [pool.submit(work, item) for item in items]:
+            future.result(seconds)
 
 
 def armed(notifier: Notifier) -> int:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import struct
-import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from support.devices.host_buffers import HOST, host_buffer
+from support.waiting import in_threads
 
 from pumice import shaders
 from pumice.hal.command_buffer import BindingSlot, CommandBufferState
@@ -793,36 +793,27 @@ def test_native_failures_while_recording(device: Device) -> None:
 
 def test_recording_in_many_threads(device: Device) -> None:
     pipeline = mul(device)
-    errors: list[BaseException] = []
 
     def work(seed: int) -> None:
-        try:
-            a, b, out = (
-                floats(device, *([float(seed)] * 64)),
-                floats(device, *([2.0] * 64)),
-                floats(device, *([0.0] * 64)),
-            )
-            for _ in range(10):
-                with device.create_command_buffer() as commands:
-                    commands.begin()
-                    for _ in range(50):
-                        commands.dispatch(pipeline, [a, b, out], (1, 1, 1))
-                    commands.end()
-                    done = device.create_semaphore()
-                    device.compute_queue.submit((commands,), signals=((done, 1),))
-                    done.wait(1, 20)
-                    done.close()
-                assert set(np.frombuffer(out.read(), np.float32)) == {2.0 * seed}
-        except BaseException as error:
-            errors.append(error)
+        a, b, out = (
+            floats(device, *([float(seed)] * 64)),
+            floats(device, *([2.0] * 64)),
+            floats(device, *([0.0] * 64)),
+        )
+        for _ in range(10):
+            with device.create_command_buffer() as commands:
+                commands.begin()
+                for _ in range(50):
+                    commands.dispatch(pipeline, [a, b, out], (1, 1, 1))
+                commands.end()
+                done = device.create_semaphore()
+                device.compute_queue.submit((commands,), signals=((done, 1),))
+                done.wait(1, 20)
+                done.close()
+            assert set(np.frombuffer(out.read(), np.float32)) == {2.0 * seed}
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
     start = time.monotonic()
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not errors, errors
+    in_threads(work, range(6))
     assert time.monotonic() - start < 30
 
 
@@ -830,27 +821,18 @@ def test_a_slotted_one_from_many_threads(device: Device) -> None:
     commands = device.create_command_buffer(binding_capacity=1)
     commands.begin().fill(BindingSlot(0), b"\6", 1, 3)
     commands.end()
-    errors: list[BaseException] = []
 
     def work() -> None:
-        try:
-            for _ in range(60):
-                buffer = host_buffer(device, bytes(8))
-                done = device.create_semaphore()
-                device.compute_queue.submit((commands,), signals=((done, 1),), bindings=[buffer])
-                done.wait(1, 10)
-                assert buffer.read() == b"\0\6\6\6\0\0\0\0"
-                done.close()
-                buffer.close()
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(60):
+            buffer = host_buffer(device, bytes(8))
+            done = device.create_semaphore()
+            device.compute_queue.submit((commands,), signals=((done, 1),), bindings=[buffer])
+            done.wait(1, 10)
+            assert buffer.read() == b"\0\6\6\6\0\0\0\0"
+            done.close()
+            buffer.close()
 
-    threads = [threading.Thread(target=work) for _ in range(6)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not errors, errors
+    in_threads(lambda _: work(), range(6))
     commands.close()
 
 
@@ -934,22 +916,13 @@ def test_threads_prepare_tables_at_the_same_time(device: Device) -> None:
     with device.create_command_buffer(binding_capacity=3) as commands:
         commands.begin().dispatch(pipeline, [BindingSlot(i) for i in range(3)], (1, 1, 1))
         commands.end()
-        errors: list[BaseException] = []
 
         def prepare() -> None:
-            try:
-                for _ in range(20):
-                    for table in tables:
-                        commands.prepare(table)
-            except BaseException as error:
-                errors.append(error)
+            for _ in range(20):
+                for table in tables:
+                    commands.prepare(table)
 
-        threads = [threading.Thread(target=prepare) for _ in range(4)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert not errors
+        in_threads(lambda _: prepare(), range(4))
         for table in tables:
             run(device, commands, table)
             assert np.frombuffer(table[2].read(), np.float32).tolist() == [0, 1, 4, 9]

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import logging
 import os
-import threading
 from pathlib import Path
 
 import pytest
+from support.waiting import in_threads
 
 from pumice import shaders
 from pumice.base.cache import CachedFile, cache_directory
@@ -196,21 +196,12 @@ def test_save_in_between(driver: Driver) -> None:
 
 def test_processes_side_by_side_leave_a_whole_file() -> None:
     driver = shared_driver(validation=False)  # the layers have a data race where devices are opened in threads
-    errors: list[BaseException] = []
 
     def work(name: str) -> None:
-        try:
-            for _ in range(4):
-                make(driver, name)
-        except BaseException as error:
-            errors.append(error)
+        for _ in range(4):
+            make(driver, name)
 
     names = ("mul", "examples/saxpy", "examples/gemv")
-    threads = [threading.Thread(target=work, args=(name,)) for name in names]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors
+    in_threads(work, names)
     make(driver)
     assert kept(driver)

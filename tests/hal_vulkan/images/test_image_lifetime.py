@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import gc
 import struct
-import threading
 
 import numpy as np
 import pytest
 from support.devices.device_images import download, glsl, picture, run, upload
 from support.devices.host_buffers import HOST, host_buffer
+from support.waiting import in_threads
 
 from pumice.hal_vulkan import BindingSlot
 from pumice.hal_vulkan.device import Device
@@ -212,35 +212,26 @@ def test_a_failed_allocation_leaves_no_image(device: Device) -> None:
 
 def test_many_threads_make_use_and_close(device: Device) -> None:
     pipeline = device.create_pipeline(glsl(FETCH))
-    failures: list[BaseException] = []
 
     def work(seed: int) -> None:
-        try:
-            for step in range(10):
-                value = float(seed * 100 + step)
-                with (
-                    device.create_image("r32float", (2, 2)) as image,
-                    device.create_sampler(filter="nearest") as sampler,
-                    host_buffer(device, bytes(16)) as out,
-                    device.create_command_buffer() as commands,
-                ):
-                    done = device.create_semaphore()
-                    commands.begin().clear_image(image, value)
-                    commands.execution_barrier()
-                    commands.dispatch(pipeline, [image.view().with_sampler(sampler), out], (1, 1, 1))
-                    device.compute_queue.execute(commands.end(), signals=[(done, 1)])
-                    done.wait(1, 20)
-                    assert struct.unpack("<4f", out.read())[0] == value
-                    done.close()
-        except BaseException as error:
-            failures.append(error)
+        for step in range(10):
+            value = float(seed * 100 + step)
+            with (
+                device.create_image("r32float", (2, 2)) as image,
+                device.create_sampler(filter="nearest") as sampler,
+                host_buffer(device, bytes(16)) as out,
+                device.create_command_buffer() as commands,
+            ):
+                done = device.create_semaphore()
+                commands.begin().clear_image(image, value)
+                commands.execution_barrier()
+                commands.dispatch(pipeline, [image.view().with_sampler(sampler), out], (1, 1, 1))
+                device.compute_queue.execute(commands.end(), signals=[(done, 1)])
+                done.wait(1, 20)
+                assert struct.unpack("<4f", out.read())[0] == value
+                done.close()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not failures, failures
+    in_threads(work, range(4))
     pipeline.close()
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import struct
-import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from subprocess import CalledProcessError
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from support.devices.host_buffers import HOST, buffer_of
 from support.devices.shader_tools import assemble
+from support.waiting import in_threads
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
@@ -519,21 +519,13 @@ def test_ctrl_c_during_a_native_call_leaves_nothing(
 def test_pipelines_made_in_many_threads(device: Device) -> None:
     executable = device.create_executable(shaders.spirv("examples/reduction"))
     made: list[ComputePipeline] = []
-    errors: list[BaseException] = []
 
     def work() -> None:
-        try:
-            made.append(executable.pipeline(specialization={0: 64}))
-            device.create_pipeline(shaders.spirv("mul")).close()
-        except BaseException as error:
-            errors.append(error)
+        made.append(executable.pipeline(specialization={0: 64}))
+        device.create_pipeline(shaders.spirv("mul")).close()
 
-    threads = [threading.Thread(target=work) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert not errors and len(set(map(id, made))) == 1
+    in_threads(lambda _: work(), range(8))
+    assert len(set(map(id, made))) == 1
 
 
 # ---- descriptor sets ------------------------------------------------------------------------------------------------

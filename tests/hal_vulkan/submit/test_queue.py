@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.waiting import until
+from support.waiting import in_threads, until
 
 from pumice import shaders
 from pumice.hal.fence import wait_all
@@ -473,41 +473,32 @@ def test_random_graphs_of_held_work(driver: Driver, data: st.DataObject) -> None
 
 def test_eight_threads_submit_to_one_device(device: Device) -> None:
     pipeline = device.create_pipeline(shaders.spirv("mul"))
-    errors: list[BaseException] = []
     rounds = 12 if device.validation else 60
 
     def work(seed: int) -> None:
-        try:
-            source = np.random.default_rng(seed)
-            queue = device.compute_queue
-            done = device.create_semaphore(name=f"thread {seed}")
-            for round_ in range(1, rounds):
-                n = int(source.integers(1, 500))
-                a, b = source.standard_normal((2, n), np.float32)
-                left, right = host_buffer(device, a.tobytes()), host_buffer(device, b.tobytes())
-                out = device.create_buffer(4 * n, memory_type=HOST)
-                commands = device.create_command_buffer(one_shot=bool(round_ % 2))
-                commands.begin().dispatch(pipeline, [left, right, out], (-(-n // 64), 1, 1))
-                commands.execution_barrier()
-                commands.fill(out, b"\1", 4 * n - 1, 1)
-                queue.submit((commands.end(),), signals=((done, round_),))
-                left.close()
-                done.wait(round_, 20)
-                expected = bytearray((a * b).tobytes())
-                expected[-1] = 1
-                assert out.read() == bytes(expected)
-                for thing in (right, out, commands):
-                    thing.close()
-            done.close()
-        except BaseException as error:
-            errors.append(error)
+        source = np.random.default_rng(seed)
+        queue = device.compute_queue
+        done = device.create_semaphore(name=f"thread {seed}")
+        for round_ in range(1, rounds):
+            n = int(source.integers(1, 500))
+            a, b = source.standard_normal((2, n), np.float32)
+            left, right = host_buffer(device, a.tobytes()), host_buffer(device, b.tobytes())
+            out = device.create_buffer(4 * n, memory_type=HOST)
+            commands = device.create_command_buffer(one_shot=bool(round_ % 2))
+            commands.begin().dispatch(pipeline, [left, right, out], (-(-n // 64), 1, 1))
+            commands.execution_barrier()
+            commands.fill(out, b"\1", 4 * n - 1, 1)
+            queue.submit((commands.end(),), signals=((done, round_),))
+            left.close()
+            done.wait(round_, 20)
+            expected = bytearray((a * b).tobytes())
+            expected[-1] = 1
+            assert out.read() == bytes(expected)
+            for thing in (right, out, commands):
+                thing.close()
+        done.close()
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(60)
-    assert not errors, errors
+    in_threads(work, range(8))
     device.wait_idle()
     device.retire()
     assert device.allocator.statistics().allocations == 0
@@ -517,25 +508,16 @@ def test_threads_that_hold_and_release_each_others_work(device: Device) -> None:
     """A ring of threads, each of which waits on the host's side for what another will submit later."""
     count, rounds = 4, 60
     semaphores = [device.create_semaphore(name=f"ring {i}") for i in range(count)]
-    errors: list[BaseException] = []
 
     def work(index: int) -> None:
-        try:
-            before: TimelineSemaphore = semaphores[index - 1]
-            for round_ in range(1, rounds + 1):
-                wait = (before, round_ if index else round_ - 1)
-                device.compute_queue.barrier(waits=(wait,), signals=((semaphores[index], round_),))
-                if round_ % 16 == 0:
-                    time.sleep(0.001)
-        except BaseException as error:
-            errors.append(error)
+        before: TimelineSemaphore = semaphores[index - 1]
+        for round_ in range(1, rounds + 1):
+            wait = (before, round_ if index else round_ - 1)
+            device.compute_queue.barrier(waits=(wait,), signals=((semaphores[index], round_),))
+            if round_ % 16 == 0:
+                time.sleep(0.001)
 
-    threads = [threading.Thread(target=work, args=(index,)) for index in range(count)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(30)
-    assert not errors, errors
+    in_threads(work, range(count))
     wait_all([(semaphore, rounds) for semaphore in semaphores], 10)
     assert device.held == 0
 
@@ -654,14 +636,9 @@ def test_each_payload_is_signalled_once_whatever_races(device: Device) -> None:
         interval = sys.getswitchinterval()
         sys.setswitchinterval(1e-5)
         try:
-            threads = [threading.Thread(target=work, args=(10 * round_ + index,)) for index in range(4)]
-            for thread in threads:
-                thread.start()
-            for thread in threads:
-                thread.join(60)
+            in_threads(work, [10 * round_ + index for index in range(4)])
         finally:
             sys.setswitchinterval(interval)
-        assert not any(thread.is_alive() for thread in threads)
         device.wait_idle(10)
         assert len(set(accepted)) == len(accepted) > 100
         assert semaphore.query() == semaphore.scheduled == max(accepted)

@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable
 
 import pytest
-from support.waiting import armed, until
+from support.waiting import armed, in_threads, until
 
 from pumice.hal.fence import wait_all, wait_any
 from pumice.hal.semaphore import MAX_PAYLOAD, Timepoint
@@ -306,11 +306,7 @@ def test_failing_from_many_threads_has_one_cause(device: Device) -> None:
         for _ in range(4):
             semaphore.notify(1, told.append)
         errors = [DataLossError(str(i)) for i in range(4)]
-        threads = [threading.Thread(target=semaphore.fail, args=(error,)) for error in errors]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(semaphore.fail, errors)
         until(lambda told=told: len(told) == 4)
         assert set(map(id, told)) == {id(semaphore.failure)}
         semaphore.close()
@@ -495,11 +491,7 @@ def test_signals_from_many_threads_never_lower_the_payload(device: Device) -> No
                 pass
 
     watcher = Blocked(watch)
-    threads = [threading.Thread(target=signal, args=(i + 1,)) for i in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(signal, [i + 1 for i in range(4)])
     stop.set()
     watcher.join()
     assert watcher.error is None

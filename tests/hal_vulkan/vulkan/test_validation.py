@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-import threading
 
 import numpy as np
 import pytest
 from support.devices.host_buffers import HOST
+from support.waiting import in_threads
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
@@ -155,29 +155,21 @@ def test_any_message_is_raised_by_the_next_check(device: Device) -> None:
 
 def test_right_use_is_silent_in_many_threads(device: Device, caplog: pytest.LogCaptureFixture) -> None:
     pipeline = device.create_pipeline(shaders.spirv("mul"))
-    errors: list[BaseException] = []
 
     def work() -> None:
-        try:
-            buffers = [device.create_buffer(64, memory_type=HOST) for _ in range(3)]
-            with device.create_semaphore() as done:
-                for value in range(1, 20):
-                    with device.create_command_buffer(one_shot=True) as commands:
-                        commands.begin().dispatch(pipeline, buffers, (1, 1, 1))
-                        device.compute_queue.submit((commands.end(),), signals=((done, value),))
-                        done.wait(value, 20)
-            for buffer in buffers:
-                buffer.close()
-        except BaseException as error:
-            errors.append(error)
+        buffers = [device.create_buffer(64, memory_type=HOST) for _ in range(3)]
+        with device.create_semaphore() as done:
+            for value in range(1, 20):
+                with device.create_command_buffer(one_shot=True) as commands:
+                    commands.begin().dispatch(pipeline, buffers, (1, 1, 1))
+                    device.compute_queue.submit((commands.end(),), signals=((done, value),))
+                    done.wait(value, 20)
+        for buffer in buffers:
+            buffer.close()
 
     with caplog.at_level(logging.WARNING, "pumice.validation"):
-        threads = [threading.Thread(target=work) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    assert not errors and take_validation_errors() == [] and not caplog.records
+        in_threads(lambda _: work(), range(6))
+    assert take_validation_errors() == [] and not caplog.records
 
 
 def test_an_object_that_the_layers_object_to_is_destroyed_again(validated: Device) -> None:
