@@ -103,17 +103,41 @@ class Builder:
 
     def product(self, left: Value, right: Value) -> Value:
         """Multiplies two batches of matrices, whose rows and columns are the last two dimensions."""
-        a, b = tensor_of(left), tensor_of(right)
-        batch = tuple(range(a.rank - 2))
+        rank = tensor_of(left).rank
+        batch = tuple(range(rank - 2))
+        return self.contract(left, right, ((rank - 1,), (rank - 2,)), (batch, batch))
+
+    def contract(
+        self,
+        left: Value,
+        right: Value,
+        axes: Sequence[Sequence[int]],
+        batch: Sequence[Sequence[int]] = ((), ()),
+        element: Type | None = None,
+        attributes: Mapping[str, Attribute] | None = None,
+    ) -> Value:
+        """Sums products along dimensions of both operands.
+
+        Args:
+            left, right: the operands.
+            axes: the summed dimensions of each.
+            batch: the batch dimensions of each, which are the first of the result; the others follow in order.
+            element: the type of the result's elements; by default that of the left operand's.
+            attributes: further attributes of the operation.
+        """
         fields = {
-            "lhs_batching_dimensions": batch,
-            "rhs_batching_dimensions": batch,
-            "lhs_contracting_dimensions": (a.rank - 1,),
-            "rhs_contracting_dimensions": (a.rank - 2,),
+            f"{side}_{kind}_dimensions": tuple(numbers)
+            for kind, both in (("batching", batch), ("contracting", axes))
+            for side, numbers in zip(("lhs", "rhs"), both, strict=True)
         }
-        numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-        type = TensorType((*a.lengths[:-1], b.lengths[-1]), a.element)
-        return self.append("dot_general", [left, right], [type], numbers).result
+        shape = [tensor_of(left).shape[axis] for axis in batch[0]]
+        for value, *used in zip((left, right), axes, batch, strict=True):
+            lengths = enumerate(tensor_of(value).shape)
+            shape += [length for axis, length in lengths if not any(axis in numbers for numbers in used)]
+        numbers = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields), **(attributes or {})}
+        return self.append(
+            "dot_general", [left, right], [TensorType(shape, element or tensor_of(left).element)], numbers
+        ).result
 
     def broadcast(self, value: Value, shape: Sequence[Dim | None], dimensions: Sequence[int]) -> Value:
         """Broadcasts a value to a shape; ``dimensions`` maps its dimensions to those of the shape."""
@@ -173,12 +197,40 @@ class Builder:
 
     def reduce(self, name: str, value: Value, start: npt.ArrayLike, axes: Sequence[int]) -> Value:
         """Reduces dimensions by an element-wise operation; the result does not have them."""
-        type = tensor_of(value)
-        scalar = TensorType((), type.element)
+        scalar = TensorType((), tensor_of(value).element)
         region = self.region([scalar, scalar], lambda inner, pair: [inner.elementwise(name, *pair)])
-        shape = [length for axis, length in enumerate(type.shape) if axis not in axes]
-        operands, attributes = [value, self.constant(start, scalar)], {"dimensions": DenseArray(I64, tuple(axes))}
-        return self.append("reduce", operands, [TensorType(shape, type.element)], attributes, [region]).result
+        return self.reduction([value], [self.constant(start, scalar)], axes, region)[0]
+
+    def reduction(
+        self, values: Sequence[Value], starts: Sequence[Value], axes: Sequence[int], body: Region
+    ) -> Sequence[Value]:
+        """Reduces dimensions of several values together by a body, whose arguments give the results' element types."""
+        shape = [length for axis, length in enumerate(tensor_of(values[0]).shape) if axis not in axes]
+        types = [TensorType(shape, tensor_of(argument).element) for argument in body.block.arguments[: len(values)]]
+        attributes = {"dimensions": DenseArray(I64, tuple(axes))}
+        return self.append("reduce", [*values, *starts], types, attributes, [body]).results
+
+    def sort(
+        self,
+        values: Sequence[Value],
+        axis: int,
+        compare: Callable[[Builder, Sequence[Value]], Value],
+        attributes: Mapping[str, Attribute] | None = None,
+        others: Sequence[Value] = (),
+    ) -> Sequence[Value]:
+        """Sorts values together along a dimension, stably.
+
+        Args:
+            values: to sort.
+            axis: the dimension.
+            compare: whether an element comes before another; its values are pairs, one for each operand.
+            attributes: further attributes of the operation.
+            others: further operands, which are not sorted.
+        """
+        types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
+        region = self.region(types, lambda inner, pairs: [compare(inner, pairs)])
+        known = {"dimension": IntegerAttr(axis, I64), "is_stable": True, **(attributes or {})}
+        return self.append("sort", [*values, *others], [value.type for value in values], known, [region]).results
 
     def gather(
         self,
@@ -214,6 +266,13 @@ class Builder:
         keys = ("edge_padding_low", "edge_padding_high", "interior_padding")
         attributes = {key: DenseArray(I64, tuple(item)) for key, item in zip(keys, (low, high, gaps), strict=True)}
         return self.append("pad", [value, filling], [TensorType(shape, type.element)], attributes).result
+
+    def lengthen(self, value: Value, axis: int, count: Dim, filling: float | Value = 0) -> Value:
+        """Adds elements at the end of a dimension."""
+        none = [0] * tensor_of(value).rank
+        if not isinstance(filling, Value):
+            filling = self.constant(filling, TensorType((), tensor_of(value).element))
+        return self.pad(value, filling, none, [*none[:axis], count, *none[axis + 1 :]], none)
 
     def dimension(self, value: Value, axis: int) -> Value:
         """Returns the length of a dimension as ``tensor<i32>``."""

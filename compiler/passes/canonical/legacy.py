@@ -11,11 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, DenseElements, FloatAttr, StructAttr
+from ...ir.attributes import DenseElements, FloatAttr
 from ...ir.copying import copy_operations
 from ...ir.operation import Block, Operation, Value, tensor_of
-from ...ir.sizes import Dim, Size
-from ...ir.types import I64, TensorType
+from ...ir.sizes import Size
+from ...ir.types import TensorType
+from ..formulas.expression import Expression
 from .custom_calls import custom_call
 
 
@@ -86,26 +87,9 @@ def constant_of(value: Value) -> DenseElements | None:
     return None
 
 
-def _array(values: Sequence[Dim]) -> DenseArray:
-    return DenseArray(I64, tuple(values))
-
-
 def _dot(builder: Builder, operation: Operation) -> Values:
     left, right = operation.operands
-    fields = {
-        "lhs_batching_dimensions": (),
-        "rhs_batching_dimensions": (),
-        "lhs_contracting_dimensions": (tensor_of(left).rank - 1,),
-        "rhs_contracting_dimensions": (0,),
-    }
-    return [_contracted(builder, left, right, fields, tensor_of(operation.results[0]))]
-
-
-def _contracted(
-    builder: Builder, left: Value, right: Value, fields: Mapping[str, tuple[int, ...]], type: TensorType
-) -> Value:
-    numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-    return builder.append("dot_general", [left, right], [type], numbers).result
+    return [builder.contract(left, right, ((tensor_of(left).rank - 1,), (0,)), element=operation.tensor.element)]
 
 
 def _broadcast(builder: Builder, operation: Operation) -> Values:
@@ -126,17 +110,11 @@ def _einsum(builder: Builder, operation: Operation) -> Values:
     left, right = operation.operands
     batch = [name for name in left_names if name in right_names and name in output]
     summed_names = [name for name in left_names if name in right_names and name not in output]
-    fields = {
-        f"{side}_{kind}_dimensions": tuple(names.index(name) for name in chosen)
-        for side, names in (("lhs", left_names), ("rhs", right_names))
-        for kind, chosen in (("batching", batch), ("contracting", summed_names))
-    }
+    sides = (left_names, right_names)
+    axes, batches = ([[names.index(name) for name in chosen] for names in sides] for chosen in (summed_names, batch))
     used = {*batch, *summed_names}
     names = [*batch, *(n for n in left_names if n not in used), *(n for n in right_names if n not in used)]
-    lengths = dict(zip(left_names, tensor_of(left).shape, strict=True))
-    lengths |= dict(zip(right_names, tensor_of(right).shape, strict=True))
-    type = TensorType([lengths[name] for name in names], tensor_of(operation.results[0]).element)
-    product = _contracted(builder, left, right, fields, type)
+    product = builder.contract(left, right, axes, batches, operation.tensor.element)
     rest = [axis for axis, name in enumerate(names) if name not in output]
     return [_ordered(builder, _summed(builder, product, rest), [n for n in names if n in output], output)]
 
@@ -211,80 +189,82 @@ def over_tensors(builder: Builder, block: Block, operands: Sequence[Value]) -> V
 # -- batch normalisation ---------------------------------------------------------------------------------
 
 
-def _features(builder: Builder, operation: Operation, value: Value) -> Value:
+def _features(operation: Operation, value: Expression) -> Expression:
     """Broadcasts a per-feature value to the operand's shape."""
-    return builder.broadcast(value, tensor_of(operation.operands[0]).shape, (operation.integer("feature_index"),))
+    axes = (operation.integer("feature_index"),)
+    return Expression(value.builder, value.builder.broadcast(value.value, tensor_of(operation.operands[0]).shape, axes))
 
 
-def _normalized(builder: Builder, operation: Operation, mean: Value, variance: Value) -> tuple[Value, Value]:
+def _normalized(operation: Operation, mean: Expression, deviation: Expression) -> tuple[Expression, Expression]:
     """Returns the operand minus the mean, and the standard deviation, in the operand's shape."""
-    value = operation.operands[0]
+    spread = deviation.call("sqrt")
+    centered = Expression(mean.builder, operation.operands[0]) - _features(operation, mean)
+    return centered, _features(operation, spread)
+
+
+def _with_epsilon(operation: Operation, variance: Expression) -> Expression:
     epsilon = operation.attributes["epsilon"]
     assert isinstance(epsilon, FloatAttr)
-    spread = builder.elementwise("sqrt", builder.elementwise("add", variance, epsilon.value))
-    centered = builder.elementwise("subtract", value, _features(builder, operation, mean))
-    return centered, _features(builder, operation, spread)
+    return variance + epsilon.value
 
 
-def _scaled(builder: Builder, operation: Operation, mean: Value, variance: Value) -> Value:
-    centered, spread = _normalized(builder, operation, mean, variance)
-    scale, offset = (_features(builder, operation, value) for value in operation.operands[1:3])
-    unit = builder.elementwise("divide", centered, spread)
-    return builder.elementwise("add", builder.elementwise("multiply", scale, unit), offset)
+def _scaled(operation: Operation, mean: Expression, variance: Expression) -> Value:
+    centered, spread = _normalized(operation, mean, _with_epsilon(operation, variance))
+    scale, offset = (_features(operation, Expression(mean.builder, value)) for value in operation.operands[1:3])
+    unit = centered / spread
+    return (scale * unit + offset).value
 
 
 def _batch_norm_inference(builder: Builder, operation: Operation) -> Values:
-    return [_scaled(builder, operation, operation.operands[3], operation.operands[4])]
+    mean, variance = (Expression(builder, value) for value in operation.operands[3:5])
+    return [_scaled(operation, mean, variance)]
 
 
-def _mean(builder: Builder, operation: Operation, value: Value) -> Value:
-    """Returns the mean over all but the feature dimension."""
-    type = tensor_of(value)
-    axes = [axis for axis in range(type.rank) if axis != operation.integer("feature_index")]
-    total = _summed(builder, value, axes)
-    return builder.elementwise("divide", total, _count(builder, value, axes, total))
+def _others(operation: Operation) -> list[int]:
+    """Returns all dimensions but that of the features."""
+    return [axis for axis in range(operation.operands[0].tensor.rank) if axis != operation.integer("feature_index")]
 
 
-def _count(builder: Builder, value: Value, axes: Sequence[int], like: Value) -> Value | float:
-    """Returns the number of elements along dimensions, in another value's type."""
-    lengths = tensor_of(value).lengths
-    number = float(math.prod(length or 1 for axis in axes if isinstance(length := lengths[axis], int)))
-    type = tensor_of(like)
+def _total(operation: Operation, value: Expression) -> Expression:
+    """Returns the sum over all but the feature dimension."""
+    return Expression(value.builder, _summed(value.builder, value.value, _others(operation)))
+
+
+def _count(operation: Operation, like: Expression) -> Expression | float:
+    """Returns the number of elements of a feature, in another value's type."""
+    builder, value = like.builder, operation.operands[0]
+    lengths, type = tensor_of(value).lengths, tensor_of(like.value)
+    number = float(math.prod(length or 1 for axis in _others(operation) if isinstance(length := lengths[axis], int)))
     count: Value | None = None
-    for axis in axes:
+    for axis in _others(operation):
         if isinstance(lengths[axis], Size):
             dynamic = builder.convert(builder.dimension(value, axis), type.scalar)
             count = builder.elementwise("multiply", dynamic, number if count is None else count)
-    return number if count is None else builder.broadcast(count, type.shape, ())
+    return number if count is None else Expression(builder, builder.broadcast(count, type.shape, ()))
 
 
 def _batch_norm_training(builder: Builder, operation: Operation) -> Values:
-    value = operation.operands[0]
-    mean = _mean(builder, operation, value)
-    centered = builder.elementwise("subtract", value, _features(builder, operation, mean))
-    variance = _mean(builder, operation, builder.elementwise("multiply", centered, centered))
-    return [_scaled(builder, operation, mean, variance), mean, variance]
+    def mean_of(values: Expression) -> Expression:
+        total = _total(operation, values)
+        return total / _count(operation, total)
+
+    value = Expression(builder, operation.operands[0])
+    mean = mean_of(value)
+    centered = value - _features(operation, mean)
+    variance = mean_of(centered * centered)
+    return [_scaled(operation, mean, variance), mean.value, variance.value]
 
 
 def _batch_norm_grad(builder: Builder, operation: Operation) -> Values:
-    value, scale, mean, variance, gradient = operation.operands
-    type = tensor_of(value)
-    axes = [axis for axis in range(type.rank) if axis != operation.integer("feature_index")]
-    count = _count(builder, value, axes, value)
-    centered, spread = _normalized(builder, operation, mean, variance)
-    offset_gradient = _summed(builder, gradient, axes)
-    product = _summed(builder, builder.elementwise("multiply", gradient, centered), axes)
-    epsilon = operation.attributes["epsilon"]
-    assert isinstance(epsilon, FloatAttr)
-    deviation = builder.elementwise("add", variance, epsilon.value)
-    scale_gradient = builder.elementwise("divide", product, builder.elementwise("sqrt", deviation))
-    first = builder.elementwise("multiply", gradient, count)
-    second = builder.elementwise("subtract", first, _features(builder, operation, offset_gradient))
-    share = _features(builder, operation, builder.elementwise("divide", product, deviation))
-    third = builder.elementwise("subtract", second, builder.elementwise("multiply", centered, share))
-    factor = builder.elementwise("divide", _features(builder, operation, scale), spread)
-    whole = builder.elementwise("multiply", factor, builder.elementwise("divide", third, count))
-    return [whole, scale_gradient, offset_gradient]
+    value, scale, mean, variance, gradient = (Expression(builder, operand) for operand in operation.operands)
+    count, deviation = _count(operation, value), _with_epsilon(operation, variance)
+    centered, spread = _normalized(operation, mean, deviation)
+    offset_gradient, product = _total(operation, gradient), _total(operation, gradient * centered)
+    second = gradient * count - _features(operation, offset_gradient)
+    third = second - centered * _features(operation, product / deviation)
+    factor = _features(operation, scale) / spread
+    whole = factor * (third / count)
+    return [whole.value, (product / deviation.call("sqrt")).value, offset_gradient.value]
 
 
 RULES: Final[Mapping[str, Rule]] = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from ...analysis.identities import REPLACED
 from ...dialects.builder import Builder
@@ -14,31 +14,52 @@ Values = Sequence[Value]
 
 
 def scattered(
-    builder: Builder, body: Region, keys: Value, updates: Values, old: Values, is_unique: bool = False
+    builder: Builder,
+    body: Region,
+    keys: Value,
+    updates: Values,
+    old: Values,
+    attributes: Mapping[str, Attribute] | None = None,
+    batch: int = 0,
 ) -> Values:
-    """Scatters rows by their keys."""
-    rank, (total,) = tensor_of(old[0]).rank, type_shape(tensor_of(keys))
+    """Scatters rows by their keys.
+
+    Args:
+        builder: appends the operations.
+        body: from an element and its update to the new element.
+        keys: one for each update, in any shape.
+        updates: rows in the order of the keys.
+        old: the rows to update.
+        attributes: further attributes of the operation.
+        batch: the number of first dimensions that updates and rows share.
+    """
+    shape = type_shape(tensor_of(updates[0]))[: batch + 1]
+    shared = {"input_batching_dims": tuple(range(batch)), "scatter_indices_batching_dims": tuple(range(batch))}
     fields = {
-        "update_window_dims": tuple(range(1, rank)),
-        "inserted_window_dims": (0,),
-        "scatter_dims_to_operand_dims": (0,),
-        "index_vector_dim": 1,
+        "update_window_dims": tuple(range(batch + 1, tensor_of(old[0]).rank)),
+        "inserted_window_dims": (batch,),
+        **(shared if batch else {}),
+        "scatter_dims_to_operand_dims": (batch,),
+        "index_vector_dim": batch + 1,
     }
-    attributes: dict[str, Attribute] = {"scatter_dimension_numbers": StructAttr("stablehlo.scatter", fields)}
-    if is_unique:
-        attributes["unique_indices"] = True
-    operands = [*old, builder.reshape(keys, (total, 1)), *updates]
-    return builder.append("scatter", operands, [value.type for value in old], attributes, [body]).results
+    numbers = {"scatter_dimension_numbers": StructAttr("stablehlo.scatter", fields), **(attributes or {})}
+    operands = [*old, builder.reshape(keys, (*shape, 1)), *updates]
+    return builder.append("scatter", operands, [value.type for value in old], numbers, [body]).results
 
 
 def joining(builder: Builder, name: str, element: ScalarType) -> Region:
-    """Returns a scatter's body that applies one operation, or returns the update."""
+    """Returns the body of a scatter or a reduction that applies one operation, or returns the second argument."""
     scalar = TensorType((), element)
 
     def body(inner: Builder, pair: Values) -> Values:
         return [pair[1] if name == REPLACED else inner.elementwise(name, *pair)]
 
     return builder.region([scalar, scalar], body)
+
+
+def converted(builder: Builder, values: Values, like: Values) -> Values:
+    """Converts each value to the element type of another."""
+    return [builder.convert(value, tensor_of(other).scalar) for value, other in zip(values, like, strict=True)]
 
 
 def taken(builder: Builder, value: Value, positions: Value) -> Value:

@@ -15,13 +15,13 @@ import numpy as np
 
 from ...analysis.special_forms import GIVEN, IN_ORDER, chunk_of
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, StructAttr, attribute_text
+from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, attribute_text
 from ...ir.copying import copy_operations
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I64, ScalarType, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
-from .building import joining, narrowed, widened
+from .building import joining, narrowed, scattered, widened
 
 Values = Sequence[Value]
 
@@ -82,48 +82,22 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
         by = inner.broadcast(distance, tensor_of(key).lengths, ())
         return inner.elementwise("and", inner.elementwise("shift_right_logical", key, by), places - 1)
 
-    def compare(inner: Builder, pairs: Values) -> Values:
-        return [inner.compare("LT", digits_of(inner, pairs[::2]), digits_of(inner, pairs[1::2]))]
+    def compare(inner: Builder, pairs: Values) -> Value:
+        return inner.compare("LT", digits_of(inner, pairs[::2]), digits_of(inner, pairs[1::2]))
 
-    padded = builder.pad(
-        digits_of(builder, values), builder.constant(places, TensorType((), _WORD)), [0], [chunk * chunks - length], [0]
-    )
-    counts = _counted(builder, builder.reshape(padded, (chunks, chunk, 1)), places)
-    turned = builder.append(
-        "transpose", [counts], [TensorType((places, chunks), _WORD)], {"permutation": DenseArray(I64, (1, 0))}
-    ).result
+    padded = builder.lengthen(digits_of(builder, values), 0, chunk * chunks - length, places)
+    zeros = builder.constant(0, TensorType((chunks, places), _WORD))
+    ones = builder.constant(1, TensorType((chunks, chunk), _WORD))
+    # Digits beyond the last count for nothing.
+    (counts,) = scattered(builder, joining(builder, "add", _WORD), padded, [ones], [zeros], {IN_ORDER: True}, 1)
+    turned = builder.transpose(counts, (1, 0))
     before = _sums_before(builder, turned)
     last = [builder.piece(before, 1, chunks - 1, chunks), builder.piece(counts, 0, chunks - 1, chunks)]
     totals = builder.elementwise("add", *(builder.reshape(count, (places,)) for count in last))
     firsts = builder.broadcast(_sums_before(builder, totals), (places, chunks), (0,))
     starts = builder.elementwise("add", before, firsts)
-    types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
-    attributes: dict[str, Attribute] = {
-        "dimension": IntegerAttr(0, I64),
-        "is_stable": True,
-        GIVEN: IntegerAttr(2, I64),
-    }
-    operands = [*values, digits_of(builder, values), starts]
-    regions = [builder.region(types, compare)]
-    return builder.append("sort", operands, [value.type for value in values], attributes, regions).results
-
-
-def _counted(builder: Builder, digits: Value, places: int) -> Value:
-    """Counts each chunk's digits, without those beyond ``places``."""
-    chunks, chunk, _ = tensor_of(digits).lengths
-    fields = {
-        "update_window_dims": (),
-        "inserted_window_dims": (1,),
-        "input_batching_dims": (0,),
-        "scatter_indices_batching_dims": (0,),
-        "scatter_dims_to_operand_dims": (1,),
-        "index_vector_dim": 2,
-    }
-    numbers = StructAttr("stablehlo.scatter", fields)
-    attributes: dict[str, Attribute] = {"scatter_dimension_numbers": numbers, IN_ORDER: True}
-    type = TensorType((chunks, places), _WORD)
-    operands = [builder.constant(0, type), digits, builder.constant(1, TensorType((chunks, chunk), _WORD))]
-    return builder.append("scatter", operands, [type], attributes, [joining(builder, "add", _WORD)]).result
+    others = [digits_of(builder, values), starts]
+    return builder.sort(values, 0, compare, {GIVEN: IntegerAttr(len(others), I64)}, others)
 
 
 def _sums_before(builder: Builder, value: Value) -> Value:

@@ -34,7 +34,8 @@ from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.types import F32, I64, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import over_tensors
-from .staged_reductions import even_part, in_parts, sum_body
+from .building import converted, joining
+from .staged_reductions import even_part, in_parts
 
 Values = Sequence[Value]
 
@@ -77,19 +78,19 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
     if narrow:
         number = constant_of(starts[0])
         assert number is not None
-        body = sum_body(builder, F32)
+        body = joining(builder, "add", F32)
         starts = [builder.constant(number, TensorType((), F32))]
-    last, zeros = len(scan.shape) - 1, [0] * len(scan.shape)
+    last = len(scan.shape) - 1
     lanes = max(lanes_of(value.tensor) for value in operation.results)
     length = scan.shape[last]
     if length % lanes:
-        high = [-length % lanes if axis == last else 0 for axis in range(last + 1)]
         fillings = [builder.constant(0, TensorType((), element))] if narrow else _neutral(builder, body, starts)
-        values = [builder.pad(item, like, zeros, high, zeros) for item, like in zip(values, fillings, strict=True)]
+        values = [
+            builder.lengthen(item, last, -length % lanes, like) for item, like in zip(values, fillings, strict=True)
+        ]
     size = _part_of(scan, target)
     if size and _looks_back(operation, scan, target):
-        converted = [builder.convert(item, tensor_of(like).scalar) for item, like in zip(values, starts, strict=True)]
-        result = _scanned(builder, body, converted, starts, scan.axis, scan)
+        result = _scanned(builder, body, converted(builder, values, starts), starts, scan.axis, scan)
         made = result[0].owner
         assert isinstance(made, Operation)
         tiles = -(-scan.length // (LOOK_BACK_RUNS[-1] * min(LOOK_BACK_INVOCATIONS, target.max_workgroup_invocations)))
@@ -98,13 +99,12 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
     elif size:
         result = _in_parts(builder, body, values, starts, scan, size)
     elif narrow or length % lanes:
-        converted = [builder.convert(item, tensor_of(like).scalar) for item, like in zip(values, starts, strict=True)]
-        result = _scanned(builder, body, converted, starts, scan.axis, scan)
+        result = _scanned(builder, body, converted(builder, values, starts), starts, scan.axis, scan)
     else:
         return None
     if length % lanes:
         result = [builder.piece(item, last, 0, length) for item in result]
-    return [builder.convert(item, tensor_of(like).scalar) for item, like in zip(result, operation.results, strict=True)]
+    return converted(builder, result, operation.results)
 
 
 def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
@@ -139,16 +139,12 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
 
     def parts_of() -> Values:
         """Returns the parts, made anew for each user, which then computes them itself."""
-        converted = [
-            builder.convert(value, tensor_of(like).scalar) for value, like in zip(values, neutral, strict=True)
-        ]
-        return [in_parts(builder, value, axis, size, like) for value, like in zip(converted, neutral, strict=True)]
+        pairs = zip(converted(builder, values, neutral), neutral, strict=True)
+        return [in_parts(builder, value, axis, size, like) for value, like in pairs]
 
     parts = parts_of()
     shape = type_shape(tensor_of(parts[0]))
-    types = [TensorType((*shape[: axis + 1], *shape[axis + 2 :]), tensor_of(value).scalar) for value in parts]
-    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (axis + 1,))}
-    totals = builder.append("reduce", [*parts, *neutral], types, attributes, [copy_region(body, {})]).results
+    totals = builder.reduction(parts, neutral, (axis + 1,), copy_region(body, {}))
     before = _scanned(builder, body, totals, starts, axis, scan._replace(is_exclusive=True))
     inside = _scanned(builder, body, parts_of(), neutral, axis + 1, scan)
     kept = [value for value in range(len(shape)) if value != axis + 1]

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 
 from ...analysis.identities import REPLACED, joined_by
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, IntegerAttr, type_shape
+from ...ir.attributes import type_shape
 from ...ir.operation import Block, Value, tensor_of
-from ...ir.types import F32, I32, I64, TensorType
+from ...ir.types import F32, I32, TensorType
 from ..canonical.legacy import over_tensors
 from .building import joining, taken
 
@@ -37,12 +37,8 @@ def applied_in_order(
         is_unique: whether no row has more than one update.
     """
     (total,), places = _shape(keys), _shape(old[0])[0]
-    type = TensorType((total,), I32)
-    scalars = [TensorType((), I32)] * 4
-    region = builder.region(scalars, lambda inner, four: [inner.compare("LT", four[0], four[1])])
-    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(0, I64), "is_stable": True}
-    both = builder.append("sort", [keys, builder.iota(type, 0)], [type, type], attributes, [region])
-    keys, order = both.results
+    order = builder.iota(TensorType((total,), I32), 0)
+    keys, order = builder.sort([keys, order], 0, lambda inner, four: inner.compare("LT", four[0], four[1]))
     element = tensor_of(old[0]).scalar
     joined = joined_by(body)
     ordered: Values = [taken(builder, value, order) for value in updates]

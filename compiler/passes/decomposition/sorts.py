@@ -83,10 +83,8 @@ def sort(target: Target, builder: Builder, operation: Operation) -> Values | Non
         region = copy_region(body, {})
         values = builder.append("sort", values, [value.type for value in values], attributes, [region]).results
         runs, block = block, 2 * block
-    return [
-        narrowed(builder, value, tensor_of(operand).scalar)
-        for value, operand in zip(values, operation.operands, strict=True)
-    ]
+    pairs = zip(values, operation.operands, strict=True)
+    return [narrowed(builder, value, tensor_of(operand).scalar) for value, operand in pairs]
 
 
 def _compared(operation: Operation) -> list[int]:
@@ -118,21 +116,16 @@ def _sorted_by_place(
     """Sorts compared operands with their positions; gathers the others."""
     body, chosen = operation.regions[0].block, [operation.operands[number] for number in compared]
     position = builder.iota(TensorType(tensor_of(chosen[0]).lengths, I32), axis)
-    types = [TensorType((), tensor_of(value).element) for value in (*chosen, position) for _ in range(2)]
 
-    def compare(inner: Builder, pairs: Values) -> Values:
+    def compare(inner: Builder, pairs: Values) -> Value:
         numbers = [2 * number + side for number in compared for side in range(2)]
         inside = dict(zip(numbers, pairs[:-2], strict=True))
         others = [inner.constant(0, tensor_of(argument)) for argument in body.arguments]
-        return over_tensors(inner, body, [inside.get(number, other) for number, other in enumerate(others)])
+        return over_tensors(inner, body, [inside.get(number, other) for number, other in enumerate(others)])[0]
 
-    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
-    operands = [*chosen, position]
-    made = builder.append(
-        "sort", operands, [value.type for value in operands], attributes, [builder.region(types, compare)]
-    )
-    builder.block.operations.remove(made)
-    *sorted_values, position = sort(target, builder, made) or made.results
+    results = builder.sort([*chosen, position], axis, compare)
+    made = builder.block.operations.pop()
+    *sorted_values, position = sort(target, builder, made) or results
     sorted_by = dict(zip(compared, sorted_values, strict=True))
     return [
         sorted_by[number] if number in sorted_by else _gathered(builder, value, position, axis)

@@ -16,12 +16,13 @@ from ...analysis.scans import scan_of
 from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
 from ...dialects.rules.requirements import strided
-from ...ir.attributes import Attribute, DenseArray, type_shape
+from ...ir.attributes import type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.sizes import Dim, Size, is_at_least, product
-from ...ir.types import F32, I64, ScalarType, TensorType
+from ...ir.types import F32, TensorType
 from ..canonical.legacy import over_tensors
+from .building import converted, joining
 
 Values = Sequence[Value]
 
@@ -55,7 +56,7 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     joined = joined_by(body.block)
     if joined == "add" and element.kind == "float" and element.bits < 32:
         wide, start = ([builder.convert(value, F32) for value in operands] for operands in (values, starts))
-        (result,) = reduced(builder, sum_body(builder, F32), wide, start, axes)
+        (result,) = reduced(builder, joining(builder, "add", F32), wide, start, axes)
         return [builder.convert(result, element)]
     neutral = list(starts)
     identity = identity_of(joined, element)
@@ -120,32 +121,22 @@ def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Valu
     """Splits a dimension in two, the second of a size; pads to a multiple."""
     shape = tensor_of(value).lengths
     parts = strided(shape[axis], size)
-    high = [parts * size - shape[axis] if number == axis else 0 for number in range(len(shape))]
-    padded = builder.pad(
-        value, builder.convert(filling, tensor_of(value).scalar), [0] * len(shape), high, [0] * len(shape)
+    padded = builder.lengthen(
+        value, axis, parts * size - shape[axis], builder.convert(filling, tensor_of(value).scalar)
     )
     return builder.reshape(padded, (*shape[:axis], parts, size, *shape[axis + 1 :]))
 
 
 def _reduce_over(builder: Builder, body: Region, values: Values, starts: Values, axes: Sequence[int]) -> Values:
-    arguments = body.block.arguments[: len(values)]
-    shape = [length for axis, length in enumerate(tensor_of(values[0]).lengths) if axis not in axes]
-    types = [TensorType(shape, argument.tensor.scalar) for argument in arguments]
-    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, tuple(sorted(axes)))}
     outside = {value: value for operation in body.block.operations for value in operation.operands}
-    return builder.append("reduce", [*values, *starts], types, attributes, [copy_region(body, dict(outside))]).results
-
-
-def sum_body(builder: Builder, element: ScalarType) -> Region:
-    scalar = TensorType((), element)
-    return builder.region([scalar, scalar], lambda inner, pair: [inner.elementwise("add", *pair)])
+    return builder.reduction(values, starts, sorted(axes), copy_region(body, outside))
 
 
 def summed(builder: Builder, value: Value, axis: int) -> Value:
     """Sums over a dimension, in stages where it is long."""
     element = tensor_of(value).scalar
     zero = builder.constant(0, TensorType((), element))
-    (result,) = reduced(builder, sum_body(builder, element), [value], [zero], [axis])
+    (result,) = reduced(builder, joining(builder, "add", element), [value], [zero], [axis])
     return result
 
 
@@ -170,7 +161,7 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
     body = operation.regions[0].block
     element = tensor_of(values[0]).scalar
     if joined_by(body) == "add" and element.kind == "float" and element.bits < 32:
-        body = sum_body(builder, F32).block
+        body = joining(builder, "add", F32).block
     types = [argument.tensor.scalar for argument in body.arguments[:count]]
     values, starts = (
         [builder.convert(value, type) for value, type in zip(operands, types, strict=True)]
@@ -193,8 +184,7 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
         values = [builder.slice(value, ranges) for value in values]
     first = [builder.broadcast(start, _shape(values[0]), ()) for start in starts]
     joined = over_tensors(builder, body, [*first, *values])
-    results = zip(joined, operation.results, strict=True)
-    return [builder.convert(value, tensor_of(result).scalar) for value, result in results]
+    return converted(builder, joined, operation.results)
 
 
 def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int, dilation: int) -> Values:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from ...analysis.special_forms import MAX_RADIX
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, EnumAttr, StructAttr
+from ...ir.attributes import Attribute, DenseArray, EnumAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, number_of
 from ...ir.types import I32, I64, TensorType
@@ -164,10 +164,7 @@ def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Valu
         vector = builder.constant(factors, TensorType(factors.shape, element))
         return builder.elementwise("multiply", value, builder.broadcast(vector, _shape(value), (axis,)))
 
-    none = [0] * len(shape)
-    high = [size - length if number == axis else 0 for number in range(len(shape))]
-    zero = builder.constant(0, TensorType((), element))
-    padded = builder.pad(times(value, chirp), zero, none, high, none)
+    padded = builder.lengthen(times(value, chirp), axis, size - length)
     spectrum = times(_transformed(builder, padded, axis, False), np.fft.fft(response))
     result = _transformed(builder, spectrum, axis, True)
     return times(builder.piece(result, axis, 0, length), chirp / length if inverse else chirp)
@@ -181,14 +178,6 @@ def _product(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
     matrix = np.exp((2j if inverse else -2j) * np.pi / length * powers) / (length if inverse else 1)
     element = tensor_of(value).element
     constant = builder.constant(matrix, TensorType(matrix.shape, element))
-    fields = {
-        "lhs_batching_dimensions": (),
-        "rhs_batching_dimensions": (),
-        "lhs_contracting_dimensions": (axis,),
-        "rhs_contracting_dimensions": (0,),
-    }
-    others = [length for index, length in enumerate(shape) if index != axis]
-    numbers: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-    product = builder.append("dot_general", [value, constant], [TensorType([*others, len(matrix)], element)], numbers)
+    product = builder.contract(value, constant, ((axis,), (0,)))
     last = len(shape) - 1
-    return builder.transpose(product.result, [*range(axis), last, *range(axis, last)])
+    return builder.transpose(product, [*range(axis), last, *range(axis, last)])

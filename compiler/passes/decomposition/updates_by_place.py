@@ -10,24 +10,25 @@ atomics.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...analysis.identities import REPLACED, identity_of, joined_by
 from ...analysis.special_forms import ATOMIC, ATOMIC_IN_HALVES, IN_ORDER
 from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, StructAttr, type_shape
+from ...ir.attributes import Attribute, type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Region, Value, tensor_of
 from ...ir.sizes import number_of
-from ...ir.types import F32, I32, I64, ScalarType, TensorType
+from ...ir.types import F32, I32, ScalarType, TensorType
 from ...kernels.scalars.target import Target
-from .building import joining, narrowed, scattered, taken, widened
+from .building import converted, joining, narrowed, scattered, taken, widened
 from .exact_sums import sums_by_place
 from .sorted_updates import applied_in_order
 
 Values = Sequence[Value]
+_UNIQUE: Final[Mapping[str, Attribute]] = {"unique_indices": True}
 
 MAX_UPDATES: Final = 1024
 """Updates that each element of a result looks at, at most."""
@@ -80,10 +81,7 @@ def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Value
         "EQ", builder.broadcast(keys, square.shape, (0,)), builder.broadcast(keys, square.shape, (1,))
     )
     numbers = builder.select(same, builder.iota(square, 1), total)
-    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (1,))}
-    most = builder.constant(total, TensorType((), I32))
-    region = joining(builder, "minimum", I32)
-    first = builder.append("reduce", [numbers, most], [keys.type], axes, [region]).result
+    first = builder.reduce("minimum", numbers, total, (1,))
     rows, region = [taken(builder, value, keys) for value in old], copy_region(Region([body]), {})
     element = tensor_of(old[0]).scalar
     if element.kind == "float" and element.bits < 32 and joined_by(body) == "add":
@@ -91,7 +89,7 @@ def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Value
         region = joining(builder, "add", F32)
         rows, updates = ([builder.convert(value, F32) for value in values] for values in (rows, updates))
     copies = scattered(builder, region, first, updates, rows)
-    copies = [builder.convert(copy, tensor_of(value).scalar) for copy, value in zip(copies, old, strict=True)]
+    copies = converted(builder, copies, old)
     is_first = builder.compare("EQ", first, builder.iota(TensorType((total,), I32), 0))
     goes = builder.select(is_first, keys, number_of(places))
     return [_put(builder, goes, copy, value) for copy, value in zip(copies, old, strict=True)]
@@ -101,7 +99,7 @@ def _put(builder: Builder, keys: Value, rows: Value, old: Value) -> Value:
     """Replaces rows at distinct indices."""
     wide = [widened(builder, value) for value in (rows, old)]
     region = joining(builder, REPLACED, tensor_of(wide[0]).scalar)
-    return narrowed(builder, scattered(builder, region, keys, wide[:1], wide[1:], True)[0], tensor_of(old).scalar)
+    return narrowed(builder, scattered(builder, region, keys, wide[:1], wide[1:], _UNIQUE)[0], tensor_of(old).scalar)
 
 
 # -- in any order ----------------------------------------------------------------------------------------
@@ -113,7 +111,7 @@ def _in_any_order(
     """Applies updates whose order does not matter, or can be made not to; returns None for other bodies."""
     name, element = joined_by(body), tensor_of(old).scalar
     if is_unique and element.bits >= 32:
-        return scattered(builder, copy_region(Region([body]), {}), keys, [update], [old], True)[0]
+        return scattered(builder, copy_region(Region([body]), {}), keys, [update], [old], _UNIQUE)[0]
     if name == REPLACED:
         return _last(builder, keys, update, old)
     if element.kind == "bool":
@@ -209,34 +207,12 @@ def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, o
         return None
     chunk = -(-total // copies)
     missing = chunk * copies - total
-    none = [0] * len(lengths)
-    keys = builder.pad(keys, builder.constant(places, TensorType((), tensor_of(keys).element)), [0], [missing], [0])
-    filling = builder.constant(0, TensorType((), wide))
-    update = builder.pad(builder.convert(update, wide), filling, [0, *none], [missing, *none], [0, *none])
-    fields = {
-        "update_window_dims": tuple(range(2, 2 + len(lengths))),
-        "inserted_window_dims": (1,),
-        "input_batching_dims": (0,),
-        "scatter_indices_batching_dims": (0,),
-        "scatter_dims_to_operand_dims": (1,),
-        "index_vector_dim": 2,
-    }
-    attributes: dict[str, Attribute] = {
-        "scatter_dimension_numbers": StructAttr("stablehlo.scatter", fields),
-        IN_ORDER: True,
-    }
-    type = TensorType((copies, places, *lengths), wide)
-    operands = [
-        builder.constant(identity, type),
-        builder.reshape(keys, (copies, chunk, 1)),
-        builder.reshape(update, (copies, chunk, *lengths)),
-    ]
-    result = builder.append("scatter", operands, [type], attributes, [joining(builder, name, wide)]).result
-    axes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (0,))}
-    start = builder.constant(identity, TensorType((), wide))
-    joined = builder.append(
-        "reduce", [result, start], [TensorType((places, *lengths), wide)], axes, [joining(builder, name, wide)]
-    ).result
+    keys = builder.lengthen(keys, 0, missing, places)
+    update = builder.lengthen(builder.convert(update, wide), 0, missing)
+    update = builder.reshape(update, (copies, chunk, *lengths))
+    rows = builder.constant(identity, TensorType((copies, places, *lengths), wide))
+    (result,) = scattered(builder, joining(builder, name, wide), keys, [update], [rows], {IN_ORDER: True}, 1)
+    joined = builder.reduce(name, result, identity, (0,))
     return builder.convert(builder.elementwise(name, builder.convert(old, wide), joined), element)
 
 

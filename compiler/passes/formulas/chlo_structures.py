@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, StructAttr
+from ...ir.attributes import StructAttr
 from ...ir.copying import copy_operations
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, number_of
-from ...ir.types import I64, TensorType
+from ...ir.types import TensorType
 
 
 def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
@@ -60,10 +60,8 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
     """Contracts each group's part of the left operand, with zeros elsewhere.
 
     Rows along the ragged dimension belong to groups, one after another. If the dimension is contracted, each group has
-    a
-    result of its own. If it stays, groups are contracted too, since the right operand has one matrix per group. If it
-    is a
-    batch dimension, groups only make elements that belong to none zero.
+    a result of its own. If it stays, groups are contracted too, since the right operand has one matrix per group. If it
+    is a batch dimension, groups only make elements that belong to none zero.
     """
     left, right, sizes = operation.operands
     numbers = operation.attributes["ragged_dot_dimension_numbers"]
@@ -74,10 +72,9 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
     }
     (ragged,) = numbers.ints("lhs_ragged_dimensions")
     batching, contracting = lists["lhs"]
-    is_stacked = ragged not in batching
     mask = _members(builder, left, sizes, ragged, _prefix(tensor_of(left).rank, ragged, batching, contracting))
-    if not is_stacked:
-        mask = _any_group(builder, mask)
+    if ragged in batching:
+        mask = builder.reduce("or", mask, False, (0,))
         masked = builder.select(mask, left, 0)
         return [_contracted(builder, operation, masked, right, lists["lhs"], lists["rhs"])]
     groups = tensor_of(mask).lengths[0]
@@ -87,13 +84,9 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
     shifted = [[axis + 1 for axis in axes] for axes in lists["lhs"]]
     if ragged in lists["lhs"][1]:
         # The left operand's group is a free dimension; results have it before the batch dimensions.
-        result = _contracted(builder, operation, masked, right, shifted, lists["rhs"], groups)
+        result = _contracted(builder, operation, masked, right, shifted, lists["rhs"])
         count = len(batching)
-        rank = tensor_of(result).rank
-        order = (count, *range(count), *range(count + 1, rank))
-        shape = [tensor_of(result).shape[axis] for axis in order]
-        moved: dict[str, Attribute] = {"permutation": DenseArray(I64, order)}
-        return [builder.append("transpose", [result], [TensorType(shape, tensor_of(result).element)], moved).result]
+        return [builder.transpose(result, (count, *range(count), *range(count + 1, tensor_of(result).rank)))]
     (group,) = numbers.ints("rhs_group_dimensions")
     right_lists = [lists["rhs"][0], (group, *lists["rhs"][1])]
     return [_contracted(builder, operation, masked, right, [shifted[0], [0, *shifted[1]]], right_lists)]
@@ -114,14 +107,7 @@ def _members(builder: Builder, left: Value, sizes: Value, ragged: int, prefix: S
     groups = number_of(type.lengths[-1])
     below = np.tri(groups, dtype=np.int64)
     triangle = builder.constant(below.T, TensorType((groups, groups), type.element))
-    fields = {
-        "lhs_batching_dimensions": (),
-        "rhs_batching_dimensions": (),
-        "lhs_contracting_dimensions": (type.rank - 1,),
-        "rhs_contracting_dimensions": (0,),
-    }
-    contraction: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-    ends = builder.append("dot_general", [sizes, triangle], [type], contraction).result
+    ends = builder.contract(sizes, triangle, ((type.rank - 1,), (0,)))
     begins = builder.elementwise("subtract", ends, sizes)
     shape = (groups, *tensor_of(left).lengths)
     places = [axis + 1 for axis in prefix] if type.rank > 1 else []
@@ -140,10 +126,6 @@ def _spread(builder: Builder, value: Value, shape: Sequence[Dim], places: Sequen
     return builder.broadcast(first, shape, (0, *sorted(places)))
 
 
-def _any_group(builder: Builder, mask: Value) -> Value:
-    return builder.reduce("or", mask, False, (0,))
-
-
 def _contracted(
     builder: Builder,
     operation: Operation,
@@ -151,22 +133,8 @@ def _contracted(
     right: Value,
     left_axes: Sequence[Sequence[int]],
     right_axes: Sequence[Sequence[int]],
-    groups: Dim | None = None,
 ) -> Value:
-    """Returns a contraction by batching and contracting dimensions of each operand; ``groups`` is the length of the
-    left operand's first dimension where that stays.
-    """
-    result = tensor_of(operation.results[0])
-    shape = list(result.shape)
-    if groups is not None:
-        shape = [*shape[1 : 1 + len(left_axes[0])], groups, *shape[1 + len(left_axes[0]) :]]
-    fields = {
-        "lhs_batching_dimensions": tuple(left_axes[0]),
-        "rhs_batching_dimensions": tuple(right_axes[0]),
-        "lhs_contracting_dimensions": tuple(left_axes[1]),
-        "rhs_contracting_dimensions": tuple(right_axes[1]),
-    }
-    attributes: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-    if "precision_config" in operation.attributes:
-        attributes["precision_config"] = operation.attributes["precision_config"]
-    return builder.append("dot_general", [left, right], [TensorType(shape, result.element)], attributes).result
+    """Returns a contraction by batching and contracting dimensions of each operand."""
+    batches, axes = zip(left_axes, right_axes, strict=True)
+    kept = {key: value for key, value in operation.attributes.items() if key == "precision_config"}
+    return builder.contract(left, right, axes, batches, operation.tensor.element, kept)

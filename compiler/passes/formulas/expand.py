@@ -7,10 +7,9 @@ from typing import Final
 
 from ...dialects.builder import Builder
 from ...dialects.rewrite import rewrite_block
-from ...ir.attributes import Attribute, DenseElements, IntegerAttr
+from ...ir.attributes import DenseElements
 from ...ir.operation import Block, Operation, Value, tensor_of
-from ...ir.sizes import Dim
-from ...ir.types import F32, I1, I64, ScalarType, TensorType
+from ...ir.types import F32, I1, ScalarType
 from . import complex_functions, error_functions, special_functions
 from .chlo_structures import ragged_dot, scan
 from .expression import Expression
@@ -153,22 +152,15 @@ def _is_infinite(sign: int) -> Callable[[Builder, Operation], Sequence[Value]]:
 def _top_k(builder: Builder, operation: Operation) -> Sequence[Value]:
     """Sorts the last dimension stably with positions, the largest first, and takes the first k."""
     (value,) = operation.operands
-    count = operation.integer("k")
-    type = tensor_of(value)
-    index_type = tensor_of(operation.results[1])
+    type, count = tensor_of(value), operation.integer("k")
     axis = type.rank - 1
-    positions = builder.iota(type.of(index_type.element), axis)
-    scalars = [TensorType((), type.element)] * 2 + [TensorType((), index_type.element)] * 2
+    positions = builder.iota(type.of(tensor_of(operation.results[1]).element), axis)
 
-    def larger(inner: Builder, arguments: Sequence[Value]) -> Sequence[Value]:
+    def larger(inner: Builder, arguments: Sequence[Value]) -> Value:
         left, right = (_ordered(inner, argument) for argument in arguments[:2])
-        return [inner.compare("GT", left, right)]
+        return inner.compare("GT", left, right)
 
-    region = builder.region(scalars, larger)
-    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(axis, I64), "is_stable": True}
-    ordered = builder.append("sort", [value, positions], [type, type.of(index_type.element)], attributes, [region])
-    ranges: list[tuple[Dim, Dim, int]] = [(0, length, 1) for length in type.lengths[:-1]]
-    return [builder.slice(result, [*ranges, (0, count, 1)]) for result in ordered.results]
+    return [builder.piece(result, axis, 0, count) for result in builder.sort([value, positions], axis, larger)]
 
 
 def _ordered(builder: Builder, value: Value) -> Value:

@@ -84,10 +84,10 @@ class Expression:
     def __abs__(self) -> Self:
         return self.call("abs")
 
-    def __and__(self, other: Expression) -> Self:
+    def __and__(self, other: Expression | float) -> Self:
         return self.call("and", other)
 
-    def __or__(self, other: Expression) -> Self:
+    def __or__(self, other: Expression | float) -> Self:
         return self.call("or", other)
 
     def __invert__(self) -> Self:

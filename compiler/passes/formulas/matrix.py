@@ -8,9 +8,9 @@ from typing import Self
 import numpy as np
 
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, IntegerAttr, type_shape
+from ...ir.attributes import type_shape
 from ...ir.operation import Value, tensor_of
-from ...ir.types import I32, I64, ScalarType, TensorType
+from ...ir.types import I32, ScalarType, TensorType
 from .expression import Expression
 
 
@@ -184,22 +184,14 @@ class Matrix(Expression):
 
         region = self.builder.region([*scalars, *scalars], larger)
         starts = [self.builder.constant(-np.inf, scalars[0]), self.builder.constant(2**31 - 1, scalars[1])]
-        shape = [length for axis, length in enumerate(self.shape) if axis != len(self.shape) - 2]
-        types = [TensorType(shape, self.element), TensorType(shape, I32)]
-        attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (len(self.shape) - 2,))}
-        operands = [self.value, numbers.value, *starts]
-        result = self.builder.append("reduce", operands, types, attributes, [region]).results[1]
+        result = self.builder.reduction([self.value, numbers.value], starts, (len(self.shape) - 2,), region)[1]
         return self.of(self.builder.reshape(result, [*self.shape[:-2], 1, self.shape[-1]]))
 
     def falling_order(self) -> Value:
         """Returns the column indices of a row, in descending order of its elements."""
-        type = tensor_of(self.value)
-        numbers = self.column_numbers().value
-        scalars = [TensorType((), self.element)] * 2 + [TensorType((), I32)] * 2
-        region = self.builder.region(scalars, lambda inner, values: [inner.compare("GT", values[0], values[1])])
-        attributes: dict[str, Attribute] = {"dimension": IntegerAttr(type.rank - 1, I64), "is_stable": True}
-        types = [type, tensor_of(numbers)]
-        return self.builder.append("sort", [self.value, numbers], types, attributes, [region]).results[1]
+        values = [self.value, self.column_numbers().value]
+        axis = len(self.shape) - 1
+        return self.builder.sort(values, axis, lambda inner, pairs: inner.compare("GT", pairs[0], pairs[1]))[1]
 
 
 def identity(builder: Builder, shape: Sequence[int], element: ScalarType) -> Matrix:
