@@ -1,7 +1,7 @@
 """The compiler: tensor programs become modules.
 
 Read: ir, analysis, dialects, kernels, strategies, targets, passes, conversion, abi, frontends, module, stages,
-pass_manager, lowering, pipeline, module_cache, compile.
+lowering, pipeline, module_cache, compile.
 """
 
 from typing import TYPE_CHECKING

@@ -12,8 +12,7 @@ from ..vm.bytecode.verifier import verify_module
 from ..vm.bytecode.writer import write_module
 from .abi.calling_convention import CallingConvention
 from .kernels.scalars.target import Target
-from .lowering import module_of, passes_between
-from .pass_manager import locating_errors, run_passes
+from .lowering import locating_errors, module_of, passes_between, run_passes
 from .stages import (
     STAGES,
     GraphFile,

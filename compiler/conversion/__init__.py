@@ -1,4 +1,4 @@
 """Conversion of MHLO, arith, math, tensor, shape, scf and cf to StableHLO.
 
-Read: preparation, quantized, conversion, arith, cf, check, math, scf, shape, tensor, convert.
+Read: preparation, quantized, conversion, arithmetic, control, tensors, convert.
 """

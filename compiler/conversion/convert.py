@@ -13,15 +13,11 @@ from ..ir.attributes import Attribute, DenseElements, EnumAttr, StructAttr, Symb
 from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.source import CompileError, SourceText
 from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
-from .arith import ARITH
-from .cf import CF, structured
-from .check import CHECK
+from .arithmetic import ARITH, MATH
+from .control import CF, CHECK, SCF, structured
 from .conversion import Rule, Site, tensor_type
-from .math import MATH
 from .quantized import dequantized, is_quantized, keeps_storage, quantize, quantized_of
-from .scf import SCF
-from .shape import SHAPE
-from .tensor import TENSOR
+from .tensors import SHAPE, TENSOR
 
 Made = TypeVar("Made")
 

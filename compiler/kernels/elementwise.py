@@ -11,8 +11,8 @@ from ..ir.attributes import EnumAttr
 from ..ir.operation import Operation
 from ..ir.types import ScalarType
 from .elements import ElementWise, scalar_of
-from .scalars import complex_math, exponentials, remainders, trigonometry
-from .scalars.conversions import convert
+from .scalars import complex_math, exponentials, trigonometry
+from .scalars.conversions import convert, remainder
 from .scalars.floats import Floats
 from .scalars.integers import Integers
 from .scalars.scalars import Complex, Scalar, Scalars, as_complex, as_id, float_kind, select
@@ -236,7 +236,7 @@ ELEMENT_WISE: Final[Mapping[str, ElementWise]] = {
     "power": _by_type(exponentials.power, complex_math.power, lambda integers, x, y: integers.power(x, y)),
     "real": _part("real"),
     "reduce_precision": _reduce_precision,
-    "remainder": _by_type(remainders.remainder, None, lambda integers, x, y: integers.remainder(x, y)),
+    "remainder": _by_type(remainder, None, lambda integers, x, y: integers.remainder(x, y)),
     "replica_id": _zero(),
     "round_nearest_afz": _by_type(_round_away),
     "round_nearest_even": _rounding("round_even"),

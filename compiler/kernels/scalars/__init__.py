@@ -1,5 +1,5 @@
 """Scalar arithmetic of generated kernels, and the facts of a device that decide its form.
 
-Read: target, device_target, lengths, narrow_floats, wide_integers, scalars, floats, integers, exponentials,
-trigonometry, conversions, remainders, complex_math.
+Read: lengths, narrow_floats, target, device_target, wide_integers, scalars, floats, exponentials, integers,
+conversions, trigonometry, complex_math.
 """

@@ -20,8 +20,7 @@ from ...ir.attributes import Attribute, EnumAttr, FloatAttr, IntegerAttr
 from ...ir.element_types import element_type
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.types import F32, ScalarType
-from ..formulas.expression import Expression
-from ..formulas.matrix import Matrix, identity
+from ..formulas.expression import Expression, Matrix, identity
 from ..formulas.matrix_factors import eigh, lu, qr, reflected, scalars_of, svd, tridiagonal_solve
 
 Values = Sequence[Value]

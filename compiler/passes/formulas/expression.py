@@ -1,13 +1,19 @@
-"""Formulas over tensors: Python's operators append StableHLO operations."""
+"""Formulas over tensors and batches of matrices: Python's operators append StableHLO operations.
+
+A matrix's last two dimensions are rows and columns; lengths of 1 broadcast.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Self
 
+import numpy as np
+
 from ...dialects.builder import Builder
+from ...ir.attributes import type_shape
 from ...ir.operation import Value, tensor_of
-from ...ir.types import ScalarType
+from ...ir.types import I32, ScalarType, TensorType
 
 
 class Expression:
@@ -127,3 +133,205 @@ class Expression:
     def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
         """Broadcasts the operands of an element-wise operation to one shape."""
         return [operand.value if isinstance(operand, Expression) else operand for operand in operands]
+
+
+class Matrix(Expression):
+    """A batch of matrices, or of numbers where rows and columns are 1."""
+
+    __slots__ = ()
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Lengths of all dimensions."""
+        return type_shape(tensor_of(self.value))
+
+    @property
+    def is_complex(self) -> bool:
+        """Whether elements are complex."""
+        return self.element.kind == "complex"
+
+    def at(self, builder: Builder) -> Self:
+        """Returns the same values for formulas of another builder, such as that of a loop's body."""
+        return type(self)(builder, self.value)
+
+    def of(self, value: Value) -> Self:
+        """Makes a value a matrix of this one's builder."""
+        return type(self)(self.builder, value)
+
+    def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
+        values = super()._aligned(*operands)
+        shapes = [type_shape(tensor_of(value)) for value in values if isinstance(value, Value)]
+        whole = np.broadcast_shapes(*shapes)
+        return [self._stretched(value, whole) if isinstance(value, Value) else value for value in values]
+
+    def _stretched(self, value: Value, shape: Sequence[int]) -> Value:
+        type = tensor_of(value)
+        if type.shape == tuple(shape):
+            return value
+        kept = [axis for axis, length in enumerate(type.shape) if length != 1 or shape[axis] == 1] if type.rank else []
+        small = self.builder.reshape(value, [shape[axis] for axis in kept])
+        return self.builder.broadcast(small, shape, kept)
+
+    # -- parts -----------------------------------------------------------------------------------------
+
+    def rows(self, start: int, stop: int) -> Self:
+        """Returns rows from ``start`` to ``stop``."""
+        return self._part(len(self.shape) - 2, start, stop)
+
+    def columns(self, start: int, stop: int) -> Self:
+        """Columns from ``start`` to ``stop``."""
+        return self._part(len(self.shape) - 1, start, stop)
+
+    def _part(self, axis: int, start: int, stop: int) -> Self:
+        return self.of(self.builder.piece(self.value, axis, start, stop))
+
+    def row(self, number: Value) -> Self:
+        """Returns the row of a computed index."""
+        return self._picked(len(self.shape) - 2, number)
+
+    def column(self, number: Value) -> Self:
+        """Returns the column of a computed index."""
+        return self._picked(len(self.shape) - 1, number)
+
+    def _picked(self, axis: int, number: Value) -> Self:
+        return self.of(self.builder.piece_at(self.value, axis, number, 1))
+
+    def beside(self, *others: Expression) -> Self:
+        """Concatenates columns."""
+        return self._joined(len(self.shape) - 1, others)
+
+    def above(self, *others: Expression) -> Self:
+        """Concatenates rows."""
+        return self._joined(len(self.shape) - 2, others)
+
+    def _joined(self, axis: int, others: Sequence[Expression]) -> Self:
+        values = [self.value, *(other.value for other in others)]
+        values = [value for value in values if 0 not in tensor_of(value).shape[axis : axis + 1]] or values[:1]
+        return self.of(self.builder.concatenate(values, axis))
+
+    def reordered(self, order: Value) -> Self:
+        """Reorders columns by a row of i32."""
+        rank = len(self.shape)
+        batch = tuple(range(rank - 2))
+        numbers = {
+            "offset_dims": (rank - 2,),
+            "collapsed_slice_dims": (rank - 1,),
+            "operand_batching_dims": batch,
+            "start_indices_batching_dims": batch,
+            "start_index_map": (rank - 1,),
+            "index_vector_dim": rank - 1,
+        }
+        indices = self.builder.reshape(order, [*self.shape[:-2], tensor_of(order).shape[-1] or 0])
+        sizes = (*(1 for _ in batch), self.shape[-2], 1)
+        shape = (*self.shape[:-1], tensor_of(order).shape[-1])
+        return self.of(self.builder.gather(self.value, indices, numbers, sizes, shape))
+
+    # -- indices of rows and columns -------------------------------------------------------------------
+
+    def row_numbers(self) -> Self:
+        """Returns the index of each row, as a column."""
+        return self.of(self.builder.iota(TensorType((*self.shape[:-1], 1), I32), len(self.shape) - 2))
+
+    def column_numbers(self) -> Self:
+        """Returns the index of each column, as a row."""
+        shape = (*self.shape[:-2], 1, self.shape[-1])
+        return self.of(self.builder.iota(TensorType(shape, I32), len(self.shape) - 1))
+
+    # -- arithmetic ------------------------------------------------------------------------------------
+
+    def conjugate(self) -> Self:
+        """Conjugate elements."""
+        return self.of(self.builder.conjugate(self.value))
+
+    def real(self) -> Self:
+        """Real parts."""
+        return self.of(self.builder.part("real", self.value)) if self.is_complex else self
+
+    def imaginary(self) -> Self:
+        """Imaginary parts."""
+        return self.of(self.builder.part("imag", self.value)) if self.is_complex else self.constant(0)
+
+    def like(self, other: Expression) -> Self:
+        """Converts real numbers to another expression's element type."""
+        if other.element.kind != "complex" or self.is_complex:
+            return self
+        return self.of(self.builder.complex(self.value, self.builder.like(self.value, 0)))
+
+    def squares(self) -> Self:
+        """Squares of absolute values."""
+        real, imaginary = self.real(), self.imaginary()
+        return real * real + imaginary * imaginary if self.is_complex else self * self
+
+    def transposed(self) -> Self:
+        """Returns the transpose."""
+        rank = len(self.shape)
+        return self.of(self.builder.transpose(self.value, (*range(rank - 2), rank - 1, rank - 2)))
+
+    def adjoint(self) -> Self:
+        """Returns the conjugate transpose."""
+        return self.transposed().conjugate()
+
+    def times(self, other: Matrix) -> Self:
+        """Returns the matrix product."""
+        return self.of(self.builder.product(self.value, other.value))
+
+    # -- reductions ------------------------------------------------------------------------------------
+
+    def sum(self, *axes: int) -> Self:
+        """Sums over rows (-2) or columns (-1); keeps the dimension with length 1."""
+        return self._reduced("add", 0, axes)
+
+    def largest(self, *axes: int) -> Self:
+        """Returns the maximum of elements that are not negative."""
+        return self._reduced("maximum", 0, axes)
+
+    def _reduced(self, name: str, start: float, axes: Sequence[int]) -> Self:
+        rank = len(self.shape)
+        dropped = tuple(sorted(axis % rank for axis in axes))
+        result = self.builder.reduce(name, self.value, start, dropped)
+        shape = [1 if axis in dropped else length for axis, length in enumerate(self.shape)]
+        return self.of(self.builder.reshape(result, shape))
+
+    def place_of_largest(self) -> Self:
+        """Returns the row index, as i32, of each column's largest element; the first of equal ones."""
+        numbers = self.of(self._stretched(self.row_numbers().value, self.shape))
+        scalars = [TensorType((), self.element), TensorType((), I32)]
+
+        def larger(inner: Builder, values: Sequence[Value]) -> Sequence[Value]:
+            left, left_row, right, right_row = values
+            tie = inner.elementwise("and", inner.compare("EQ", left, right), inner.compare("LT", left_row, right_row))
+            keeps = inner.elementwise("or", inner.compare("GT", left, right), tie)
+            return [inner.select(keeps, left, right), inner.select(keeps, left_row, right_row)]
+
+        region = self.builder.region([*scalars, *scalars], larger)
+        starts = [self.builder.constant(-np.inf, scalars[0]), self.builder.constant(2**31 - 1, scalars[1])]
+        result = self.builder.reduction([self.value, numbers.value], starts, (len(self.shape) - 2,), region)[1]
+        return self.of(self.builder.reshape(result, [*self.shape[:-2], 1, self.shape[-1]]))
+
+    def falling_order(self) -> Value:
+        """Returns the column indices of a row, in descending order of its elements."""
+        values = [self.value, self.column_numbers().value]
+        axis = len(self.shape) - 1
+        return self.builder.sort(values, axis, lambda inner, pairs: inner.compare("GT", pairs[0], pairs[1]))[1]
+
+
+def identity(builder: Builder, shape: Sequence[int], element: ScalarType) -> Matrix:
+    """Identity matrices of a shape."""
+    rows = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 2))
+    columns = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 1))
+    ones = builder.constant(1, TensorType(shape, element))
+    return rows.equals(columns).then(Matrix(builder, ones), 0.0)
+
+
+def loop(
+    builder: Builder,
+    count: int,
+    starts: Sequence[Matrix],
+    step: Callable[[Value, Sequence[Matrix]], Sequence[Matrix]],
+) -> list[Matrix]:
+    """Applies ``step(number, matrices)`` for each number below ``count``, in a loop."""
+
+    def run(inner: Builder, number: Value, values: Sequence[Value]) -> Sequence[Value]:
+        return [matrix.value for matrix in step(number, [Matrix(inner, value) for value in values])]
+
+    return [Matrix(builder, value) for value in builder.loop(count, [start.value for start in starts], run)]

@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from ...dialects.builder import Builder
 from ...ir.operation import Value, tensor_of
 from ...ir.types import I32, TensorType
-from .matrix import Matrix, identity, loop
+from .expression import Matrix, identity, loop
 from .special_functions import limits
 
 _MAX_SWEEPS = 24

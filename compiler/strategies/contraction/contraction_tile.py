@@ -16,8 +16,8 @@ from ...ir.sizes import Dim, product
 from ...kernels.contractions import Products, depth_of, pack_of, products_of, result_of, summed
 from ...kernels.elements import Frame, scalar_of
 from ...kernels.index import Index, split
-from ...kernels.joining import of_words, subgroup_of, words_of
 from ...kernels.kernel import Kernel
+from ...kernels.reductions import of_words, subgroup_of, words_of
 from ...kernels.region import KernelRegion, Shader, access_bits
 from ...kernels.scalars.scalars import Scalar, as_id
 from ...kernels.scalars.target import Target

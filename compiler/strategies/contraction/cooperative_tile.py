@@ -19,8 +19,8 @@ from ...ir.operation import Operation
 from ...ir.types import ScalarType
 from ...kernels.contractions import products_of, result_of, working_type
 from ...kernels.elements import scalar_of
-from ...kernels.joining import WHOLE_SUBGROUPS
 from ...kernels.kernel import Kernel
+from ...kernels.reductions import WHOLE_SUBGROUPS
 from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.scalars import Scalar, as_id, storage_bits
 from ...kernels.scalars.target import CooperativeMatrix, Target

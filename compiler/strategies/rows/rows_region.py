@@ -9,7 +9,7 @@ from ...analysis.rows import RowShape, Space, spaces_of
 from ...ir.operation import Value
 from ...ir.sizes import Size, is_multiple
 from ...kernels.elements import scalar_of
-from ...kernels.joining import is_commutative
+from ...kernels.reductions import is_commutative
 from ...kernels.region import KernelRegion, access_bits
 from ...kernels.scalars.scalars import storage_bits
 

@@ -17,9 +17,9 @@ from ...ir.operation import Operation, Value
 from ...ir.sizes import Size, is_multiple, parts_at_most, quotient
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import Index, split
-from ...kernels.joining import Join, Values, chosen, join_all, join_of, of_words, rounded, subgroup_of
-from ...kernels.joining import words_of as words_of_values
 from ...kernels.kernel import Kernel, Workload
+from ...kernels.reductions import Join, Values, chosen, join_all, join_of, of_words, rounded, subgroup_of
+from ...kernels.reductions import words_of as words_of_values
 from ...kernels.region import KernelRegion, Shader, group_count
 from ...kernels.scalars.lengths import KernelBuilder
 from ...kernels.scalars.scalars import Scalar, storage_bits

@@ -15,8 +15,8 @@ from ....spirv.binary.expression import Id
 from ...analysis.weights import words_of
 from ...kernels.elements import scalar_of
 from ...kernels.index import Index
-from ...kernels.joining import Values
 from ...kernels.kernel import Kernel, Workload
+from ...kernels.reductions import Values
 from ...kernels.region import KernelRegion, group_count
 from ...kernels.scalars.scalars import Scalar, storage_bits
 from ...kernels.strategy import Strategy, elements_cost

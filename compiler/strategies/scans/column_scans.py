@@ -13,8 +13,8 @@ from ...analysis.rows import MAX_LENGTH
 from ...analysis.weights import words_of
 from ...kernels.elements import scalar_of
 from ...kernels.index import split
-from ...kernels.joining import Values, rounded
 from ...kernels.kernel import Kernel
+from ...kernels.reductions import Values, rounded
 from ...kernels.region import KernelRegion, Shader, access_bits, group_count
 from ...kernels.scalars.scalars import Scalar, storage_bits
 from ...kernels.strategy import Strategy, elements_cost

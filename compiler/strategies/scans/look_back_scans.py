@@ -25,9 +25,9 @@ from ....spirv.binary.shared_memory import SharedMemory
 from ...analysis.scans import LOOK_BACK_INVOCATIONS, LOOK_BACK_RUNS, look_back_words, value_words
 from ...analysis.weights import words_of
 from ...kernels.index import split
-from ...kernels.joining import Values, chosen, of_words
-from ...kernels.joining import words_of as words_of_values
 from ...kernels.kernel import Kernel
+from ...kernels.reductions import Values, chosen, of_words
+from ...kernels.reductions import words_of as words_of_values
 from ...kernels.region import KernelRegion, group_count
 from ...kernels.scalars.scalars import Scalar, as_id
 from ...kernels.strategy import Strategy, elements_cost, number_of

@@ -19,8 +19,8 @@ from ....spirv.binary.expression import Id
 from ...analysis.rows import MAX_LENGTH
 from ...analysis.weights import words_of
 from ...kernels.index import split
-from ...kernels.joining import Values, subgroup_of
 from ...kernels.kernel import Kernel
+from ...kernels.reductions import Values, subgroup_of
 from ...kernels.region import KernelRegion, access_bits, group_count
 from ...kernels.scalars.scalars import Scalar
 from ...kernels.strategy import Strategy, elements_cost

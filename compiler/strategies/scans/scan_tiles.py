@@ -16,7 +16,7 @@ from ...ir.operation import Operation, Value
 from ...ir.sizes import Dim
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import Index
-from ...kernels.joining import Join, Values, chosen, join_of, of_words, rounded, subgroup_of, words_of
+from ...kernels.reductions import Join, Values, chosen, join_of, of_words, rounded, subgroup_of, words_of
 from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.scalars import storage_bits
 

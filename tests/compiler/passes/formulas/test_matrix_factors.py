@@ -16,7 +16,7 @@ from pumice.compiler.ir.types import ScalarType, TensorType
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.canonical.canonicalize import canonicalize
 from pumice.compiler.passes.decomposition.decompose import decompose
-from pumice.compiler.passes.formulas.matrix import Matrix, identity
+from pumice.compiler.passes.formulas.expression import Matrix, identity
 from pumice.compiler.passes.formulas.matrix_factors import eigh, lu, qr, reflected, svd, tridiagonal_solve
 from pumice.hal_reference.operations import evaluate
 from pumice.hal_reference.program import Array

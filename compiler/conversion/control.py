@@ -1,8 +1,8 @@
-"""``cf``: blocks that branch to each other, as one loop over the number of the next block.
+"""``scf``, ``cf`` and ``check``: branches, loops, and expectations about values.
 
-The entry block runs ahead of the loop. The loop carries the number, the arguments of all other blocks, values that one
-block defines and another uses, and the results; its body is a case for each block. Loops among the blocks need no
-analysis of their own.
+Blocks that branch to each other (``cf``) become one loop over the number of the next block. The entry block runs ahead
+of the loop. The loop carries the number, the arguments of all other blocks, values that one block defines and another
+uses, and the results; its body is a case for each block. Loops among the blocks need no analysis of their own.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from typing import Final
 
 from ..dialects.builder import Builder
 from ..dialects.rules.requirements import OperationError
-from ..ir.attributes import Attribute
-from ..ir.operation import Block, Operation, Value
+from ..ir.attributes import Attribute, DenseElements
+from ..ir.operation import Block, Operation, Region, Value
 from ..ir.types import I1, I32, TensorType, Type
-from .conversion import Rule, Site, tensor_type
+from .conversion import Handler, Rule, Site, same_types, tensor_type
 
-Values = Sequence[Value]
 Inline = Callable[[Block, Sequence[Value], Builder], list[Value]]
 
 _DONE: Final = -1
@@ -72,7 +71,7 @@ def structured(
             results_now = taken
             following = inner.constant(_DONE, _STATE)
         else:
-            following = _branch(inner, last, taken, numbers, kept)
+            following = _next_block(inner, last, taken, numbers, kept)
         return [following, *(kept[slot] for slot in slots), *results_now]
 
     carried = run(entry, arguments, start, builder)
@@ -98,7 +97,7 @@ def structured(
     return list(builder.repeat(carried, goes_on, step)[1 + len(slots) :])
 
 
-def _branch(
+def _next_block(
     builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
 ) -> Value:
     """Returns the number of the block that a terminator chooses; sets that block's arguments."""
@@ -124,7 +123,7 @@ def _branch(
 def _switch(
     builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
 ) -> Value:
-    """As ``_branch``; the default is the first successor."""
+    """As ``_next_block``; the default is the first successor."""
     flag, *rest = taken
     cases = last.integers("case_values")
     segments = last.integers("case_operand_segments", (0,) * len(cases))
@@ -178,3 +177,122 @@ def _result_type(type: Type) -> TensorType:
     if not isinstance(converted, TensorType) or not all(isinstance(length, int) for length in converted.shape):
         raise OperationError(f"numbers and tensors of known shape between blocks, got {converted}")
     return converted
+
+
+Values = Sequence[Value]
+
+
+def _if(site: Site) -> Values:
+    regions = site.operation.regions
+    if not 1 <= len(regions) <= 2 or (len(regions) == 1 and site.types):
+        raise OperationError("a branch for each case where there are results")
+    branches = [_branch(site, region) for region in regions]
+    if len(branches) == 1:
+        branches.append(site.builder.region([], lambda inner, _: []))
+    return site.builder.append("if", site.operands, site.types, {}, branches).results
+
+
+def _branch(site: Site, region: Region) -> Region:
+    """Converts a body without arguments; one without blocks has no results."""
+
+    def run(inner: Builder, _: Values) -> Values:
+        return site.conversion.body(region.blocks, [], inner) if region.blocks else []
+
+    return site.builder.region([], run)
+
+
+def _for(site: Site) -> Values:
+    """Converts a loop; its counter is carried."""
+    low, high, step, *starts = site.operands
+    (body,) = site.operation.regions[0].blocks or [Block()]
+    if len(body.arguments) != 1 + len(starts) or len({value.type for value in (low, high, step)}) != 1:
+        raise OperationError(f"bounds and a step of one type, and a body that takes {1 + len(starts)} values")
+    carried = [low, *starts]
+
+    def goes_on(inner: Builder, values: Values) -> Values:
+        return [inner.compare("LT", values[0], high)]
+
+    def repeats(inner: Builder, values: Values) -> Values:
+        yielded = site.conversion.inline(body, values, inner)
+        return [inner.elementwise("add", values[0], step), *yielded]
+
+    return site.builder.repeat(carried, goes_on, repeats)[1:]
+
+
+def _while(site: Site) -> Values:
+    """Converts a loop: the part before the condition runs once ahead of it, and then at the end of each round."""
+    before, after = (region.block for region in site.operation.regions)
+    if len(before.arguments) != len(site.operands) or len(after.arguments) != len(site.types):
+        raise OperationError(f"regions that take {len(site.operands)} and {len(site.types)} values")
+    carried = site.conversion.inline(before, site.operands, site.builder)
+    if not carried or carried[0].type is not TensorType((), I1):
+        raise OperationError("an scf.condition of i1")
+
+    def goes_on(inner: Builder, values: Values) -> Values:
+        return [values[0]]
+
+    def repeats(inner: Builder, values: Values) -> Values:
+        yielded = site.conversion.inline(after, values[1:], inner)
+        return site.conversion.inline(before, yielded, inner)
+
+    return site.builder.repeat(carried, goes_on, repeats)[1:]
+
+
+def _index_switch(site: Site) -> Values:
+    """Converts a switch; the first region is the default."""
+    (index,) = site.operands
+    cases = site.operation.integers("cases")
+    if len(site.operation.regions) != len(cases) + 1:
+        raise OperationError(f"a region for each of {len(cases)} cases, and a default")
+    builder = site.builder
+    chosen = builder.constant(len(cases), TensorType((), I32))
+    for number, case in reversed(list(enumerate(cases))):
+        chosen = builder.select(builder.compare("EQ", index, case), number, chosen)
+    default, *others = site.operation.regions
+    regions = [_branch(site, region) for region in (*others, default)]
+    return builder.append("case", [chosen], site.types, {}, regions).results
+
+
+def _execute_region(site: Site) -> Values:
+    return site.conversion.body(site.operation.regions[0].blocks, [], site.builder)
+
+
+SCF: Final[Mapping[str, Rule]] = {
+    "execute_region": Rule(0, _execute_region, 1),
+    "for": Rule(None, _for, 1),
+    "if": Rule(1, _if, 2),
+    "index_switch": Rule(1, _index_switch),
+    "while": Rule(None, _while, 2),
+}
+"""Conversions of ``scf`` operations. Keys are operation names without ``scf.``."""
+
+
+_KEPT: Final = ("atol", "rtol", "tolerance", "max_ulp_difference", "min_ulp_difference")
+
+
+def _expect(name: str) -> Handler:
+    def handler(site: Site) -> Values:
+        operands = list(site.operands)
+        value = site.operation.attributes.get("value")
+        if isinstance(value, DenseElements):
+            operands.append(site.builder.append("constant", (), [value.type], {"value": value}).result)
+        same_types(site)
+        if len(operands) != (1 if name == "expect_all_true" else 2) or operands[-1].type is not operands[0].type:
+            raise OperationError("a value, and what it is to be, of the same type")
+        attributes: dict[str, Attribute] = {"call_target_name": f"check.{name}", "has_side_effect": True}
+        attributes |= {key: site.operation.attributes[key] for key in _KEPT if key in site.operation.attributes}
+        site.builder.append("custom_call", operands, [], attributes)
+        return []
+
+    return handler
+
+
+CHECK: Final[Mapping[str, Rule]] = {
+    "expect_all_true": Rule(1, _expect("expect_all_true")),
+    "expect_almost_eq": Rule(2, _expect("expect_almost_eq")),
+    "expect_almost_eq_const": Rule(1, _expect("expect_almost_eq")),
+    "expect_close": Rule(2, _expect("expect_close")),
+    "expect_eq": Rule(2, _expect("expect_eq")),
+    "expect_eq_const": Rule(1, _expect("expect_eq")),
+}
+"""Conversions of ``check`` operations. Keys are operation names without ``check.``."""
