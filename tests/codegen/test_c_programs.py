@@ -273,16 +273,6 @@ def test_what_is_no_file_is_written_directly(program: Path) -> None:
     assert link.is_fifo()
 
 
-@pytest.mark.parametrize("convention", ["outs", "values", "buffers", "outs,values"])
-def test_every_convention_has_the_same_interface(convention: str, tmp_path: Path) -> None:
-    module = pumice.compile(SOURCE.replace("?x", "4x"), calling_convention=convention)
-    program = build(tmp_path, module)
-    (result,) = run(program, [_LEFT, _RIGHT], "mul")
-    np.testing.assert_array_equal(result, _LEFT * _RIGHT)
-    root, _ = run(program, [np.array(9, np.float32)], "root")
-    assert abs(root - 3) < 1e-4
-
-
 def test_what_has_no_form_in_c_is_refused_by_name() -> None:
     text = """
 func.func @main(%x: tensor<4xf32>) {

@@ -25,6 +25,13 @@ def gpu() -> Iterator[pumice.Device]:
         yield device
 
 
+@pytest.fixture(params=[pytest.param("lavapipe", marks=pytest.mark.vulkan), "reference"])
+def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
+    """A session on each device."""
+    with pumice.Session(device=request.param) as opened:
+        yield opened
+
+
 @pytest.fixture(scope="session", autouse=True)
 def every_shader_is_valid() -> Iterator[None]:
     finish = Builder.finish

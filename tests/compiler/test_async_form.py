@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 import pytest
 from support.compiler.evaluation import evaluated
+from support.compiler.modules import BOTH, call_arrays, peer_results
 from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
-from support.peer import run_peer
 
 import pumice
 from pumice.hal_reference.program import Array
@@ -120,15 +120,14 @@ def expected_of(text: str, arguments: Sequence[Array]) -> list[Array]:
     return evaluated(text, *arguments)
 
 
-@pytest.fixture(params=[pytest.param("lavapipe", marks=pytest.mark.vulkan), "reference"])
-def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
-    with pumice.Session(device=request.param) as opened:
-        yield opened
-
-
 def storages(session: pumice.Session, expected: Sequence[Array]) -> list[pumice.DeviceArray]:
     """Arrays for a call to overwrite."""
     return [session.device.asarray(np.full(each.shape, 77).astype(each.dtype)) for each in expected]
+
+
+def assert_close(storages: Sequence[pumice.DeviceArray], expected: Sequence[Array]) -> None:
+    for storage, value in zip(storages, expected, strict=True):
+        np.testing.assert_allclose(storage.numpy(), value, rtol=1e-5)
 
 
 def loaded(session: pumice.Session, text: str) -> str:
@@ -143,13 +142,11 @@ def test_results_are_written_to_the_storages(session: pumice.Session, name: str)
     text, arguments = PROGRAMS[name]
     expected = expected_of(text, arguments)
     module = loaded(session, text)
-    found = session.call(f"{module}.main", *arguments)
-    for one, other in zip(found if isinstance(found, tuple) else [found], expected, strict=bool(expected)):
-        np.testing.assert_allclose(np.asarray(one), other, rtol=1e-5)
+    for result, value in zip(call_arrays(session, f"{module}.main", *arguments), expected, strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-5)
     given = storages(session, expected)
     assert session.call(f"{module}.main$async", *arguments, *given) is None
-    for storage, other in zip(given, expected, strict=True):
-        np.testing.assert_allclose(storage.numpy(), other, rtol=1e-5)
+    assert_close(given, expected)
 
 
 @pytest.mark.sample(10)
@@ -157,11 +154,10 @@ def test_results_are_written_to_the_storages(session: pumice.Session, name: str)
 def test_by_the_convention_outs_the_function_itself_takes_storages(session: pumice.Session, name: str) -> None:
     text, arguments = PROGRAMS[name]
     expected = expected_of(text, arguments)
-    module = session.load(pumice.compile(text, targets=("vulkan", "reference"), calling_convention="outs")).name
+    module = session.load(pumice.compile(text, targets=BOTH, calling_convention="outs")).name
     given = storages(session, expected)
     assert session.call(f"{module}.main", *arguments, *given) is None
-    for storage, other in zip(given, expected, strict=True):
-        np.testing.assert_allclose(storage.numpy(), other, rtol=1e-5)
+    assert_close(given, expected)
     declared = [one for one in session.lookup(f"{module}.main").signature.arguments if one.declared is not None]
     marks = [one.declared.attributes.get("iree.abi.output") for one in declared if one.declared is not None]
     assert marks == [None] * len(arguments) + [f"{index} : index" for index in range(len(expected))]
@@ -191,8 +187,7 @@ def test_work_lies_between_the_fences(session: pumice.Session, name: str) -> Non
     session.call(f"{module}.main$async", *values, *given, wait=wait, signal=signal, timeout=60)
     signal.wait(60)
     thread.join()
-    for storage, other in zip(given, expected, strict=True):
-        np.testing.assert_allclose(storage.numpy(), other, rtol=1e-5)
+    assert_close(given, expected)
 
 
 def test_nothing_is_written_past_the_end_of_a_storage(session: pumice.Session) -> None:
@@ -308,15 +303,7 @@ def test_a_check_that_fails_leaves_the_signal_fence(session: pumice.Session) -> 
 def test_the_peer_runs_both_forms(tmp_path: Path, name: str) -> None:
     text, arguments = PROGRAMS[name]
     expected = expected_of(text, arguments)
-    path = tmp_path / "program.vmfb"
-    path.write_bytes(pumice.compile(text))
-    flags = []
-    for index, value in enumerate([*arguments, *(np.zeros_like(each) for each in expected)]):
-        np.save(tmp_path / f"{index}.npy", value)
-        flags.append(f"--input=@{tmp_path / f'{index}.npy'}")
-    common = ("--device=vulkan", f"--module={path}")
-    run_peer("iree-run-module", *common, "--function=main$async", *flags)
-    outputs = [f"--output=@{tmp_path / f'out{index}.npy'}" for index in range(len(expected))]
-    run_peer("iree-run-module", *common, "--function=main", *flags[: len(arguments)], *outputs)
-    for index, each in enumerate(expected):
-        np.testing.assert_allclose(np.load(tmp_path / f"out{index}.npy"), each, rtol=1e-5)
+    module = pumice.compile(text)
+    peer_results(tmp_path, module, [*arguments, *map(np.zeros_like, expected)], 0, "main$async")
+    for result, value in zip(peer_results(tmp_path, module, arguments, len(expected)), expected, strict=True):
+        np.testing.assert_allclose(result, value, rtol=1e-5)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+from support.compiler.modules import BOTH, load_main, peer_shows
 from support.compiler.tensor_programs import CHOICE, POWERS
-from support.peer import run_peer
 
 import pumice
 from pumice.compiler.ir.types import ScalarType
@@ -92,30 +91,16 @@ func.func @main(%x: tensor<2xi32>, %n: tensor<i32>) -> (tensor<2xi32>, tensor<i3
 """
 
 
-@pytest.fixture(params=["vulkan", "reference"])
-def opened(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
-    with pumice.open_device(None if request.param == "vulkan" else request.param) as device:
-        yield device
-
-
 def compiled(text: str) -> tuple[bytes, str]:
     """Returns the module of a program, and its low-level sequence."""
     texts: dict[str, str] = {}
     module = compile_text(
         text,
         "x.mlir",
-        Target(kinds=("vulkan", "reference")),
+        Target(kinds=BOTH),
         reached=lambda stage, program: texts.update({stage: program.text()}),
     )
     return module.module, texts["ll_seq"]
-
-
-def run(device: pumice.Device, module: bytes, *arguments: object) -> list[np.ndarray[tuple[int, ...], np.dtype]]:
-    with pumice.Session(device=device) as session:
-        session.load(module)
-        results = session.call("module.main", *arguments)
-        found = [results] if not isinstance(results, tuple | list) else results
-        return [np.asarray(each.numpy() if hasattr(each, "numpy") else each) for each in found]
 
 
 def collatz(number: int) -> int:
@@ -126,19 +111,18 @@ def collatz(number: int) -> int:
     return steps
 
 
-@pytest.mark.vulkan
 @pytest.mark.parametrize("most_guarded", [0, 64])
-def test_a_loop_until_the_device_says_so(opened: pumice.Device, most_guarded: int) -> None:
+def test_a_loop_until_the_device_says_so(session: pumice.Session, most_guarded: int) -> None:
     with patch.object(predicate, "MAX_GUARDED", most_guarded):
         module, sequence = compiled(COLLATZ)
     assert ("guard_row" in sequence) == bool(most_guarded)
+    main = load_main(session, module)
     for number in (1, 2, 27):
-        end, steps = run(opened, module, np.int32(number))
+        end, steps = main(np.int32(number))
         assert (end, steps) == (1, collatz(number))
 
 
 @pytest.mark.sample(8)
-@pytest.mark.vulkan
 @pytest.mark.parametrize(
     ("start", "way", "limit", "step", "trips"),
     [
@@ -154,7 +138,7 @@ def test_a_loop_until_the_device_says_so(opened: pumice.Device, most_guarded: in
     ],
 )
 def test_trips_between_constants(
-    opened: pumice.Device, start: int, way: str, limit: int, step: int, trips: int | None
+    session: pumice.Session, start: int, way: str, limit: int, step: int, trips: int | None
 ) -> None:
     text = COUNTED
     for name, value in {"START": start, "WAY": way, "LIMIT": limit, "STEP": step}.items():
@@ -168,25 +152,23 @@ def test_trips_between_constants(
         counter = (counter + step + 128) % 256 - 128
         count += 1
     assert trips is None or count == trips
-    sums, last = run(opened, module, np.array([1, 2, 3], np.int32))
+    sums, last = load_main(session, module)(np.array([1, 2, 3], np.int32))
     np.testing.assert_array_equal(sums, np.array([1, 2, 3]) + total)
     assert last == counter
 
 
-@pytest.mark.vulkan
 @pytest.mark.parametrize("count", [-3, 0, 1, 9, 300])
-def test_trips_that_an_argument_gives_are_read_once(opened: pumice.Device, count: int) -> None:
+def test_trips_that_an_argument_gives_are_read_once(session: pumice.Session, count: int) -> None:
     module, sequence = compiled(POWERS.replace("4.5", "1.0").replace("2.0, 3.0", "1.0, -1.0"))
     assert "iree_ll_seq.repeat %" in sequence
-    found, steps = run(opened, module, np.ones(4, np.float32), np.int32(count))
+    found, steps = load_main(session, module)(np.ones(4, np.float32), np.int32(count))
     np.testing.assert_array_equal(found, [1, 1, -1 if count > 0 and count % 2 else 1, 1])
     assert steps == max(count, 0)
 
 
-@pytest.mark.vulkan
-def test_more_rounds_than_one_command_buffer_holds(opened: pumice.Device) -> None:
+def test_more_rounds_than_one_command_buffer_holds(session: pumice.Session) -> None:
     module, _ = compiled(NESTED)
-    found, rounds = run(opened, module, np.array([5, -9], np.int32), np.int32(3))
+    found, rounds = load_main(session, module)(np.array([5, -9], np.int32), np.int32(3))
     expected = np.array([5, -9], np.int32)
     for _ in range(3):
         for number in range(700):
@@ -196,17 +178,16 @@ def test_more_rounds_than_one_command_buffer_holds(opened: pumice.Device) -> Non
 
 
 @pytest.mark.sample(8)
-@pytest.mark.vulkan
 @pytest.mark.parametrize("most_guarded", [0, 64])
 @pytest.mark.parametrize(("index", "factor"), [(0, -1), (1, 2), (2, 1), (7, 1), (-1, 1)])
 def test_a_case_has_its_last_branch_as_default(
-    opened: pumice.Device, index: int, factor: float, most_guarded: int
+    session: pumice.Session, index: int, factor: float, most_guarded: int
 ) -> None:
     x = np.array([1.5, -2], np.float32)
     with patch.object(predicate, "MAX_GUARDED", most_guarded):
         module, sequence = compiled(CHOICE)
     assert ("alloc_flag" in sequence) == (not most_guarded)
-    np.testing.assert_array_equal(run(opened, module, np.int32(index), x)[0], x * factor)
+    np.testing.assert_array_equal(load_main(session, module)(np.int32(index), x)[0], x * factor)
 
 
 @pytest.mark.peer
@@ -222,11 +203,8 @@ def test_a_case_has_its_last_branch_as_default(
     ids=["loop", "trips", "nested", "case"],
 )
 def test_the_peers_runtime_gives_the_same(tmp_path: Path, text: str, inputs: list[str], shown: list[str]) -> None:
-    path = tmp_path / "module.vmfb"
-    path.write_bytes(compiled(text)[0])
-    flags = ["--device=vulkan", f"--module={path}", "--function=main", *(f"--input={each}" for each in inputs)]
-    output = run_peer("iree-run-module", *flags).stdout
-    assert all(each in output for each in shown), output
+    output = peer_shows(tmp_path, compiled(text)[0], inputs)
+    assert all(value in output for value in shown), output
 
 
 STACKED = """
@@ -255,9 +233,8 @@ func.func @main(%x: tensor<3x5xT>) -> (tensor<3x5xT>, tensor<4x3x5xT>) {
 
 
 @pytest.mark.sample(7)
-@pytest.mark.vulkan
 @pytest.mark.parametrize("type", ["f32", "f64", "i64", "i8", "f16", "bf16", "i1", "complex<f32>"])
-def test_what_a_loop_carries_is_updated_in_place(opened: pumice.Device, type: str) -> None:
+def test_what_a_loop_carries_is_updated_in_place(session: pumice.Session, type: str) -> None:
     text = STACKED.replace("xT>", f"x{type}>").replace("OP", "xor" if type == "i1" else "add")
     module, sequence = compiled(text)
     body = sequence[sequence.index("iree_ll_seq.repeat") :]
@@ -269,6 +246,5 @@ def test_what_a_loop_carries_is_updated_in_place(opened: pumice.Device, type: st
     for number in range(3):
         stacked[number + 1] = add(carried[:, ::-1], carried)
         carried = add(carried, x)
-    found = run(opened, module, x)
-    for one, other in zip(found, (carried, stacked), strict=True):
-        np.testing.assert_array_equal(one.astype(dtype), other)
+    for result, expected in zip(load_main(session, module)(x), (carried, stacked), strict=True):
+        np.testing.assert_array_equal(result.astype(dtype), expected)

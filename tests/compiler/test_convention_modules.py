@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
 
@@ -12,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 from support.codegen.module_cases import STORED, ModuleCase
 from support.codegen.module_ways import by_session
+from support.compiler.modules import BOTH, peer_shows
 from support.compiler.stages import check_stages
-from support.peer import run_peer
 
 import pumice
 from pumice.compiler.abi.calling_convention import default_convention, named_convention, results_to_outs_convention
@@ -88,13 +87,6 @@ func.func @step(%x: tensor<4xf32>, %rate: tensor<f32>) -> (tensor<4xf32>, tensor
   return %1, %2 : tensor<4xf32>, tensor<f32>
 }
 """
-BOTH = ("vulkan", "reference")
-
-
-@pytest.fixture(params=[pytest.param("lavapipe", marks=pytest.mark.vulkan), "reference"])
-def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
-    with pumice.Session(device=request.param) as opened:
-        yield opened
 
 
 def loaded(session: pumice.Session, module: bytes, function: str = "main") -> pumice.SessionFunction:
@@ -265,18 +257,13 @@ def test_the_peers_runtime_runs_them(tmp_path: Path) -> None:
         ("values", ["4xf32=1 2 3 4", "0.5"]),
         ("buffers", [f"&{each}" for each in inputs]),
     ):
-        path = tmp_path / "step.vmfb"
-        path.write_bytes(pumice.compile(STEP, calling_convention=names))
-        flags = [f"--module={path}", "--device=vulkan", "--function=step", *(f"--input={each}" for each in given)]
-        shown = run_peer("iree-run-module", *flags).stdout
+        shown = peer_shows(tmp_path, pumice.compile(STEP, calling_convention=names), given, "step")
         assert ("4xf32=0.5 1 1.5 2" in shown) == (names != "buffers")
         assert ("f32=1\n" in shown) == (names != "buffers")
-    path.write_bytes(pumice.compile(NUMBERS, calling_convention="values"))
     # Halves cross as their bits.
     given = [*map(str, VALUES)]
     given[0], given[7:9] = "1", [f"{0x3400}", f"{0xBFC0}"]
-    flags = [f"--module={path}", "--device=vulkan", "--function=main", *(f"--input={each}" for each in given)]
-    shown = run_peer("iree-run-module", *flags).stdout
+    shown = peer_shows(tmp_path, pumice.compile(NUMBERS, calling_convention="values"), given)
     numbers = [float(line.partition("=")[2]) for line in shown.splitlines() if "]:" in line]
     signed = [0, 56, 144, -(1 << 15), -(1 << 31), -(1 << 41), -(1 << 63), 0x3800, 0xC040, 6.5, 0.2, 6]
     assert numbers == signed

@@ -4,14 +4,14 @@ program's results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.compiler.modules import load_main, peer_results
 from support.compiler.stages import check_stages
-from support.peer import run_peer
 
 import pumice
 from pumice.hal_reference.program import Array
@@ -148,32 +148,11 @@ PROGRAMS: dict[str, tuple[str, Callable[[int], list[Array]], Callable[..., list[
 }
 
 
-@pytest.fixture(params=[pytest.param("vulkan", marks=pytest.mark.vulkan), "reference"])
-def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
-    if request.param == "reference":
-        with pumice.Session(device="reference") as opened:
-            yield opened
-        return
-    with pumice.open_device() as device, pumice.Session(device=device) as opened:
-        yield opened
-
-
-def load(session: pumice.Session, text: str) -> Callable[..., list[Array]]:
-    loaded = session.load(pumice.compile(text, targets=("vulkan", "reference")))
-
-    def call(*arguments: Array) -> list[Array]:
-        given = session.call(f"{loaded.name}.main", *arguments, timeout=60)
-        results = given if isinstance(given, tuple | list) else [given]
-        return [np.asarray(each.numpy() if hasattr(each, "numpy") else each) for each in results]
-
-    return call
-
-
 @pytest.mark.sample(5)
 @pytest.mark.parametrize("name", list(PROGRAMS))
 def test_every_size_gives_what_numpy_gives(session: pumice.Session, name: str) -> None:
     text, arguments, expected = PROGRAMS[name]
-    call = load(session, text)
+    call = load_main(session, text)
     for size in (*SIZES, SIZES[0]):
         given = arguments(size)
         for found, wanted in zip(call(*given), expected(*given), strict=True):
@@ -187,7 +166,7 @@ def test_calls_of_several_sizes_do_not_mix(device: str | None) -> None:
     text, arguments, expected = PROGRAMS["layers"]
     options = pumice.SessionOptions(concurrent=True)
     with pumice.Session(device=device or "vulkan", options=options) as session:
-        _call_from_threads(load(session, text), arguments, expected)
+        _call_from_threads(load_main(session, text), arguments, expected)
 
 
 def _call_from_threads(
@@ -208,16 +187,16 @@ def _call_from_threads(
 def test_results_are_those_of_the_program_for_the_size() -> None:
     text, arguments, _ = PROGRAMS["layers"]
     with pumice.open_device() as device, pumice.Session(device=device) as session:
-        call = load(session, text)
+        call = load_main(session, text)
         for size in (1, 7, 64):
             given = arguments(size)
-            fixed = load(session, text.replace("?", str(size)).replace("@layers", f"@layers_{size}"))
+            fixed = load_main(session, text.replace("?", str(size)).replace("@layers", f"@layers_{size}"))
             for found, wanted in zip(call(*given), fixed(*given), strict=True):
                 np.testing.assert_array_equal(found, wanted)
 
 
 def test_arguments_whose_shapes_do_not_agree_are_refused(session: pumice.Session) -> None:
-    call = load(session, TAIL)
+    call = load_main(session, TAIL)
     with pytest.raises(InvalidArgumentError, match=r"argument 1 shape dimension 0 mismatch; expected 4 but have 3"):
         call(np.ones((4, 2), np.float32), np.ones((3, 2), np.float32))
     with pytest.raises(InvalidArgumentError, match="argument 0"):
@@ -226,7 +205,7 @@ def test_arguments_whose_shapes_do_not_agree_are_refused(session: pumice.Session
 
 
 def test_a_length_that_is_not_the_dimension_is_refused(session: pumice.Session) -> None:
-    call = load(session, BATCH)
+    call = load_main(session, BATCH)
     arrays = [np.ones((3, 4), np.float32), np.ones((2, 3, 4), np.float32)]
     for number in (4, -1, 3 + 2**32):
         expected = "argument 0: expected its value to be d0, where d0 is dimension 0 of argument 1"
@@ -236,7 +215,7 @@ def test_a_length_that_is_not_the_dimension_is_refused(session: pumice.Session) 
 
 
 def test_a_value_that_is_no_length_is_refused(session: pumice.Session) -> None:
-    call = load(session, COUNT)
+    call = load_main(session, COUNT)
     with pytest.raises(InvalidArgumentError, match="argument 0: expected a length as its value, which is 0 or more"):
         call(np.array(-1))
     with pytest.raises(InvalidArgumentError, match="argument 0: expected at most 2147483647 as its value"):
@@ -246,7 +225,7 @@ def test_a_value_that_is_no_length_is_refused(session: pumice.Session) -> None:
 @pytest.mark.parametrize("scalar", ["i8", "ui8", "i16", "ui16", "i32", "ui32", "i64", "ui64"])
 def test_values_of_every_integer_type_are_lengths(session: pumice.Session, scalar: str) -> None:
     dtype = np.dtype(scalar.replace("i", "int"))
-    call = load(session, COUNT.replace("i64", scalar))
+    call = load_main(session, COUNT.replace("i64", scalar))
     for size in (5, 60):
         np.testing.assert_array_equal(call(np.array(size, dtype))[0], np.arange(2 * size, dtype=np.float32))
     if scalar[0] == "i":
@@ -263,7 +242,7 @@ def test_a_reshape_counts_elements_at_the_call(session: pumice.Session) -> None:
       %4 = stablehlo.add %3, %3 : tensor<?x?xf32>
       return %4 : tensor<?x?xf32>
     }"""
-    call = load(session, text)
+    call = load_main(session, text)
     x = np.arange(24, dtype=np.float32).reshape(3, 8)
     np.testing.assert_array_equal(call(np.array(4), np.array(6), x)[0], 2 * x.reshape(4, 6))
     with pytest.raises(InvalidArgumentError, match="as many elements in the result"):
@@ -281,7 +260,7 @@ def test_padding_between_elements_may_be_a_length(session: pumice.Session) -> No
         : (tensor<?xf32>, tensor<f32>, tensor<1xi64>, tensor<1xi64>, tensor<1xi64>) -> tensor<?xf32>
       return %0 : tensor<?xf32>
     }"""
-    call = load(session, text)
+    call = load_main(session, text)
     for count in (0, 1, 3):
         expected = np.zeros(3 + 2 * count + 2, np.float32)
         expected[1 :: count + 1][:3] = (1, 2, 3)
@@ -289,7 +268,7 @@ def test_padding_between_elements_may_be_a_length(session: pumice.Session) -> No
 
 
 def test_a_size_that_the_program_rules_out_is_refused(session: pumice.Session) -> None:
-    call = load(session, TAIL)
+    call = load_main(session, TAIL)
     for size in (0, 1):
         with pytest.raises(InvalidArgumentError, match=r"expected d0-2 >= 0, where d0 is dimension 0 of argument 0"):
             call(*[np.ones((size, 2), np.float32)] * 2)
@@ -303,7 +282,7 @@ def test_more_iterations_than_a_kernel_may_run_are_refused() -> None:
       return %0 : tensor<f32>
     }"""
     with pumice.open_device() as device, pumice.Session(device=device) as session:
-        call = load(session, text)
+        call = load_main(session, text)
         np.testing.assert_allclose(call(np.ones(60_000, np.float32))[0], 60_000)
         with pytest.raises(InvalidArgumentError, match="at most 60000 iterations of loops in a kernel, got d0"):
             call(np.ones(60_001, np.float32))
@@ -319,7 +298,7 @@ def test_reductions_go_in_runs(session: pumice.Session) -> None:
         : (tensor<?x3x100xf32>, tensor<f32>) -> tensor<3xf32>
       return %0, %1 : tensor<f32>, tensor<3xf32>
     }"""
-    call = load(session, text)
+    call = load_main(session, text)
     for size in (0, 1, 5, 700):
         x = np.random.default_rng(size).normal(size=(size, 3, 100)).astype(np.float32)
         total, largest = call(x)
@@ -339,16 +318,9 @@ def test_every_stage_goes_on_from_its_text(text: str) -> None:
 @pytest.mark.parametrize("name", ["layers", "batch"])
 def test_the_peers_runtime_takes_every_size(tmp_path: Path, name: str) -> None:
     text, arguments, expected = PROGRAMS[name]
-    module = tmp_path / "module.vmfb"
-    module.write_bytes(pumice.compile(text))
+    module = pumice.compile(text)
     for size in (1, 7):
-        given = arguments(size)
-        flags = [f"--module={module}", "--function=main", "--device=vulkan"]
-        for number, each in enumerate(given):
-            np.save(tmp_path / f"{number}.npy", each)
-            flags.append(f"--input=@{tmp_path / f'{number}.npy'}")
-        wanted = expected(*given)
-        flags += [f"--output=@{tmp_path / f'out{number}.npy'}" for number in range(len(wanted))]
-        run_peer("iree-run-module", *flags)
-        for number, each in enumerate(wanted):
-            np.testing.assert_allclose(np.load(tmp_path / f"out{number}.npy"), each, 1e-5, 1e-5)
+        wanted = expected(*arguments(size))
+        results = peer_results(tmp_path, module, arguments(size), len(wanted))
+        for result, value in zip(results, wanted, strict=True):
+            np.testing.assert_allclose(result, value, 1e-5, 1e-5)

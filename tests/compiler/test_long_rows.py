@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from support.compiler.modules import load_main
 from support.compiler.stages import check_stages
 
 import pumice
@@ -120,55 +121,39 @@ WANTED: dict[str, Callable[[Array], Array]] = {
 }
 
 
-def load(session: pumice.Session, module: Any) -> Callable[[Array], Array]:
-    loaded = session.load(module)
-
-    def main(x: Array) -> Array:
-        found = session.call(f"{loaded.name}.main", x, timeout=60)
-        return np.asarray(found.numpy() if isinstance(found, pumice.DeviceArray) else found)
-
-    return main
-
-
-@pytest.fixture
-def device() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as opened:
-        yield opened
-
-
 @pytest.mark.sample(4)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("name", WANTED)
 @pytest.mark.parametrize("rows", ["", "?x"], ids=["one row", "rows"])
-def test_rows_of_every_length_give_what_numpy_gives(device: pumice.Device, rows: str, name: str) -> None:
-    with pumice.Session(device=device) as session:
-        main = load(session, pumice.compile(program(name, rows), device=device.profile))
+def test_rows_of_every_length_give_what_numpy_gives(gpu: pumice.Device, rows: str, name: str) -> None:
+    with pumice.Session(device=gpu) as session:
+        main = load_main(session, pumice.compile(program(name, rows), device=gpu.profile))
         for size in SIZES:
             shape = ((3 if size <= 1000 else 1,) if rows else ()) + (size,)
             x = np.random.default_rng(size).random(shape, np.float32)
-            np.testing.assert_allclose(main(x), WANTED[name](x.astype(np.float64)), 1e-5)
+            np.testing.assert_allclose(main(x)[0], WANTED[name](x.astype(np.float64)), 1e-5)
 
 
 @pytest.mark.sample(1)
 @pytest.mark.vulkan
 @pytest.mark.parametrize(("rows", "shape"), [("64x", (64, 150_001)), ("?x", (1, 5 << 20))], ids=["64 rows", "rows"])
-def test_modules_for_any_device_take_long_rows(device: pumice.Device, rows: str, shape: tuple[int, int]) -> None:
+def test_modules_for_any_device_take_long_rows(gpu: pumice.Device, rows: str, shape: tuple[int, int]) -> None:
     """The smallest device has small workgroups; those of a known number of rows are counted at compile time."""
-    with pumice.Session(device=device) as session:
-        profile = device.profile if rows == "64x" else None
-        main = load(session, pumice.compile(program("softmax", rows), device=profile))
+    with pumice.Session(device=gpu) as session:
+        profile = gpu.profile if rows == "64x" else None
+        main = load_main(session, pumice.compile(program("softmax", rows), device=profile))
         for length in (shape[1], 3):
             x = np.random.default_rng(length).random((shape[0], length), np.float32)
-            np.testing.assert_allclose(main(x), softmax(x.astype(np.float64)), 1e-4)
+            np.testing.assert_allclose(main(x)[0], softmax(x.astype(np.float64)), 1e-4)
 
 
 @pytest.mark.vulkan
-def test_rows_beyond_all_loops_are_refused(device: pumice.Device) -> None:
+def test_rows_beyond_all_loops_are_refused(gpu: pumice.Device) -> None:
     """Without a row nothing is computed, but the kernels' limits are checked all the same."""
     most = 60_000 // 3 * 256 * 8
-    with pumice.Session(device=device) as session:
-        main = load(session, pumice.compile(program("softmax", "?x"), device=device.profile))
-        assert main(np.empty((0, most - 1), np.float32)).shape == (0, most - 1)
+    with pumice.Session(device=gpu) as session:
+        main = load_main(session, pumice.compile(program("softmax", "?x"), device=gpu.profile))
+        assert main(np.empty((0, most - 1), np.float32))[0].shape == (0, most - 1)
         wanted = "expected at most 60000 iterations of loops in a kernel, got .*, where d0 is dimension 0 of argument 0"
         with pytest.raises(InvalidArgumentError, match=wanted):
             main(np.empty((0, most + 4096), np.float32))
@@ -178,7 +163,7 @@ def test_modules_of_both_devices_run_long_rows_on_either() -> None:
     module = pumice.compile(program("sum", "?x"), targets=("vulkan", "reference"))
     x = np.ones((1, 600_000), np.float32)
     with pumice.Session(device="reference") as session:
-        np.testing.assert_allclose(load(session, module)(x), [1_200_000])
+        np.testing.assert_allclose(load_main(session, module)(x), [[1_200_000]])
 
 
 @pytest.mark.slow

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pytest
+from support.compiler.modules import load_main
 from support.compiler.numpy_oracle import wrapped
 from support.compiler.operation_cases import ARGUMENTS, CASES, Array, Case, Given, numbers_of
 from support.compiler.operation_page import PAGE, page
@@ -119,9 +120,7 @@ def test_cases(type: str) -> None:
     module = pumice.compile(program(type, cases), targets=("vulkan", "reference"), file_name=type)
     for uri in ("lavapipe", "reference"):
         with pumice.open_device(uri) as device, pumice.Session(device=device) as session:
-            session.load(module)
-            given_back = session.call("cases.main", *arguments)
-            results = [np.asarray(each.numpy() if hasattr(each, "numpy") else each) for each in given_back]
+            results = load_main(session, module)(*arguments)
         for case, found in zip(cases, results, strict=True):
             expected, element = expected_of(case, type, given)
             where = f"{case.name} of {type} on {uri}"
@@ -144,34 +143,22 @@ func.func @main() -> (tensor<ui32>, tensor<ui32>) {
 """
 
 
-@pytest.mark.vulkan
-@pytest.mark.parametrize("uri", ["lavapipe", "reference"])
-def test_one_device(uri: str) -> None:
-    module = pumice.compile(ONE_DEVICE, targets=("vulkan", "reference"))
-    with pumice.open_device(uri) as device, pumice.Session(device=device) as session:
-        session.load(module)
-        assert [int(each.numpy()) for each in session.call("module.main")] == [0, 0]
+def test_one_device(session: pumice.Session) -> None:
+    assert load_main(session, ONE_DEVICE)() == [0, 0]
 
 
-@pytest.mark.vulkan
-@pytest.mark.parametrize("uri", ["lavapipe", "reference"])
-def test_custom_calls(uri: str) -> None:
+def test_custom_calls(session: pumice.Session) -> None:
     text = """func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {{
       %0 = stablehlo.custom_call @{}(%x) : (tensor<4xf32>) -> tensor<4xf32>
       return %0 : tensor<4xf32>
     }}"""
-    module = pumice.compile(text.format("Sharding"), targets=("vulkan", "reference"))
     x = np.arange(4, dtype=np.float32)
-    with pumice.open_device(uri) as device, pumice.Session(device=device) as session:
-        session.load(module)
-        np.testing.assert_array_equal(session.call("module.main", x).numpy(), x)
+    np.testing.assert_array_equal(load_main(session, text.format("Sharding"))(x), [x])
     with pytest.raises(CompileError, match=r"2:12: stablehlo\.custom_call.*unheard_of"):
         pumice.compile(text.format("unheard_of"))
 
 
-@pytest.mark.vulkan
-@pytest.mark.parametrize("uri", ["lavapipe", "reference"])
-def test_quantized(uri: str) -> None:
+def test_quantized(session: pumice.Session) -> None:
     type = "tensor<6x!quant.uniform<i8:f32, 0.5:-3>>"
     text = f"""func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {{
       %0 = stablehlo.uniform_quantize %x : (tensor<6xf32>) -> {type}
@@ -179,10 +166,8 @@ def test_quantized(uri: str) -> None:
       return %1 : tensor<6xf32>
     }}"""
     x = np.array([0, 0.3, -1.26, 7.74, 1e6, -1e6], np.float32)
-    with pumice.open_device(uri) as device, pumice.Session(device=device) as session:
-        session.load(pumice.compile(text, targets=("vulkan", "reference")))
-        expected = (np.clip(np.rint(x / 0.5) - 3, -128, 127) + 3) * 0.5
-        np.testing.assert_array_equal(session.call("module.main", x).numpy(), expected)
+    expected = (np.clip(np.rint(x / 0.5) - 3, -128, 127) + 3) * 0.5
+    np.testing.assert_array_equal(load_main(session, text)(x), [expected])
 
 
 @pytest.mark.parametrize("name", REFUSED)

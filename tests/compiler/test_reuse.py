@@ -131,14 +131,6 @@ ALLOWED = {
 }
 """Weights, a cache, a counter and values that a loop carries may be updated in place."""
 
-DEVICES = [pytest.param("lavapipe", marks=pytest.mark.vulkan), "reference"]
-
-
-@pytest.fixture(params=DEVICES)
-def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
-    with pumice.Session(device=request.param) as opened:
-        yield opened
-
 
 def allowed(session: pumice.Session, module: str) -> list[tuple[int, ...]]:
     """Returns, for each result, the arguments whose memory it may have."""

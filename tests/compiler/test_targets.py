@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
@@ -21,12 +20,6 @@ func.func @main(%x: tensor<5x{0}>, %y: tensor<5x{0}>) -> tensor<5x{0}> {{
   return %0 : tensor<5x{0}>
 }}
 """
-
-
-@pytest.fixture
-def opened() -> Iterator[pumice.Device]:
-    with pumice.open_device() as device:
-        yield device
 
 
 def without(device: pumice.Device, *features: str) -> None:
@@ -59,38 +52,38 @@ def test_the_baseline_declares_no_feature_but_of_doubles() -> None:
 
 
 @pytest.mark.vulkan
-def test_a_device_gets_the_executables_that_it_has_the_features_for(opened: pumice.Device) -> None:
+def test_a_device_gets_the_executables_that_it_has_the_features_for(gpu: pumice.Device) -> None:
     module = pumice.compile(SUM.format("i64"), targets=("vulkan", "vulkan:shaderInt64"))
-    called(opened, module, "int64")
-    without(opened, "shaderInt64")
+    called(gpu, module, "int64")
+    without(gpu, "shaderInt64")
     # The other executables would be refused for the features that they declare.
-    called(opened, module, "int64")
+    called(gpu, module, "int64")
 
 
 @pytest.mark.vulkan
-def test_a_module_for_a_feature_is_refused_without_it(opened: pumice.Device) -> None:
+def test_a_module_for_a_feature_is_refused_without_it(gpu: pumice.Device) -> None:
     module = pumice.compile(SUM.format("i64"), targets=("vulkan:shaderInt64",))
-    called(opened, module, "int64")
-    without(opened, "shaderInt64")
+    called(gpu, module, "int64")
+    without(gpu, "shaderInt64")
     with pytest.raises(UnavailableError, match=r"vulkan-spirv-fb with shaderInt64, which no device here runs"):
-        called(opened, module, "int64")
+        called(gpu, module, "int64")
 
 
 @pytest.mark.vulkan
-def test_doubles_are_refused_without_the_feature_rather_than_narrowed(opened: pumice.Device) -> None:
+def test_doubles_are_refused_without_the_feature_rather_than_narrowed(gpu: pumice.Device) -> None:
     module = pumice.compile(SUM.format("f64"))
-    called(opened, module, "float64")
-    without(opened, "shaderFloat64")
+    called(gpu, module, "float64")
+    without(gpu, "shaderFloat64")
     with pytest.raises(UnavailableError, match="with shaderFloat64.*compute in f32 rather than f64"):
-        called(opened, module, "float64")
+        called(gpu, module, "float64")
 
 
 @pytest.mark.vulkan
-def test_doubles_go_to_the_reference_device_where_there_is_one(opened: pumice.Device) -> None:
+def test_doubles_go_to_the_reference_device_where_there_is_one(gpu: pumice.Device) -> None:
     module = pumice.compile(SUM.format("f64"), targets=("vulkan", "reference"))
-    without(opened, "shaderFloat64")
+    without(gpu, "shaderFloat64")
     x = np.arange(5.0)
-    with pumice.open_device("reference") as other, pumice.Session(device=[opened, other]) as session:
+    with pumice.open_device("reference") as other, pumice.Session(device=[gpu, other]) as session:
         session.load(module)
         np.testing.assert_array_equal(session.call("module.main", x, x).numpy(), x + x)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
 
@@ -12,15 +10,7 @@ import pumice
 jax = pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
 jnp = jax.numpy
 
-pytestmark = pytest.mark.vulkan
-
 LARGE = 1 << 19  # float32: 2 MiB
-
-
-@pytest.fixture(scope="module", params=["vulkan", "reference"])
-def device(request: pytest.FixtureRequest) -> Iterator[pumice.Device]:
-    with pumice.open_device(request.param) as opened:
-        yield opened
 
 
 def address(array: pumice.DeviceArray) -> int:

@@ -8,7 +8,6 @@ import inspect
 import os
 import subprocess
 import sys
-import threading
 
 import numpy as np
 import pytest
@@ -271,17 +270,6 @@ def test_methods_are_bound() -> None:
 # -- calls ---------------------------------------------------------------------------------------------
 
 
-def test_call_async() -> None:
-    function = pumice.jit(step, device="reference")
-
-    async def main():
-        return await asyncio.gather(*[function.call_async(X + n, W) for n in range(5)])
-
-    for n, found in enumerate(asyncio.run(main())):
-        np.testing.assert_allclose(found.numpy(), jax.jit(step)(X + n, W), 1e-5)
-    assert function.cache_info().misses == 1
-
-
 def test_a_cancelled_call_leaves_an_executable_that_can_be_closed() -> None:
     function = pumice.jit(step, device="reference")
 
@@ -317,48 +305,6 @@ def test_donated_arrays_are_closed_and_memory_of_the_host_is_not(choice) -> None
     assert state["b"].tolist() == [1, 1, 1]
     with pytest.raises(pumice.InvalidArgumentError, match="cannot donate argument"):
         function(second, second, rate=0.5)
-
-
-@pytest.mark.vulkan
-@pytest.mark.parametrize("uri", [None, "reference"])
-def test_a_step_takes_the_memory_of_what_is_donated(uri) -> None:
-    def descend(weights, x):
-        value, by = jax.value_and_grad(lambda weights: jnp.tanh(x @ weights["w"] + weights["b"]).sum())(weights)
-        return jax.tree.map(lambda one, by: one - 0.1 * by, weights, by), value
-
-    with pumice.open_device(uri) as device:
-        allocations = {}
-        for donated in (None, 0):
-            function = pumice.jit(descend, device=device, donate_argnums=donated)
-            weights = {"w": device.asarray(W), "b": device.asarray(W[0])}
-            weights, _ = function(weights, device.asarray(X))
-            before = device.hal.allocation_count, device.hal.copy_count
-            weights, _ = function(weights, device.asarray(X))
-            allocations[donated] = device.hal.allocation_count - before[0]
-            assert device.hal.copy_count == before[1]
-            function.clear_cache()
-        assert allocations[0] == allocations[None] - len(weights)
-
-
-def test_threads_share_the_executables() -> None:
-    function = pumice.jit(lambda x: jnp.cumsum(x) * 2, device="reference", cache_size=2)
-    failures: list[BaseException] = []
-
-    def work() -> None:
-        try:
-            for n in (3, 4, 5, 3, 4, 5):
-                assert function(np.ones(n, np.float32)).tolist()[-1] == 2 * n
-        except BaseException as error:
-            failures.append(error)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for one in threads:
-        one.start()
-    for one in threads:
-        one.join(60)
-    assert not failures and function.cache_info().currsize == 2
-    function.clear_cache()
-    assert function.cache_info() == (0, 0, 2, 0)
 
 
 def test_an_array_of_another_device_is_refused() -> None:

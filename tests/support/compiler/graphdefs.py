@@ -65,6 +65,11 @@ def const(name: str, value: npt.ArrayLike, dtype: npt.DTypeLike = np.float32) ->
     return node(name, "Const", dtype=TYPES[array.dtype.name], value=array)
 
 
+def ints(name: str, values: npt.ArrayLike) -> str:
+    """A constant of 32-bit integers."""
+    return const(name, values, np.int32)
+
+
 def placeholder(name: str, *shape: int, dtype: str = "DT_FLOAT") -> str:
     """A placeholder; lengths of -1 are open."""
     return node(name, "Placeholder", dtype=dtype, shape=shape)

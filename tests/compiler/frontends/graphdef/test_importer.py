@@ -8,9 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.compiler.graphdefs import const, node, placeholder, run
-from support.peer import run_peer
 
-import pumice
 from pumice.compiler.dialects.syntax.text import to_text
 from pumice.compiler.frontends.graphdef.file import messages
 from pumice.compiler.frontends.graphdef.file.messages import parse_text
@@ -30,21 +28,6 @@ def test_walkthroughs_graph_text_and_binary() -> None:
     assert "stablehlo.multiply %arg0, %arg1 : tensor<4xf32>" in text
     binary = parse_text(data.decode()).SerializeToString()  # type: ignore[attr-defined]
     assert to_text(import_graph(binary, "simple_mul.pb")[0]) == text
-
-
-@pytest.mark.vulkan
-@pytest.mark.peer
-def test_walkthroughs_graph_gives_one_result_everywhere(tmp_path: Path) -> None:
-    module = pumice.compile(SIMPLE_MUL, targets=["vulkan", "reference"])
-    a, b = np.array([1, 2, 3, 4], np.float32), np.array([2.5, -1, 0, 8], np.float32)
-    for device in (None, "reference"):
-        with pumice.Session(device=device) as session:
-            session.load(module)
-            np.testing.assert_array_equal(np.asarray(session.call("simple_mul.simple_mul", a, b)), a * b)
-    path = tmp_path / "simple_mul.vmfb"
-    path.write_bytes(module)
-    flags = [f"--module={path}", "--function=simple_mul", "--input=4xf32=1,2,3,4", "--input=4xf32=2.5,-1,0,8"]
-    assert "4xf32=2.5 -2 0 32" in run_peer("iree-run-module", "--device=vulkan", *flags).stdout
 
 
 FEEDS = placeholder("x", -1, 3) + placeholder("y", 3) + const("two", 2)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 import pytest
-from support.compiler.graphdefs import const, node, placeholder
+from support.compiler.graphdefs import const, ints, node, placeholder
+from support.compiler.modules import BOTH
 from support.compiler.stages import check_stages
 
 import pumice
@@ -22,10 +23,6 @@ Array: TypeAlias = npt.NDArray[Any]
 SIZES = (1, 2, 5)
 X = placeholder("x", -1, 4)
 KERNEL = np.random.default_rng(5).normal(size=(3, 3, 2, 4)).astype(np.float32)
-
-
-def ints(name: str, values: npt.ArrayLike) -> str:
-    return const(name, values, np.int32)
 
 
 FIRST = node("s", "Shape", "x") + ints("i", [0]) + ints("j", [1])
@@ -110,21 +107,11 @@ GRAPHS: Mapping[str, tuple[str, tuple[int, ...], Callable[[Array], Array]]] = {
 }
 
 
-@pytest.fixture(params=[pytest.param("vulkan", marks=pytest.mark.vulkan), "reference"])
-def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
-    if request.param == "reference":
-        with pumice.Session(device="reference") as opened:
-            yield opened
-        return
-    with pumice.open_device() as device, pumice.Session(device=device) as opened:
-        yield opened
-
-
 @pytest.mark.sample(8)
 @pytest.mark.parametrize("name", GRAPHS)
 def test_one_module_for_every_size(session: pumice.Session, name: str) -> None:
     text, inner, function = GRAPHS[name]
-    module = pumice.compile(text.encode(), file_name="open.pbtxt", targets=["vulkan", "reference"], fetches=["y"])
+    module = pumice.compile(text.encode(), file_name="open.pbtxt", targets=BOTH, fetches=["y"])
     loaded = session.load(module)
     for size in SIZES:
         x = np.random.default_rng(size).normal(size=(size, *inner)).astype(np.float32)

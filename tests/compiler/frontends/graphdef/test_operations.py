@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
-from support.compiler.graphdefs import const, node, placeholder, run
+from support.compiler.graphdefs import const, ints, node, placeholder, run
 
 pytest.importorskip("tensorboardX", reason="needs the messages of a GraphDef: pip install 'pumice[graphdef]'")
 
@@ -25,10 +25,6 @@ KERNEL = np.random.default_rng(5).normal(size=(3, 3, 2, 4)).astype(np.float32)
 INPUTS = {"a": A, "b": B, "n": N, "image": IMAGE, "kernel": KERNEL}
 
 
-def ints(name: str, values: npt.ArrayLike) -> str:
-    return const(name, values, np.int32)
-
-
 def padded_windows(image: Array, size: int) -> Array:
     """Windows of SAME padding and stride 1, as (batch, height, width, channels, size, size)."""
     low = (size - 1) // 2
@@ -40,6 +36,13 @@ def padded_windows(image: Array, size: int) -> Array:
 def softmax(x: Array) -> Array:
     power = np.exp(x - x.max(-1, keepdims=True))
     return power / power.sum(-1, keepdims=True)
+
+
+NORM = const("s", [2, 3]) + const("o", [1, -1]) + const("m", [0.5, 0.25]) + const("v", [4, 1])
+
+
+def normalised(image: Array) -> Array:
+    return np.asarray((image - [0.5, 0.25]) / np.sqrt(np.array([4, 1]) + 0.5) * [2, 3] + [1, -1])
 
 
 CASES: Mapping[str, Case] = {
@@ -87,27 +90,21 @@ CASES: Mapping[str, Case] = {
         lambda image: padded_windows(image, 3).sum((-1, -2)) / padded_windows(np.ones_like(image), 3).sum((-1, -2)),
     ),
     "FusedBatchNormV3": (
-        const("s", [2, 3])
-        + const("o", [1, -1])
-        + const("m", [0.5, 0.25])
-        + const("v", [4, 1])
-        + node("y", "FusedBatchNormV3", "image", "s", "o", "m", "v", epsilon=0.5, is_training=False)
+        NORM
+        + node("y", "FusedBatchNormV3", "image", *"somv", epsilon=0.5, is_training=False)
         + node("z", "Identity", "y"),
-        lambda image: (image - [0.5, 0.25]) / np.sqrt(np.array([4, 1]) + 0.5) * [2, 3] + [1, -1],
+        normalised,
     ),
     "BatchNormWithGlobalNormalization": (
-        const("m", [0.5, 0.25])
-        + const("v", [4, 1])
-        + const("o", [1, -1])
-        + const("s", [2, 3])
+        NORM
         + node(
             "y",
             "BatchNormWithGlobalNormalization",
-            *("image", "m", "v", "o", "s"),
+            *("image", *"mvos"),
             variance_epsilon=0.5,
             scale_after_normalization=True,
         ),
-        lambda image: (image - [0.5, 0.25]) / np.sqrt(np.array([4, 1]) + 0.5) * [2, 3] + [1, -1],
+        normalised,
     ),
     "Softmax": (node("y", "Softmax", "a"), lambda a: softmax(a)),
     "LogSoftmax": (node("y", "LogSoftmax", "a"), lambda a: np.log(softmax(a))),
