@@ -16,7 +16,7 @@ from pumice.study.results.storage.database import RESULTS_FILE
 from pumice.study.results.storage.records import SampleFlag
 from pumice.study.results.storage.store import Store
 
-__all__ = ["made_results", "made_version", "next_block", "query", "sample_count"]
+__all__ = ["KEPT", "POINTS", "STUDY", "made_results", "made_version", "next_block", "query", "sample_count", "samples"]
 
 _BLOCKS = 20
 _RUNS = 5
@@ -127,3 +127,15 @@ def next_block(folder: Path, point: int) -> int:
     ((block,),) = query(folder, "SELECT coalesce(max(block), -1) + 1 FROM samples WHERE point = ?", point)
     assert isinstance(block, int)
     return block
+
+
+STUDY = {"version": 1, "name": "copy-sizes", "sampling": {"seed": 0, "max_samples": 100}, "axes": {"n": [1, 2, 3]}}
+POINTS = [
+    *(Point(index, "saxpy", "lavapipe", {"n": index + 1}, {"batch": 1}, baseline=3) for index in range(3)),
+    Point(3, "empty kernel", "lavapipe", is_baseline=True),
+]
+KEPT = KeptFile.of("saxpy.comp", b"void main() {}", "kernel")
+
+
+def samples(count: int, start: int = 0) -> list[Sample]:
+    return [Sample(started=start + index, total=100.0 + index, execute=50.0) for index in range(count)]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.study.stored_study import POINTS, STUDY
+from support.study.stored_results import POINTS, STUDY
 
 from pumice.study.results.storage.store import Store
 

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.study.stored_results import next_block, query, sample_count
-from support.study.stored_study import POINTS, STUDY, samples
+from support.study.stored_results import POINTS, STUDY, next_block, query, sample_count, samples
 
 from pumice.status import (
     PermissionDeniedError,
@@ -30,7 +29,7 @@ FILL = """
 import resource, signal, sys
 sys.path[:0] = {tests!r}
 from support.study.stored_results import sample_count
-from support.study.stored_study import POINTS, STUDY, samples
+from support.study.stored_results import POINTS, STUDY, samples
 from pumice.status import ResourceExhaustedError
 from pumice.study.results.storage.store import Store
 if {limit}:

@@ -19,8 +19,7 @@ from pathlib import Path
 
 import pytest
 from support.soak import rounds
-from support.study.stored_results import next_block, query, sample_count
-from support.study.stored_study import KEPT, POINTS, STUDY, samples
+from support.study.stored_results import KEPT, POINTS, STUDY, next_block, query, sample_count, samples
 
 from pumice.status import (
     AlreadyExistsError,

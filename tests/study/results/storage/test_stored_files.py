@@ -9,7 +9,7 @@ import sqlite3
 from pathlib import Path
 
 import pytest
-from support.study.stored_study import POINTS, STUDY, samples
+from support.study.stored_results import POINTS, STUDY, samples
 
 from pumice.status import (
     DataLossError,
