@@ -62,9 +62,10 @@ def measure(run: VirtualRun, study: Study, results: MemoryResults | None = None,
     """Samples all points of a study on the machine, within ``virtual_time``."""
     points = expand(study, (DEVICE,))
     kept = MemoryResults(study, points) if results is None else results
-    kept.begin_run(repeat=repeat)
+    kept.begin_run({}, repeat=repeat)
     kept.add_device(DEVICE, name=DEVICE, driver=DEVICE, facts={"type": "CPU"})
     sample_points(study, points, _VirtualPool(run), kept)  # type: ignore[arg-type]
+    kept.end_run()
     return kept
 
 
