@@ -13,7 +13,7 @@ import numpy as np
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, shorten, shown
-from .point import AxisValue
+from .point import AxisValue, is_number
 
 _MAX_VALUES: Final = 100_000
 """More values would be a mistake, and fill the memory."""
@@ -162,7 +162,7 @@ class Axis:
     @property
     def is_numeric(self) -> bool:
         """Whether all values are numbers, not truth values."""
-        return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in self.values)
+        return all(map(is_number, self.values))
 
 
 # The accepted counts of numbers for each form of a table, and its notation.
@@ -233,7 +233,7 @@ def _checked(value: object, name: str) -> AxisValue:
         raise InvalidArgumentError(
             f"axis {shown(name)} has numbers, texts and truth values for values, got {shown(value)}"
         )
-    if not isinstance(value, str) and not _is_number(value):
+    if not isinstance(value, str) and not _is_in_range(value):
         raise InvalidArgumentError(
             f"axis {shown(name)} has finite numbers for values (ints have 64 bits), got {shown(value)}"
         )
@@ -241,12 +241,12 @@ def _checked(value: object, name: str) -> AxisValue:
 
 
 def _number(value: object, name: str) -> int | float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not _is_number(value):
+    if not is_number(value) or not _is_in_range(value):
         raise InvalidArgumentError(
             f"axis {shown(name)}: expected a finite number (ints have 64 bits), got {shown(value)}"
         )
     return value
 
 
-def _is_number(value: int | float) -> bool:
+def _is_in_range(value: int | float) -> bool:
     return math.isfinite(value) if isinstance(value, float) else -(2**63) <= value < 2**64

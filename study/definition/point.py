@@ -5,11 +5,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import field
+from typing import TypeGuard
 
 from ...base.lazy_dataclass import dataclass
 
 AxisValue = int | float | str | bool
 """A value on an axis."""
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number, not a truth value."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 @dataclass(frozen=True, slots=True)

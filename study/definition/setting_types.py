@@ -17,6 +17,7 @@ from ...runtime.values.image_text import is_image_text
 from ...runtime.values.sampler_text import parse_sampler
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean, located
+from .point import is_number
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +97,7 @@ def _table_of(check: Callable[[object], object], text: str) -> SettingType:
 
 
 def _seconds(value: object) -> object:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value < math.inf:
+    if not is_number(value) or not 0 <= value < math.inf:
         raise _unexpected(SECONDS.text, value)
     return value
 
@@ -205,7 +206,7 @@ def _init(value: object) -> object:
     named = isinstance(value, str) and (
         value in ("zeros", "random", "arange") or (value.startswith("@") and len(value) > 1)
     )
-    if named or (isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)):
+    if named or (is_number(value) and math.isfinite(value)):
         return value
     raise _unexpected("zeros, random, arange, a number, or @ and a file's name", value)
 
@@ -214,7 +215,7 @@ def _input(value: object) -> object:
     """Checks what `_buffer` does, and numbers and other texts that ``pumice run --input`` takes."""
     if isinstance(value, str):
         return value
-    return str(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else _buffer(value)
+    return str(value) if is_number(value) else _buffer(value)
 
 
 def _push_member(value: object) -> object:

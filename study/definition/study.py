@@ -15,7 +15,7 @@ from .expression import Template, as_json_value
 from .figures import Figures, parse_figures
 from .kept_file import KeptFiles
 from .messages import did_you_mean, located
-from .point import Point
+from .point import Point, is_number
 from .sample import MEASURES
 from .settings import Process, Sampling
 from .target_settings import KINDS, Kind
@@ -316,9 +316,7 @@ class Study:
                     raise InvalidArgumentError(
                         f"expected the name of an axis, got {shown(name)}{hint}; axes are {known}"
                     )
-                if not all(
-                    isinstance(column, (int, float)) and not isinstance(column, bool) for column in values[name]
-                ):
+                if not all(map(is_number, values[name])):
                     raise InvalidArgumentError(
                         f"axis {shown(name)} has values that are not numbers; a line cannot be fitted"
                     )

@@ -93,7 +93,7 @@ def _chart(history: PointHistory) -> Chart:
             showarrow=False,
             font={"size": 11.5, "color": INK},
         )
-    ticks = sorted({round(index) for index in _spread(len(places))})
+    ticks, _ = evenly(places, _TICKS, "")
     names = [label(_name(history.entries[index])) for index in ticks]
     figure.update_xaxes(tickmode="array", tickvals=ticks, ticktext=names, range=[-0.6, len(places) - 0.4])
     figure.update_yaxes(
@@ -105,11 +105,6 @@ def _chart(history: PointHistory) -> Chart:
         else "Medians of separate runs, whose intervals do not tell what differs from run to run"
     )
     return Chart(f"{history.point} on {history.device}", f"{how}. A dashed line is a change point.", figure)
-
-
-def _spread(count: int) -> list[float]:
-    most = min(count, _TICKS)
-    return [index * (count - 1) / max(most - 1, 1) for index in range(most)]
 
 
 def _colour(change: Change) -> str:

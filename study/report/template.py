@@ -54,7 +54,7 @@ def render_page(template: str, **values: object) -> str:
     environment.filters["script"] = _script_json
     return environment.get_template(template).render(
         **values,
-        version=_version(),
+        version=importlib.metadata.version("pumice"),
         dark=json.dumps(dict(DARK)),
         # The template does not escape these two and JSON.
         style=(_TEMPLATES / "report.css").read_text(encoding="utf-8"),
@@ -67,13 +67,6 @@ def render_page(template: str, **values: object) -> str:
 def _packed_plotly() -> str:
     """Compresses Plotly's script, which the page unpacks: 2.0 MB of text instead of 4.8 MB."""
     return base64.b64encode(zlib.compress(get_plotlyjs().encode(), 9)).decode()
-
-
-def _version() -> str:
-    try:
-        return importlib.metadata.version("pumice")
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _script_json(text: str) -> str:

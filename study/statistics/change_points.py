@@ -36,6 +36,8 @@ FALSE_MARKS: Final = 0.01
 # A state is seen by the reference kernel in part: at least a third of its effect.
 _SEEN = 3
 _RESAMPLES = 4999
+# The smallest change that counts.
+_THRESHOLD = 0.01
 # The median of the absolute values of a normal distribution of variance 1.
 _MEDIAN_NORMAL = 0.6745
 # Of the scatter. There are fewer, but with their quantiles of t no change of a short history could be found.
@@ -70,7 +72,6 @@ def changes_in_ratios(
     half_widths: ArrayLike,
     *,
     again: Collection[int] = (),
-    threshold: float = 0.01,
 ) -> list[Change]:
     """Finds the change points of a history of ratios.
 
@@ -80,7 +81,6 @@ def changes_in_ratios(
         half_widths: of the interval of each ratio's logarithm at the level ``place_confidence(len(ratios))``; infinite
             for what says nothing.
         again: entries that measure the new version of the one before again: no change begins there.
-        threshold: the smallest change that counts.
 
     Raises:
         InvalidArgumentError: of different lengths, or a ratio or half-width that is not positive.
@@ -100,7 +100,7 @@ def changes_in_ratios(
         """Returns how clear a change at a place is, and the change; None if it does not count."""
         step, half = network.step(place, [*(change.place for change in changes)])
         reach = half * widening
-        if not abs(step) > reach or abs(math.expm1(step)) < threshold:
+        if not abs(step) > reach or abs(math.expm1(step)) < _THRESHOLD:
             return None
         ends = Interval(math.exp(step - reach), math.exp(step + reach))
         return abs(step) / reach, Change(place, math.exp(step), ends)
@@ -194,8 +194,6 @@ def changes_in_times(
     references: ArrayLike,
     *,
     again: Collection[int] = (),
-    threshold: float = 0.01,
-    seed: int = 0,
 ) -> list[Change]:
     """Finds the change points of a history of times.
 
@@ -204,8 +202,6 @@ def changes_in_times(
         references: of each entry the time of the same reference kernel; NaN where it is not known. A place is marked
             only if some are known on both sides of it.
         again: entries of the version of the one before: no change begins there.
-        threshold: the smallest change that counts.
-        seed: of the permutations.
 
     Raises:
         InvalidArgumentError: a time is not positive, or the lengths differ.
@@ -225,12 +221,12 @@ def changes_in_times(
         ranks = scipy.stats.rankdata(part)
         entry = int(places[np.argmax(_contrasts(ranks, places - begin))])
         # A stretch has its share of false marks.
-        if _p_value(ranks, places - begin, seed) > FALSE_MARKS * part.size / logs.size:
+        if _p_value(ranks, places - begin) > FALSE_MARKS * part.size / logs.size:
             continue
         step = float(np.median(logs[entry:end]) - np.median(logs[begin:entry]))
         moved = _median(seen[entry:end]) - _median(seen[begin:entry])
         # False, too, if the reference's change is unknown.
-        if abs(math.expm1(step)) < threshold or not abs(step) > _SEEN * abs(moved):
+        if abs(math.expm1(step)) < _THRESHOLD or not abs(step) > _SEEN * abs(moved):
             continue
         changes.append(Change(entry, math.exp(step), Interval(math.nan, math.nan)))
         stretches += [(begin, entry), (entry, end)]
@@ -245,7 +241,7 @@ def _contrasts(ranks: _Numbers, before: NDArray[np.int64]) -> _Numbers:
     return contrasts
 
 
-def _p_value(ranks: _Numbers, before: NDArray[np.int64], seed: int) -> float:
+def _p_value(ranks: _Numbers, before: NDArray[np.int64]) -> float:
     """Returns the p-value of the largest contrast, by permutation."""
 
     def largest(values: _Numbers, axis: int) -> _Numbers:
@@ -258,7 +254,7 @@ def _p_value(ranks: _Numbers, before: NDArray[np.int64], seed: int) -> float:
         vectorized=True,
         n_resamples=_RESAMPLES,
         alternative="greater",
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     )
     return float(test.pvalue)
 

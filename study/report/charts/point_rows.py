@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ....base.lazy_dataclass import dataclass
+from ...definition.point import is_number
 from ...results.analysis import PointAnalysis, RoofPlace, StudyAnalysis
 from ...results.best import HEADLINE, Best, find_best
 from ...statistics.samples import fewest_samples
@@ -71,6 +72,7 @@ def point_table(
     unit = time_unit(medians[len(medians) // 2 : len(medians) // 2 + 1])
     axes = axes_of(shown)
     several = len({point.point.device for point in shown}) > 1 and "device" not in axes
+    varied = [point for point in shown if not point.point.is_baseline]
     figures = tuple(dict.fromkeys(name for point in shown for name in point.figures))
     baselines = any(point.baseline_median is not None for point in shown)
     batches = any(point.dispatches > 1 for point in shown)
@@ -80,7 +82,10 @@ def point_table(
         Column("target", "what was measured", numeric=False),
         Column("status", "how sampling ended; see the reasons below", numeric=False),
         *([Column("device", "its URI", numeric=False)] if several else []),
-        *(Column(axis, f"the axis {axis}", numeric=_is_numeric(shown, axis)) for axis in axes),
+        *(
+            Column(axis, f"the axis {axis}", numeric=all(is_number(point.axes.get(axis, 0)) for point in varied))
+            for axis in axes
+        ),
         Column("measure", "the headline: all times of the row are of this segment", numeric=False),
         Column(f"median, {u}", "of a sample, with all of its dispatches"),
         Column("interval", "of the median, by bootstrap"),
@@ -124,11 +129,6 @@ def best_text(best: Best) -> str:
     if len(best.ties) > _MAX_TIES:
         names.append(f"{len(best.ties) - _MAX_TIES} more")
     return f"{text}; not told apart from {', '.join(names)}" if names else text
-
-
-def _is_numeric(points: Sequence[PointAnalysis], axis: str) -> bool:
-    values = [point.axes[axis] for point in points if axis in point.axes and not point.point.is_baseline]
-    return all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
 
 
 def _row(

@@ -7,7 +7,7 @@ import math
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol, TypeVar
 
-from ...definition.point import AxisValue, Point
+from ...definition.point import AxisValue, Point, is_number
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
@@ -38,11 +38,7 @@ def numeric_axes(points: Iterable[OnAxes]) -> list[str]:
     for point in points:
         for name, value in point.axes.items():
             axes.setdefault(name, set()).add(value)
-    return [
-        name
-        for name, values in axes.items()
-        if len(values) > 1 and all(isinstance(value, (int, float)) and not isinstance(value, bool) for value in values)
-    ]
+    return [name for name, values in axes.items() if len(values) > 1 and all(map(is_number, values))]
 
 
 def series_over(points: Iterable[T], axis: str) -> dict[Key, list[T]]:

@@ -38,17 +38,7 @@ from .rows import POINT_COLUMNS, Value, point_from_row, unsigned_ticks
 from .schema import REPEATS, STATUSES
 
 Row = Sequence[Value]
-_Record = TypeVar(
-    "_Record",
-    RunRecord,
-    DeviceRecord,
-    ClockRecord,
-    ReferenceRecord,
-    StateRecord,
-    PeakRecord,
-    NoteRecord,
-    ObservationRecord,
-)
+_Record = TypeVar("_Record")
 
 
 class StoredResults(Closeable):
@@ -223,7 +213,7 @@ class StoredResults(Closeable):
 
     def _records(self, kind: type[_Record], tables: str, **columns: str) -> tuple[_Record, ...]:
         """Reads rows of tables as records; a field has the name of its column, unless ``columns`` names another."""
-        names = [field.name for field in dataclasses.fields(kind)]
+        names = [field.name for field in dataclasses.fields(kind)]  # type: ignore[arg-type]  # a record
         rows = self._rows(f"SELECT {', '.join(columns.get(name, name) for name in names)} FROM {tables}")
         with values_as_written(self.path):
             return tuple(kind(*map(_stored, names, row)) for row in rows)
