@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from ..base.closeable import Closeable
-from ..runtime.device import Device, open_device
+from ..runtime.device import Device
+from ..runtime.opening import open_device
 from ..status import PumiceError
 from .reading import parse
 from .report import Outcome, ScriptReport

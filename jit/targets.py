@@ -5,7 +5,7 @@ from __future__ import annotations
 from ..compiler.kernels.scalars.target import Target
 from ..compiler.stages import Origin
 from ..runtime import Device
-from ..runtime.device import REFERENCE
+from ..runtime.opening import REFERENCE
 from ..status import UnavailableError
 from ..tuning.database import tuned_target
 

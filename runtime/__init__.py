@@ -2,7 +2,7 @@
 
 What needs Vulkan is imported at its first use, so that the reference device works without it.
 
-Read: arrays, images, kernels, device, elementwise, values, parameters, modules, profiling, sessions.
+Read: arrays, images, kernels, device, opening, elementwise, values, parameters, modules, profiling, sessions.
 """
 
 from typing import TYPE_CHECKING
@@ -11,10 +11,11 @@ from ..base.lazy import lazy_exports
 
 if TYPE_CHECKING:
     from .arrays import ArraySpec, DeviceArray, empty
-    from .device import Device, list_devices, open_device
+    from .device import Device
     from .elementwise import ElementwiseKernel, ReductionKernel, ScanKernel
     from .images import DeviceImage, Sampler, TexelArray
     from .kernels import Kernel
+    from .opening import list_devices, open_device
     from .parameters import ParameterIndex
     from .sessions import Instance, Session, SessionFunction, SessionOptions
 
@@ -44,7 +45,8 @@ if not TYPE_CHECKING:
         __name__,
         {
             ".arrays": ("ArraySpec", "DeviceArray", "empty"),
-            ".device": ("Device", "list_devices", "open_device"),
+            ".device": ("Device",),
+            ".opening": ("list_devices", "open_device"),
             ".images": ("DeviceImage", "Sampler", "TexelArray"),
             ".parameters": ("ParameterIndex",),
             ".sessions": ("Instance", "Session", "SessionFunction", "SessionOptions"),

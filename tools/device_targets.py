@@ -30,7 +30,7 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
         InvalidArgumentError: the file is no profile.
         UnavailableError: no Vulkan loader or driver.
     """
-    from ..runtime.device import is_reference
+    from ..runtime.opening import is_reference
 
     if uri is not None and uri.endswith(".json"):
         return _recorded(Path(uri))

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from typing import Final
 
 from ..base.terminal import printable
-from ..runtime.device import Device, is_reference, open_device
+from ..runtime.device import Device
+from ..runtime.opening import is_reference, open_device
 from .errors import usage
 from .streams import note
 

@@ -292,7 +292,7 @@ def _device_of(kernel: str, arrays: Sequence[DeviceArray], device: Device | None
 
 def shared_device() -> Device:
     """Returns the device for calls that name none; the first opens it as ``pumice.open_device()`` does."""
-    from ..device import open_device
+    from ..opening import open_device
 
     global _shared
     with _lock:

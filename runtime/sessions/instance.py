@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING
 from ...base.closeable import Closeable
 from ...status import ClosedError
 from ...waits.wait_mode import WaitMode, checked_wait_mode
-from ..device import REFERENCE, Device, is_reference, list_devices, open_device
+from ..device import Device
+from ..opening import REFERENCE, is_reference, list_devices, open_device
 
 if TYPE_CHECKING:
     from ...hal_vulkan import DeviceProfile

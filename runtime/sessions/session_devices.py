@@ -15,7 +15,8 @@ from ...status import ClosedError, InvalidArgumentError
 from ...vm.execution.context import Context
 from ...waits.wait_mode import WaitMode, checked_wait_mode
 from ..arrays.array import DeviceArray
-from ..device import REFERENCE, Device
+from ..device import Device
+from ..opening import REFERENCE
 from .instance import Instance
 
 if TYPE_CHECKING:

@@ -13,8 +13,9 @@ from ...status import IncompatibleError, InvalidArgumentError, UnavailableError
 from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
 from ...vm.native.module import NativeModule
-from ..device import REFERENCE, Device
+from ..device import Device
 from ..modules.hal.module import hal_module
+from ..opening import REFERENCE
 from .session_devices import SessionDevices
 from .session_options import BUILTIN_MODULES, SessionOptions
 

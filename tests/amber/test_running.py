@@ -14,7 +14,8 @@ from pumice.amber import Outcome, ScriptReport, format_script, parse_text, run
 from pumice.amber.running import Devices
 from pumice.hal_vulkan.device import Device as HalDevice
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.runtime.device import Device, open_device
+from pumice.runtime.device import Device
+from pumice.runtime.opening import open_device
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.sources.find import find_compiler
 from pumice.spirv.sources.glsl import compile_glsl

@@ -14,7 +14,7 @@ from _pytest.pytester import SysModulesSnapshot
 from click.testing import CliRunner
 
 from pumice.hal_vulkan.instance.driver import Driver
-from pumice.runtime.device import open_device
+from pumice.runtime.opening import open_device
 from pumice.status import DeviceLostError
 from pumice.testing import plugin
 from pumice.tools.cli import main

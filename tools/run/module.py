@@ -18,7 +18,8 @@ from ...base.lazy_dataclass import dataclass
 from ...base.terminal import printable
 from ...formats.element_type import ElementType
 from ...hal.buffer_view import BufferView
-from ...runtime.device import Device, is_reference
+from ...runtime.device import Device
+from ...runtime.opening import is_reference
 from ...runtime.sessions.binding import argument_binder
 from ...runtime.sessions.instance import Instance
 from ...runtime.sessions.session import Session

@@ -16,9 +16,9 @@ from conformance.iree.e2e_tree import E2ESource
 from support.iree_releases import CompileError, Compiler
 
 from pumice.hal_vulkan import BufferView, Device, ElementType
-from pumice.runtime.device import open_device
 from pumice.runtime.modules.check.checks import run_checks
 from pumice.runtime.modules.check.report import CheckResult, Outcome
+from pumice.runtime.opening import open_device
 from pumice.status import FailedPreconditionError
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.native.module import NativeModule

@@ -1,0 +1,111 @@
+"""Opens devices, and lists those that this machine has."""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from typing import TYPE_CHECKING, Final
+
+from ..waits.wait_mode import WaitMode, checked_wait_mode
+from .device import Device
+
+if TYPE_CHECKING:
+    from ..hal_vulkan import DeviceProfile
+
+REFERENCE: Final = "reference"
+"""The URI of the reference device."""
+
+_log = logging.getLogger("pumice")
+
+
+def list_devices(*, validation: bool | None = None) -> tuple[DeviceProfile, ...]:
+    """Returns the profile of every Vulkan device of this machine, in the order of ``vulkan://<index>``.
+
+    Raises:
+        UnavailableError: no Vulkan loader; the message says what to install.
+    """
+    from ..hal_vulkan import shared_driver
+
+    return shared_driver(validation=validation).profiles
+
+
+def open_device(
+    uri: str | None = None,
+    *,
+    validation: bool | None = None,
+    staging: bool | None = None,
+    robust: bool = False,
+    persistent_cache: bool = True,
+    loop_guard: bool | None = None,
+    sanitize: bool | None = None,
+    wait: WaitMode | None = None,
+) -> Device:
+    """Opens a device.
+
+    Args:
+        uri: ``"vulkan"`` (the best: discrete, integrated, virtual, CPU), ``"vulkan://1"`` (an index),
+            ``"vulkan://GPU-<uuid>"``, ``"vulkan://<part of the name>"`` or ``"lavapipe"``; or ``"reference"``, which
+            runs compiled programs in NumPy without Vulkan. ``None`` reads the environment variable ``PUMICE_DEVICE``,
+            then takes the best, and logs a warning once if that is a CPU.
+        validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
+        staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``); ``None``
+            takes what suits the device.
+        robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), and to the
+            images where the device has ``robustImageAccess``, so that a kernel with an index error reads zeros instead
+            of other memory or crashing the driver. It costs some speed.
+        persistent_cache: keep compiled pipelines on disk.
+        loop_guard: report loops that the driver ends early (docs/trusting-results.md): reading a result of such a
+            kernel raises DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``; its default is on for drivers that end
+            loops, such as Mesa's lavapipe.
+        sanitize: report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md): past the
+            end of a buffer, an array or an image, through null and wild device addresses, and reads of uninitialised
+            workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
+        wait: how the host waits for the device: ``"adaptive"`` polls for as long as recent waits took, some tens of
+            microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` polls until the work is done
+            and keeps a core busy. A call can choose another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive.
+            The reference device works inside the calls and needs no wait.
+
+    Raises:
+        InvalidArgumentError: not a URI, or not a mode of waiting.
+        NotFoundError: no such device; the message lists those that exist. No other device is opened instead.
+        UnavailableError: no Vulkan loader or driver; the message says what to install.
+    """
+    if wait is not None:
+        checked_wait_mode(wait)
+    if is_reference(uri):
+        from ..hal_reference.device import Device as ReferenceDevice
+
+        return Device(ReferenceDevice())
+    from ..hal_vulkan import Device as VulkanDevice
+    from ..hal_vulkan import DeviceType, PlanOptions, shared_driver
+
+    driver = shared_driver(validation=validation)
+    index = driver.select(uri)
+    device = Device(
+        VulkanDevice(
+            driver,
+            index,
+            options=PlanOptions(
+                staging=staging, robust_buffer_access=robust, loop_guard=loop_guard, sanitize=sanitize, wait=wait
+            ),
+            persistent_cache=persistent_cache,
+        )
+    )
+    if uri is None and not os.environ.get("PUMICE_DEVICE") and device.profile.device_type is DeviceType.CPU:
+        _warn_of_cpu(device.name)
+    return device
+
+
+def is_reference(uri: str | None) -> bool:
+    """Whether a URI, or the environment variable ``PUMICE_DEVICE`` for ``None``, names the reference device."""
+    return (uri or os.environ.get("PUMICE_DEVICE", "")) == REFERENCE
+
+
+@functools.cache
+def _warn_of_cpu(name: str) -> None:
+    _log.warning(
+        "no GPU was found: running on the CPU with %s. (No warning when you ask for it: device 'lavapipe' or "
+        "PUMICE_DEVICE=lavapipe.)",
+        name,
+    )
