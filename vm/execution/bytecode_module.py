@@ -207,7 +207,7 @@ class Translation:
     @cached_property
     def _translator(self) -> Translator:
         from ..translation.analysis import FunctionAnalysis
-        from ..translation.entries import COLD_FUNCTION
+        from ..translation.flow import COLD_FUNCTION
         from ..translation.translator import Translator
 
         function = self._module.verified.functions[self._ordinal]

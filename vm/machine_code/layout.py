@@ -7,14 +7,14 @@ variable. The frame of a callee follows directly, so that callers store argument
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, cast
 
 from ..bytecode.decoder import Instruction
 from ..bytecode.isa import CALLS, MOVE_BIT
 from ..translation.analysis import FunctionAnalysis
 from ..translation.basic_block import Block
-from ..translation.entries import Loops
+from ..translation.control_flow import Graph
 from .operations import TEMPLATES
 
 MAX_INSTRUCTIONS: Final = 2000  # of a function and all its callees
@@ -54,6 +54,39 @@ def is_known(instruction: Instruction) -> bool:
         return len(cast("tuple[int, ...]", instruction.values[2])) <= MAX_SWITCH
     # Moved out of the global, the reference would have to be written.
     return mnemonic != "global.load.ref" or not cast(int, instruction.values[-1]) & MOVE_BIT
+
+
+class Loops:
+    """The loops of a function.
+
+    Attributes:
+        bodies: the blocks of the loop of each back edge, which is a pair of blocks. Each cycle has a back edge.
+        headers: the targets of back edges.
+        reachable: the blocks that control can reach.
+    """
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        graph = Graph(lambda index: [edge.target for edge in blocks[index].edges])
+        self.reachable: frozenset[int] = frozenset(graph.order)
+        self.bodies: dict[tuple[int, int], frozenset[int]] = {
+            (source, header): _body(graph.predecessors, source, header)
+            for header in sorted(graph.order)
+            for source in graph.predecessors[header]
+            if graph.is_back_edge(source, header)
+        }
+        self.headers: frozenset[int] = frozenset(header for _, header in self.bodies)
+
+
+def _body(predecessors: dict[int, list[int]], source: int, header: int) -> frozenset[int]:
+    """Returns the header, and the blocks from which control reaches ``source`` without it."""
+    body = {header}
+    pending = [source]
+    while pending:
+        block = pending.pop()
+        if block not in body:
+            body.add(block)
+            pending += predecessors.get(block, ())
+    return frozenset(body)
 
 
 class Layout:

@@ -10,10 +10,10 @@ from ..bytecode.decoder import Instruction, field_value
 from ..bytecode.isa import IMPORT_BIT, FieldKind
 from ..bytecode.verifier import VerifiedModule
 from ..translation.analysis import FunctionAnalysis
-from ..translation.entries import Loops, Warmth
+from ..translation.flow import Warmth
 from ..translation.module_analysis import ModuleAnalysis
 from .function_writer import FunctionWriter, Unit
-from .layout import MAX_BYTES, MAX_INSTRUCTIONS, MAX_TYPES, Layout, callee_of, is_known
+from .layout import MAX_BYTES, MAX_INSTRUCTIONS, MAX_TYPES, Layout, Loops, callee_of, is_known
 from .llvm import Compiler, MachineCode
 from .operations import SUPPORT
 

@@ -14,7 +14,6 @@ from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge, Variable
 from .call_writer import CallWriter
 from .control_flow import Graph
-from .entries import COLD_FUNCTION, Warmth
 from .expressions import (
     NONE,
     ZERO,
@@ -28,7 +27,7 @@ from .expressions import (
     call,
     negated,
 )
-from .flow import Flow
+from .flow import COLD_FUNCTION, Flow, Warmth
 from .ranges import Range
 from .tree import Place, TreeWriter
 from .values import PendingValue

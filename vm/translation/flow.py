@@ -1,9 +1,12 @@
-"""The edges of a function as its variants see them: none behind calls that suspend or failures that are certain."""
+"""The edges of a function as its variants see them: none behind calls that suspend or failures that are certain.
+
+``Warmth`` says what translated code counts along them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
 
 from .analysis import FunctionAnalysis
 from .basic_block import Block, Edge
@@ -11,6 +14,21 @@ from .expressions import ZERO
 
 _MAX_SMALL: Final = 6  # instructions
 _MAX_COPIED: Final = 8000  # instructions
+
+
+class Warmth(NamedTuple):
+    """The work that translated code counts, so that machine code takes over when it is hot.
+
+    Attributes:
+        turns: the instructions of an iteration, for each back edge as a pair of blocks.
+        start: the instructions that a call of the function counts as; 0 if calls are not counted.
+    """
+
+    turns: Mapping[tuple[int, int], int]
+    start: int = 0
+
+
+COLD_FUNCTION: Final = Warmth({})
 
 
 class Flow:

@@ -11,8 +11,7 @@ from typing import Final
 
 from .analysis import FunctionAnalysis
 from .blocks import NodeWriter
-from .entries import COLD_FUNCTION, Warmth
-from .flow import Flow
+from .flow import COLD_FUNCTION, Flow, Warmth
 from .ranges import FULL, Range
 from .tree import Place
 

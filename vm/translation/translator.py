@@ -5,7 +5,7 @@ branches are ``if`` and ``while``, operations are expressions. It runs until it 
 
 * At a call of another bytecode function, at a ``yield``, and where a native function returns a ``Wait``, it stores in
   the frame the live registers, the pc and the *entry* to continue at, and returns CALL, YIELD or the ``Wait`` to the
-  interpreter.
+  interpreter. Entry n is the place behind instruction n - 1.
 * The interpreter continues with the function's variant for that entry, whose source starts behind the call. A variant
   is translated when first needed and ends where the function always suspends again. Neither the host's stack nor a
   generator is kept.
@@ -21,9 +21,8 @@ from typing import Final
 
 from .analysis import FunctionAnalysis
 from .control_flow import UnstructuredError
-from .entries import COLD_FUNCTION, Warmth
 from .expressions import Literal, Name, Source
-from .flow import Flow
+from .flow import COLD_FUNCTION, Flow, Warmth
 from .structure import StructureWriter
 from .values import ValueWriter
 
