@@ -5,9 +5,11 @@ from __future__ import annotations
 import signal as signals
 import threading
 import time
+import weakref
 from collections.abc import Callable
 
 import pytest
+from support.vm.host_program import context_of, outcome
 from support.vm.wait_sources import Signal
 
 from pumice.status import (
@@ -18,58 +20,21 @@ from pumice.status import (
     PumiceError,
     UnavailableError,
 )
-from pumice.vm.assembly.assembler import assemble
 from pumice.vm.bytecode.calling_convention import CallingConvention
-from pumice.vm.execution.bytecode_module import BytecodeModule
-from pumice.vm.execution.context import Context
 from pumice.vm.execution.frame import Frame, NativeFrame
 from pumice.vm.native.calls import checked_native
-from pumice.vm.native.module import NativeModule
 from pumice.waits.armed_wait import perform_wait
 from pumice.waits.source import WaitSource
 from pumice.waits.wait_frame import Wait, WaitFrame
 
-PROGRAM = """
-vm.module @program
-vm.import @host.wait cconv "0i_i"
-vm.export @yieldable
-vm.export @plain
-vm.export @twice
-vm.func @yieldable(%i0: i32) -> (i32) {
-  vm.call.yieldable @host.wait(%i0) -> ^bb1(%i1)
-^bb1:
-  vm.return %i1
-}
-vm.func @plain(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.wait(%i0)
-  vm.return %i1
-}
-vm.func @twice(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.wait(%i0)
-  %i2 = vm.call @host.wait(%i1)
-  vm.return %i2
-}
-"""
-DRIVEN = ["program.yieldable", "program.plain", "host.wait"]
-
-
-def context_of(wait: Callable[[int], object]) -> Context:
-    """A context whose program calls ``wait`` as ``host.wait``."""
-    host = NativeModule("host")
-    host.function("wait", "0i_i")(lambda value: wait(value))
-    return Context([host, BytecodeModule(assemble(PROGRAM))])
+DRIVEN = ["program.call_yieldable", "program.call", "host.call"]
 
 
 def run(
-    wait: Callable[[int], object], name: str = "program.plain", value: int = 5, timeout: float | None = 60
+    wait: Callable[[int], object], name: str = "program.call", value: int = 5, timeout: float | None = 60
 ) -> object:
     with context_of(wait) as context:
         return context.invoke(context.lookup(name), (value,), timeout=timeout)
-
-
-def outcome(error: PumiceError | None) -> int:
-    """A result that says what ``resume`` was told: 0 for nothing, else the status code."""
-    return 0 if error is None else int(error.code)
 
 
 def test_a_users_class_is_a_wait_source() -> None:
@@ -159,7 +124,7 @@ def test_a_deadline_beyond_the_platforms_is_none(deadline: float, count: int) ->
 
 def test_the_callers_timeout_comes_before_a_later_deadline() -> None:
     never = Signal()
-    with pytest.raises(DeadlineExceededError, match=r"program\.plain was not done within its timeout of 0\.05 s"):
+    with pytest.raises(DeadlineExceededError, match=r"program\.call was not done within its timeout of 0\.05 s"):
         run(lambda value: Wait([never], deadline=time.monotonic() + 60, resume=outcome), timeout=0.05)
 
 
@@ -181,16 +146,16 @@ def test_resume_raises_what_the_function_fails_with() -> None:
     def fail(error: PumiceError | None) -> object:
         raise NotFoundError("no such thing")
 
-    with pytest.raises(NotFoundError, match=r"program\.plain pc \d+: no such thing"):
+    with pytest.raises(NotFoundError, match=r"program\.call pc \d+: no such thing"):
         run(lambda value: Wait([Signal(0.01)], resume=fail))
     with pytest.raises(ZeroDivisionError) as caught:
         run(lambda value: Wait([Signal(0.01)], resume=lambda _: 1 // 0))
-    assert "program.plain pc" in "".join(caught.value.__notes__)
+    assert "program.call pc" in "".join(caught.value.__notes__)
 
 
 @pytest.mark.parametrize("name", DRIVEN)
 def test_results_after_a_wait_are_checked(name: str) -> None:
-    with pytest.raises(InvalidArgumentError, match=r"host\.wait returned str where its convention 0i_i says i"):
+    with pytest.raises(InvalidArgumentError, match=r"host\.call returned str where its convention 0i_i says i"):
         run(lambda value: Wait([Signal(0.01)], resume=lambda _: "five"), name)
 
 
@@ -208,7 +173,7 @@ def test_results_after_a_wait_are_checked(name: str) -> None:
 def test_a_wait_that_is_none_is_refused_where_the_program_called(make: Callable[[], Wait], message: str) -> None:
     with pytest.raises(InvalidArgumentError, match=message) as caught:
         run(lambda value: make())
-    assert caught.value.location is not None and caught.value.location.startswith("program.plain pc ")
+    assert caught.value.location is not None and caught.value.location.startswith("program.call pc ")
 
 
 def test_what_a_source_raises_says_where_the_program_waits() -> None:
@@ -217,8 +182,8 @@ def test_what_a_source_raises_says_where_the_program_waits() -> None:
             raise OSError("cable cut")
 
     with pytest.raises(OSError, match="cable cut") as caught:
-        run(lambda value: Wait([Broken()], resume=outcome), "program.yieldable")
-    assert caught.value.__notes__ == ["  while waiting in host.wait", "  called from program.yieldable pc 1"]
+        run(lambda value: Wait([Broken()], resume=outcome), "program.call_yieldable")
+    assert caught.value.__notes__ == ["  while waiting in host.call", "  called from program.call_yieldable pc 1"]
 
 
 def test_arming_that_fails_disarms_what_was_armed() -> None:
@@ -247,12 +212,12 @@ def test_ctrl_c_ends_a_wait(count: int) -> None:
         with context_of(lambda value: Wait(sources, resume=outcome)) as context:
             signals.setitimer(signals.ITIMER_REAL, 0.1)
             with pytest.raises(KeyboardInterrupt) as caught:
-                context.invoke(context.lookup("program.plain"), (1,))
-            assert caught.value.__notes__[0] == "  while waiting in host.wait"
+                context.invoke(context.lookup("program.call"), (1,))
+            assert caught.value.__notes__[0] == "  while waiting in host.call"
             assert all(not source.callbacks for source in sources)
             for source in sources:
                 source.set()
-            assert context.invoke(context.lookup("program.plain"), (1,)) == 0  # usable afterwards
+            assert context.invoke(context.lookup("program.call"), (1,)) == 0  # usable afterwards
     finally:
         signals.setitimer(signals.ITIMER_REAL, 0)
         signals.signal(signals.SIGALRM, before)
@@ -264,15 +229,15 @@ def test_ctrl_c_ends_a_wait(count: int) -> None:
 def test_a_suspended_invocation_can_be_looked_at_and_resumed_in_another_thread() -> None:
     ready = Signal()
     with context_of(lambda value: Wait([ready], resume=lambda _: value * 2)) as context:
-        stack = context.stack_for(context.lookup("program.yieldable"), (21,))
+        stack = context.stack_for(context.lookup("program.call_yieldable"), (21,))
         assert not stack.step()
         outer, native, wait = stack.frames
         assert isinstance(outer, Frame) and isinstance(native, NativeFrame) and isinstance(wait, WaitFrame)
-        assert (outer.name, outer.pc, native.name) == ("program.yieldable", 1, "host.wait")
+        assert (outer.name, outer.pc, native.name) == ("program.call_yieldable", 1, "host.call")
         assert repr(wait) == "<WaitFrame all of 1 source(s), pending>"
         with pytest.raises(FailedPreconditionError, match="the invocation waits"):
             stack.step()
-        stack = context.stack_for(context.lookup("program.yieldable"), (21,))
+        stack = context.stack_for(context.lookup("program.call_yieldable"), (21,))
         assert not stack.step()
         ready.set()
         results = []
@@ -303,23 +268,10 @@ def test_an_aborted_stack_holds_nothing() -> None:
     class Held:
         pass
 
-    import weakref
-
     held = Held()
     alive = weakref.ref(held)
-    host = NativeModule("host")
-    host.function("wait", "0r_r")(lambda value: Wait([Signal()], resume=lambda _: value))
-    text = """
-vm.module @program
-vm.import @host.wait cconv "0r_r"
-vm.export @main
-vm.func @main(%r0: !vm.buffer) -> (!vm.buffer) {
-  %r1 = vm.call @host.wait(%r0)
-  vm.return %r1
-}
-"""
-    with Context([host, BytecodeModule(assemble(text))]) as context:
-        stack = context.stack_for(context.lookup("program.main"), (held,))
+    with context_of(keep=lambda value: Wait([Signal()], resume=lambda _: value)) as context:
+        stack = context.stack_for(context.lookup("program.long"), (held,))
         del held
         assert not stack.step()
         assert alive() is not None

@@ -16,6 +16,7 @@ from typing import Any
 
 import pytest
 from support.vm.contexts import is_idle
+from support.vm.host_program import context_of
 from support.waiting import until
 
 from pumice.status import (
@@ -34,7 +35,6 @@ from pumice.vm import (
     FIFO,
     AsyncioLoop,
     AsyncioSource,
-    BytecodeModule,
     Context,
     Event,
     InlineLoop,
@@ -49,51 +49,9 @@ from pumice.vm import (
     begin_invoke,
     invoke,
 )
-from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.watchdog import Guard
 
-PROGRAM = """
-vm.module @program
-vm.import @host.call cconv "0i_i"
-vm.export @call
-vm.export @loop
-vm.export @yields
-vm.export @fails
-vm.export @pass
-vm.func @call(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.call(%i0)
-  vm.return %i1
-}
-vm.func @loop(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.call(%i0)
-  vm.br ^bb1()
-^bb1:
-  %i0 = vm.add.i32 %i0, %i0
-  vm.br ^bb1()
-}
-vm.func @yields(%i0: i32) -> (i32) {
-  vm.br ^bb1()
-^bb1:
-  vm.yield ^bb1()
-}
-vm.func @fails(%i0: i32) -> (i32) {
-  %i1 = vm.const.i32 0
-  %i2 = vm.div.i32.s %i0, %i1
-  vm.return %i2
-}
-vm.func @pass(%i0: i32) -> (i32) {
-  vm.yield ^bb1()
-^bb1:
-  vm.return %i0
-}
-"""
 LONG = 60.0
-
-
-def context_of(call: Callable[[int], object] | None = None, **options: Any) -> Context:
-    host = NativeModule("host")
-    host.function("call", "0i_i")(call or (lambda value: value))
-    return Context([host, BytecodeModule(assemble(PROGRAM))], **options)
 
 
 class Told:
@@ -236,7 +194,7 @@ def start(
 # -- one callback, on every loop ---------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["program.call", "host.call", "program.pass"])
+@pytest.mark.parametrize("name", ["program.call", "host.call", "program.yields_once"])
 def test_success(loop: Loop, name: str) -> None:
     with context_of() as context:
         _, told = start(loop, context, name)
@@ -283,8 +241,8 @@ def test_an_inline_loop_calls_back_before_it_returns() -> None:
         ("program.call", None, {}, InvalidArgumentError),
         ("program.call", (5,), {"policy": "fifo"}, InvalidArgumentError),
         ("program.call", (5,), {"timeout": 0}, DeadlineExceededError),
-        ("program.loop", (5,), {"timeout": 0.05}, DeadlineExceededError),
-        ("program.yields", (5,), {"timeout": 0.05}, DeadlineExceededError),
+        ("program.call_and_loop", (5,), {"timeout": 0.05}, DeadlineExceededError),
+        ("program.yields_for_ever", (5,), {"timeout": 0.05}, DeadlineExceededError),
         ("program.call", (2,), {"timeout": 0.05}, DeadlineExceededError),
         ("program.call", (3,), {}, UnavailableError),
         ("program.call", (4,), {}, InvalidArgumentError),
@@ -411,14 +369,14 @@ def test_cancel_while_queued_for_a_turn(threaded: Loop) -> None:
         until(lambda: is_idle(context))
 
 
-@pytest.mark.parametrize("name", ["program.loop", "program.yields"])
+@pytest.mark.parametrize("name", ["program.call_and_loop", "program.yields_for_ever"])
 def test_cancel_in_an_endless_loop(loop: Loop, name: str) -> None:
     entered = threading.Event()
     with context_of(lambda value: (entered.set(), value)[1]) as context:
         pool = concurrent.futures.ThreadPoolExecutor(1)
         with pool:
             starting = pool.submit(start, loop, context, name)
-            if name == "program.loop":
+            if name == "program.call_and_loop":
                 assert entered.wait(LONG)
             until(lambda: context.gate.in_flight == 1)
             (run,) = context.invocations
@@ -490,7 +448,9 @@ def test_cancel_against_every_kind_of_step(threaded: Loop) -> None:
         tolds = []
         for n in range(200):
             run, told = start(
-                threaded, context, ["program.pass", "program.call", "program.loop", "program.fails"][n % 4]
+                threaded,
+                context,
+                ["program.yields_once", "program.call", "program.call_and_loop", "program.fails"][n % 4],
             )
             tolds.append(told)
             if n % 4 == 2 or n % 3:
@@ -530,7 +490,7 @@ def test_a_loop_that_is_closed_during(threaded: Loop) -> None:
 def test_a_loop_that_is_closed_in_the_middle_of_a_step(threaded: Loop) -> None:
     entered = threading.Event()
     with context_of(lambda value: (entered.set(), value)[1]) as context:
-        _, told = start(threaded, context, "program.loop")
+        _, told = start(threaded, context, "program.call_and_loop")
         assert entered.wait(LONG)
         threaded.close()
         assert isinstance(told.error, AbortedError)
@@ -570,7 +530,7 @@ def test_a_loop_whose_queue_is_never_run_again() -> None:
     loop = QueueLoop()
     with context_of(lambda value: Wait([Event()], resume=lambda _: value)) as context:
         _, queued = start(loop, context)
-        _, begun = start(loop, context, "program.yields")
+        _, begun = start(loop, context, "program.yields_for_ever")
         loop.queue.popleft()()
         _, waiting = start(loop, context)
         assert len(loop.queue) == 2
@@ -670,7 +630,7 @@ def test_closing_against_starting() -> None:
                 barrier = threading.Barrier(2)
                 closing = pool.submit(lambda barrier=barrier, loop=loop: (barrier.wait(LONG), loop.close()))
                 barrier.wait(LONG)
-                tolds = [start(loop, context, "program.pass")[1] for _ in range(5)]
+                tolds = [start(loop, context, "program.yields_once")[1] for _ in range(5)]
                 closing.result(LONG)
                 for told in tolds:
                     error, outputs = told.wait()
@@ -762,7 +722,7 @@ def test_asyncio_that_shuts_down_aborts_what_is_pending(state: str) -> None:
     async def main(context: Context) -> None:
         loop = AsyncioLoop()
         for _ in range(3):
-            tolds.append(start(loop, context, "program.yields" if state == "yielding" else "program.call")[1])
+            tolds.append(start(loop, context, "program.yields_for_ever" if state == "yielding" else "program.call")[1])
         if state != "queued":
             await asyncio.sleep(0.02)
 
@@ -1113,9 +1073,9 @@ def test_outputs_live_as_long_as_the_invocation() -> None:
 
 def test_an_invocation_and_a_synchronous_call_in_turn() -> None:
     with context_of() as context:
-        function = context.lookup("program.pass")
+        function = context.lookup("program.yields_once")
         for n in range(200):
-            assert create(context, n, "program.pass").result(LONG) == (n,)
+            assert create(context, n, "program.yields_once").result(LONG) == (n,)
             assert invoke(context, function, (n,)) == (n,)
             assert invoke(context, function, (n,), policy=FIFO) == (n,)
         until(lambda: is_idle(context))
@@ -1136,7 +1096,7 @@ def test_many_waiters_of_one_invocation() -> None:
 def test_closing_a_context_against_its_invocations() -> None:
     for _ in range(100):
         context = context_of()
-        invocations = [create(context, n, "program.pass") for n in range(5)]
+        invocations = [create(context, n, "program.yields_once") for n in range(5)]
         context.close()
         for n, invocation in enumerate(invocations):
             status = invocation.wait(time.monotonic() + LONG)

@@ -6,11 +6,11 @@ import concurrent.futures
 import gc
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from support.vm.contexts import is_idle
+from support.vm.host_program import context_of
 from support.waiting import until
 
 from pumice.status import (
@@ -26,14 +26,12 @@ from pumice.vm import (
     CONCURRENT,
     FIFO,
     REFUSE,
-    BytecodeModule,
     Context,
     Event,
     InlineLoop,
     Invocation,
     InvocationPolicy,
     InvokeState,
-    NativeModule,
     ThreadLoop,
     Wait,
     abort_invoke,
@@ -45,32 +43,10 @@ from pumice.vm import (
     wait_invoke,
     wait_invoke_async,
 )
-from pumice.vm.assembly.assembler import assemble
 
 DEFERRED, OK = StatusCode.DEFERRED, StatusCode.OK
 
-PROGRAM = """
-vm.module @program
-vm.import @host.call cconv "0i_i"
-vm.export @call
-vm.export @twice
-vm.func @call(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.call(%i0)
-  vm.return %i1
-}
-vm.func @twice(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.call(%i0)
-  %i2 = vm.call @host.call(%i1)
-  vm.return %i2
-}
-"""
 NAMES = pytest.mark.parametrize("name", ["program.call", "host.call"])
-
-
-def context_of(call: Callable[[int], object] | None = None, **options: Any) -> Context:
-    host = NativeModule("host")
-    host.function("call", "0i_i")(call or (lambda value: value))
-    return Context([host, BytecodeModule(assemble(PROGRAM))], **options)
 
 
 def begin(

@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from support.vm.contexts import is_idle
+from support.vm.host_program import context_of, outcome
 from support.vm.wait_sources import Signal
 
 from pumice.status import (
@@ -29,13 +30,11 @@ from pumice.status import (
 from pumice.vm import (
     FIFO,
     AsyncioSource,
-    BytecodeModule,
     Context,
     Event,
     FutureSource,
     InvokeResult,
     InvokeState,
-    NativeModule,
     VmList,
     Wait,
     abort_invoke,
@@ -46,7 +45,6 @@ from pumice.vm import (
     wait_invoke,
     wait_invoke_async,
 )
-from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.frame import Frame, NativeFrame
 from pumice.waits.armed_wait import ArmedWait
 from pumice.waits.wait_frame import WaitFrame
@@ -54,78 +52,7 @@ from pumice.waits.wait_frame import WaitFrame
 DEFERRED, OK = StatusCode.DEFERRED, StatusCode.OK
 
 
-PROGRAM = """
-vm.module @program
-vm.import @host.call cconv "0i_i"
-vm.import @host.keep cconv "0r_r"
-vm.export @plain
-vm.export @yields
-vm.export @echo
-vm.export @fails
-vm.export @long
-vm.export @nothing
-vm.func @plain(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.call(%i0)
-  vm.return %i1
-}
-vm.func @yields(%i0: i32) -> (i32) {
-  vm.yield ^bb1()
-^bb1:
-  vm.yield ^bb2()
-^bb2:
-  vm.return %i0
-}
-vm.func @echo(%i0: i32, %r0: !vm.buffer) -> (i32, !vm.buffer) {
-  vm.return %i0, %r0
-}
-vm.func @nothing() -> () {
-  vm.return
-}
-vm.func @fails(%i0: i32) -> (i32) {
-  %i1 = vm.const.i32 0
-  %i2 = vm.div.i32.s %i0, %i1
-  vm.return %i2
-}
-vm.func @long(%r0: !vm.buffer) -> (!vm.buffer) {
-  %r1 = vm.call @host.keep(%r0)
-  vm.yield ^bb1()
-^bb1:
-  %r2 = vm.call @middle(%r1)
-  vm.yield ^bb2()
-^bb2:
-  %r3 = vm.call @host.keep(%r2)
-  vm.return %r3
-}
-vm.func @middle(%r0: !vm.buffer) -> (!vm.buffer) {
-  vm.yield ^bb1()
-^bb1:
-  %r1 = vm.call @inner(%r0)
-  %r2 = vm.call @host.keep(%r1)
-  vm.return %r2
-}
-vm.func @inner(%r0: !vm.buffer) -> (!vm.buffer) {
-  %r1 = vm.call @host.keep(%r0)
-  vm.call.yieldable @host.keep(%r1) -> ^bb1(%r2)
-^bb1:
-  vm.return %r2
-}
-"""
-
-
-def context_of(
-    call: Callable[[int], object] | None = None, keep: Callable[[object], object] | None = None, **options: Any
-) -> Context:
-    host = NativeModule("host", trusted=options.pop("trusted", False))
-    host.function("call", "0i_i")(call or (lambda value: value))
-    host.function("keep", "0r_r")(keep or (lambda value: value))
-    return Context([host, BytecodeModule(assemble(PROGRAM))], **options)
-
-
-def outcome(error: PumiceError | None) -> int:
-    return 0 if error is None else int(error.code)
-
-
-def begin(context: Context, name: str = "plain", *values: object, state: InvokeState | None = None) -> InvokeState:
+def begin(context: Context, name: str = "call", *values: object, state: InvokeState | None = None) -> InvokeState:
     """A suspended invocation."""
     state = state or InvokeState()
     assert begin_invoke(state, context, context.lookup(f"program.{name}"), values or (5,)) is DEFERRED
@@ -152,13 +79,13 @@ def test_invoke_returns_and_appends_outputs() -> None:
         assert invoke(context, context.lookup("program.echo"), inputs, outputs) == (3, thing)
         assert outputs == ["before", 3, thing] and inputs == [3, thing]
         assert invoke(context, context.lookup("program.nothing")) == ()
-        assert invoke(context, context.lookup("program.plain"), VmList.of("i32", [9])) == (9,)
+        assert invoke(context, context.lookup("program.call"), VmList.of("i32", [9])) == (9,)
         assert is_idle(context)
 
 
 def test_invoke_blocks_until_the_wait_is_over() -> None:
     with context_of(lambda value: Wait([Signal(0.02)], resume=lambda _: value + 1)) as context:
-        assert invoke(context, context.lookup("program.plain"), (1,)) == (2,)
+        assert invoke(context, context.lookup("program.call"), (1,)) == (2,)
         assert invoke(context, context.lookup("host.call"), (1,), timeout=60) == (2,)
 
 
@@ -173,19 +100,19 @@ def test_invoke_raises_what_the_program_failed_with() -> None:
 @pytest.mark.parametrize("timeout", ["soon", float("nan"), True])
 def test_invoke_takes_a_number_as_timeout(timeout: Any) -> None:
     with context_of() as context, pytest.raises(InvalidArgumentError, match="timeout is a number"):
-        invoke(context, context.lookup("program.plain"), (1,), timeout=timeout)
+        invoke(context, context.lookup("program.call"), (1,), timeout=timeout)
 
 
 @pytest.mark.parametrize(
     ("name", "inputs", "message"),
     [
-        ("plain", (), "takes 1 value"),
-        ("plain", (1, 2), "got 2"),
-        ("plain", ("1",), "argument 0 is i32"),
-        ("plain", (1.5,), "argument 0 is i32"),
-        ("plain", (1 << 32,), "argument 0 is i32"),
-        ("plain", (None,), "argument 0 is i32"),
-        ("plain", 5, "inputs is a sequence"),
+        ("call", (), "takes 1 value"),
+        ("call", (1, 2), "got 2"),
+        ("call", ("1",), "argument 0 is i32"),
+        ("call", (1.5,), "argument 0 is i32"),
+        ("call", (1 << 32,), "argument 0 is i32"),
+        ("call", (None,), "argument 0 is i32"),
+        ("call", 5, "inputs is a sequence"),
     ],
 )
 def test_inputs_that_do_not_match_begin_nothing(name: str, inputs: Any, message: str) -> None:
@@ -204,7 +131,7 @@ def test_inputs_that_do_not_match_begin_nothing(name: str, inputs: Any, message:
 def test_functions_of_other_contexts_and_other_things_are_refused() -> None:
     state = InvokeState()
     with context_of() as context, context_of() as other:
-        function = other.lookup("program.plain")
+        function = other.lookup("program.call")
         with pytest.raises(FailedPreconditionError, match="another context"):
             begin_invoke(state, context, function, (1,))
         with pytest.raises(FailedPreconditionError, match="another context"):
@@ -212,7 +139,7 @@ def test_functions_of_other_contexts_and_other_things_are_refused() -> None:
         with pytest.raises(InvalidArgumentError, match="expected a Context"):
             begin_invoke(state, None, function, (1,))  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match="expected a Function"):
-            begin_invoke(state, other, "program.plain", (1,))  # type: ignore[arg-type]
+            begin_invoke(state, other, "program.call", (1,))  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match="takes an InvokeState"):
             begin_invoke(None, other, function, (1,))  # type: ignore[arg-type]
         with pytest.raises(InvalidArgumentError, match="policy is an InvocationPolicy"):
@@ -246,7 +173,7 @@ def test_a_function_that_ends_at_once() -> None:
         assert is_idle(context)
 
 
-@pytest.mark.parametrize("name", ["program.fails", "host.call", "program.plain"])
+@pytest.mark.parametrize("name", ["program.fails", "host.call", "program.call"])
 def test_a_program_that_fails_is_an_invocation_that_ended(name: str) -> None:
     def fail(value: int) -> int:
         raise ZeroDivisionError("by hand")
@@ -270,12 +197,12 @@ def test_a_program_that_fails_after_a_wait() -> None:
     with context_of(lambda value: Wait([Signal(0.01)], resume=fail)) as context:
         result = finish(begin(context))
         assert result.status is StatusCode.NOT_FOUND and result.error is not None
-        assert str(result.error).startswith("NOT_FOUND: program.plain pc ")
+        assert str(result.error).startswith("NOT_FOUND: program.call pc ")
 
 
 def test_yields_are_deferred_without_a_wait_frame() -> None:
     with context_of() as context:
-        state = begin(context, "yields", 7)
+        state = begin(context, "yields_twice", 7)
         assert state.wait_frame is None and len(state.frames) == 1
         for call in (wait_invoke, lambda one: wait_invoke_async(one, None, None, lambda _: None)):
             with pytest.raises(FailedPreconditionError, match="yielded and waits for nothing"):
@@ -298,8 +225,8 @@ def test_the_frames_of_a_suspended_invocation() -> None:
         state = begin(context)
         outer, native, wait = state.frames
         assert isinstance(outer, Frame) and isinstance(native, NativeFrame) and isinstance(wait, WaitFrame)
-        assert (outer.name, native.name, wait) == ("program.plain", "host.call", state.wait_frame)
-        assert repr(state) == "<InvokeState of program.plain, suspended>"
+        assert (outer.name, native.name, wait) == ("program.call", "host.call", state.wait_frame)
+        assert repr(state) == "<InvokeState of program.call, suspended>"
         abort_invoke(state)
         assert repr(state) == "<InvokeState, no invocation>" and is_idle(context)
 
@@ -335,9 +262,9 @@ def test_inputs_are_captured_while_it_waits_for_its_turn() -> None:
 
     never = Event()
     with context_of(lambda value: Wait([never], resume=lambda _: value)) as context:
-        first, second = begin(context, "plain", 1), InvokeState()
+        first, second = begin(context, "call", 1), InvokeState()
         inputs = [2]
-        function = context.lookup("program.plain")
+        function = context.lookup("program.call")
         assert begin_invoke(second, context, function, inputs, policy=FIFO) is DEFERRED
         inputs[0] = 99
         never.set()
@@ -347,7 +274,7 @@ def test_inputs_are_captured_while_it_waits_for_its_turn() -> None:
 
 def test_an_iterator_is_enough_for_inputs() -> None:
     with context_of() as context:
-        assert invoke(context, context.lookup("program.plain"), (n for n in [4])) == (4,)
+        assert invoke(context, context.lookup("program.call"), (n for n in [4])) == (4,)
 
 
 def test_outputs_are_appended_to_a_vm_list() -> None:
@@ -396,7 +323,7 @@ def test_results_are_not_kept_by_the_state() -> None:
 # -- order -------------------------------------------------------------------------------------------
 
 CALLS: dict[str, Callable[[InvokeState, Context], object]] = {
-    "begin": lambda state, context: begin_invoke(state, context, context.lookup("program.plain"), (1,)),
+    "begin": lambda state, context: begin_invoke(state, context, context.lookup("program.call"), (1,)),
     "resume": lambda state, context: resume_invoke(state),
     "wait": lambda state, context: wait_invoke(state),
     "wait_async": lambda state, context: wait_invoke_async(state, None, None, lambda _: pytest.fail("called back")),
@@ -418,7 +345,7 @@ def test_calls_out_of_order_are_refused_and_change_nothing(phase: str, call: str
     with context_of(lambda value: Wait([ready], resume=lambda error: value + outcome(error))) as context:
         state = InvokeState()
         if phase == "yielded":
-            begin(context, "yields", 5, state=state)
+            begin(context, "yields_twice", 5, state=state)
         elif phase in ("waiting", "waited"):
             begin(context, state=state)
             if phase == "waited":
@@ -460,7 +387,7 @@ def test_a_wait_frame_of_another_invocation_is_refused() -> None:
         abort_invoke(two)
 
 
-@pytest.mark.parametrize("name", ["plain", "host"])
+@pytest.mark.parametrize("name", ["call", "host"])
 def test_a_second_step_at_the_same_time_is_refused(name: str) -> None:
     entered, leave = threading.Event(), threading.Event()
 
@@ -470,7 +397,7 @@ def test_a_second_step_at_the_same_time_is_refused(name: str) -> None:
         return value
 
     with context_of(block) as context:
-        function = context.lookup("host.call" if name == "host" else "program.plain")
+        function = context.lookup("host.call" if name == "host" else "program.call")
         state = InvokeState()
         statuses: list[StatusCode] = []
         thread = threading.Thread(target=lambda: statuses.append(begin_invoke(state, context, function, (5,))))
@@ -517,7 +444,7 @@ def test_a_second_call_while_one_waits_is_refused() -> None:
 
 def test_of_two_resumes_at_once_one_wins() -> None:
     with context_of() as context:
-        function = context.lookup("program.yields")
+        function = context.lookup("program.yields_twice")
         barrier = threading.Barrier(2)
         rounds = 300
         states = [InvokeState() for _ in range(rounds)]
@@ -548,7 +475,7 @@ def test_of_two_resumes_at_once_one_wins() -> None:
 
 def test_a_resume_that_another_one_overtakes_is_refused() -> None:
     with context_of() as context:
-        state = begin(context, "yields", 7)
+        state = begin(context, "yields_twice", 7)
         assert resume_invoke(state) is DEFERRED
         real = state._busy
 
@@ -927,7 +854,7 @@ def test_a_state_is_used_again_after_end_and_after_abort() -> None:
     with context_of(lambda value: Wait([Signal(0.001)], resume=lambda _: value * 2)) as context:
         state = InvokeState()
         for value in range(20):
-            begin(context, "plain", value, state=state)
+            begin(context, "call", value, state=state)
             if value % 3 == 0:
                 abort_invoke(state)
                 abort_invoke(state)  # idempotent
@@ -982,8 +909,8 @@ def test_a_state_that_the_collector_drops_calls_nobody_back_inside_it() -> None:
 
     with context_of(call) as context:
         first, second = InvokeState(), InvokeState()
-        assert begin_invoke(first, context, context.lookup("program.plain"), (1,)) is DEFERRED
-        assert begin_invoke(second, context, context.lookup("program.plain"), (2,), policy=FIFO) is DEFERRED
+        assert begin_invoke(first, context, context.lookup("program.call"), (1,)) is DEFERRED
+        assert begin_invoke(second, context, context.lookup("program.call"), (2,), policy=FIFO) is DEFERRED
         assert second.wait_frame is not None
         second.wait_frame.sources[0].notify(notified)
         cycle: list[object] = [first]
@@ -1004,18 +931,18 @@ def test_a_state_that_the_collector_drops_calls_nobody_back_inside_it() -> None:
 def test_a_call_finds_that_the_invocation_before_it_was_dropped() -> None:
     with context_of(lambda value: Wait([Event()], resume=lambda _: value) if value == 1 else value) as context:
         state = InvokeState()
-        begin_invoke(state, context, context.lookup("program.plain"), (1,))
+        begin_invoke(state, context, context.lookup("program.call"), (1,))
         with pytest.raises(FailedPreconditionError, match="under way"):
-            context.invoke(context.lookup("program.plain"), (2,))
+            context.invoke(context.lookup("program.call"), (2,))
         del state
-        assert context.invoke(context.lookup("program.plain"), (2,)) == 2
+        assert context.invoke(context.lookup("program.call"), (2,)) == 2
 
 
 def test_an_ended_invocation_has_given_up_its_turn_before_the_result_is_asked_for() -> None:
     with context_of() as context:
         one, two = InvokeState(), InvokeState()
-        assert begin_invoke(one, context, context.lookup("program.plain"), (1,)) is OK
-        assert begin_invoke(two, context, context.lookup("program.plain"), (2,)) is OK
+        assert begin_invoke(one, context, context.lookup("program.call"), (1,)) is OK
+        assert begin_invoke(two, context, context.lookup("program.call"), (2,)) is OK
         assert (end_invoke(two).outputs, end_invoke(one).outputs) == ((2,), (1,))
 
 
@@ -1157,7 +1084,7 @@ def test_abort_at_every_suspension_point(keep: Any, trusted: bool, how: str) -> 
                 assert closed
             if how == "abort while armed" and frame is not None:
                 assert armed.cancel()
-        assert invoke(context, context.lookup("program.plain"), (1,)) == (1,)
+        assert invoke(context, context.lookup("program.call"), (1,)) == (1,)
 
 
 # -- native coroutines -------------------------------------------------------------------------------
@@ -1166,7 +1093,7 @@ TRUSTED = pytest.mark.parametrize("trusted", [False, True])
 
 
 @TRUSTED
-@pytest.mark.parametrize("name", ["program.plain", "host.call"])
+@pytest.mark.parametrize("name", ["program.call", "host.call"])
 def test_a_native_coroutine_waits_and_returns(trusted: bool, name: str) -> None:
     async def call(value: int) -> int:
         for _ in range(3):
@@ -1201,7 +1128,7 @@ def test_a_native_coroutine_without_await(trusted: bool) -> None:
         return value * 2
 
     with context_of(call, trusted=trusted) as context:
-        assert invoke(context, context.lookup("program.plain"), (5,)) == (10,)
+        assert invoke(context, context.lookup("program.call"), (5,)) == (10,)
         assert invoke(context, context.lookup("host.call"), (5,)) == (10,)
 
 
@@ -1246,7 +1173,7 @@ def test_what_a_coroutine_raises_is_the_result(trusted: bool) -> None:
     with context_of(call, trusted=trusted) as context:
         result = finish(begin(context))
         assert result.status is StatusCode.NOT_FOUND
-        assert "program.plain pc" in str(result.error)
+        assert "program.call pc" in str(result.error)
 
 
 def test_results_of_a_coroutine_are_checked() -> None:
@@ -1297,7 +1224,7 @@ def test_await_on_futures_gives_their_results_and_errors() -> None:
         return int(total)
 
     with pool, context_of(call) as context:
-        assert invoke(context, context.lookup("program.plain"), (5,)) == (110,)
+        assert invoke(context, context.lookup("program.call"), (5,)) == (110,)
 
 
 def test_awaiting_asyncios_own_things_is_refused() -> None:
@@ -1307,7 +1234,7 @@ def test_awaiting_asyncios_own_things_is_refused() -> None:
 
     with context_of(call) as context:
         state = InvokeState()
-        assert begin_invoke(state, context, context.lookup("program.plain"), (1,)) is OK
+        assert begin_invoke(state, context, context.lookup("program.call"), (1,)) is OK
         result = end_invoke(state)
         assert result.status is StatusCode.FAILED_PRECONDITION and "AsyncioSource" in str(result.error)
 
@@ -1321,7 +1248,7 @@ def test_an_asyncio_future_is_waited_for_from_another_thread() -> None:
             return value + int(await AsyncioSource(future))
 
         with context_of(call) as context:
-            calling = loop.run_in_executor(None, invoke, context, context.lookup("program.plain"), (5,))
+            calling = loop.run_in_executor(None, invoke, context, context.lookup("program.call"), (5,))
             loop.call_later(0.02, future.set_result, 7)
             assert await calling == (12,)
 
@@ -1343,6 +1270,6 @@ def test_ctrl_c_in_a_step_aborts_and_is_raised() -> None:
     with context_of(call) as context:
         state = InvokeState()
         with pytest.raises(KeyboardInterrupt):
-            begin_invoke(state, context, context.lookup("program.plain"), (1,))
+            begin_invoke(state, context, context.lookup("program.call"), (1,))
         assert state.status is None and is_idle(context)
         assert invoke(context, context.lookup("program.echo"), (1, None)) == (1, None)

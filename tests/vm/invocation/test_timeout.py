@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.vm import host_program
 from support.vm.wait_sources import Signal
 
 from pumice.status import DeadlineExceededError, InvalidArgumentError
@@ -32,61 +33,13 @@ from pumice.vm.native.module import NativeModule
 from pumice.waits.source import LONGEST_WAIT
 from pumice.waits.wait_frame import Wait
 
-PROGRAM = """
-vm.module @program
-vm.import @host.call cconv "0i_i"
-vm.export @loop
-vm.export @yields
-vm.export @calls_host_for_ever
-vm.export @recurses_for_ever
-vm.export @call_host
-vm.export @call_host_twice
-vm.export @identity
-vm.func @loop(%i0: i32) -> (i32) {
-  vm.br ^bb1()
-^bb1:
-  %i0 = vm.add.i32 %i0, %i0
-  vm.br ^bb1()
-}
-vm.func @yields(%i0: i32) -> (i32) {
-  vm.br ^bb1()
-^bb1:
-  vm.yield ^bb1()
-}
-vm.func @calls_host_for_ever(%i0: i32) -> (i32) {
-  vm.br ^bb1()
-^bb1:
-  %i1 = vm.call @host.call(%i0)
-  vm.br ^bb1()
-}
-vm.func @recurses_for_ever(%i0: i32) -> (i32) {
-  vm.br ^bb1()
-^bb1:
-  %i1 = vm.call @call_host_twice(%i0)
-  vm.br ^bb1()
-}
-vm.func @call_host(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.call(%i0)
-  vm.return %i1
-}
-vm.func @call_host_twice(%i0: i32) -> (i32) {
-  %i1 = vm.call @host.call(%i0)
-  %i2 = vm.call @host.call(%i1)
-  vm.return %i2
-}
-vm.func @identity(%r0: !vm.buffer) -> (!vm.buffer) {
-  vm.return %r0
-}
-"""
 # What a slow and busy machine may need to notice; the timeouts are much shorter.
 _LATE = 20.0
 
 
 @contextlib.contextmanager
-def context_of(call: Callable[[int], object] = lambda value: value) -> Iterator[Context]:
-    host = NativeModule("host")
-    host.function("call", "0i_i")(lambda value: call(value))
-    with Context([host, BytecodeModule(assemble(PROGRAM))]) as context:
+def context_of(call: Callable[[int], object] | None = None) -> Iterator[Context]:
+    with host_program.context_of(call) as context:
         yield context
     assert threading.get_ident() not in deadlines
 
@@ -104,7 +57,7 @@ def ends_in_time(message: str = "was not done within its timeout") -> Iterator[N
 
 
 @pytest.mark.sample(8)
-@pytest.mark.parametrize("name", ["loop", "yields", "calls_host_for_ever", "recurses_for_ever"])
+@pytest.mark.parametrize("name", ["loop", "yields_for_ever", "calls_for_ever", "recurses_for_ever"])
 @pytest.mark.parametrize("timeout", [0.05, 0, -1, -math.inf, np.float32(0.05)])
 def test_what_never_ends_is_ended(name: str, timeout: float) -> None:
     with context_of() as context:
@@ -113,7 +66,7 @@ def test_what_never_ends_is_ended(name: str, timeout: float) -> None:
                 rf"program\.{name} was not done within its timeout of .* s; everything of the call was released"
             ):
                 invoke(context, name, timeout)
-        assert invoke(context, "call_host", timeout) == 3  # what is done at once is done
+        assert invoke(context, "call", timeout) == 3  # what is done at once is done
 
 
 PROFILED = """
@@ -155,7 +108,7 @@ vm.func @loop(%i0: i32) -> (i32) {
 
 def test_a_loop_that_is_nearly_always_in_native_code_is_ended() -> None:
     with context_of(lambda value: time.sleep(0.01) or value) as context, ends_in_time():
-        invoke(context, "calls_host_for_ever", 0.1)
+        invoke(context, "calls_for_ever", 0.1)
 
 
 def test_a_wait_is_ended() -> None:
@@ -163,27 +116,27 @@ def test_a_wait_is_ended() -> None:
     with context_of(lambda value: Wait([never], resume=lambda error: value)) as context:
         for timeout in (0.05, 0, -1):
             with ends_in_time():
-                invoke(context, "call_host", timeout)
+                invoke(context, "call", timeout)
         assert never.callbacks == []
 
 
 def test_short_waits_without_end_are_ended() -> None:
     with context_of(lambda value: Wait([Signal(0.001)], resume=lambda error: value)) as context, ends_in_time():
-        invoke(context, "calls_host_for_ever", 0.05)
+        invoke(context, "calls_for_ever", 0.05)
 
 
 @pytest.mark.parametrize("timeout", [1e-3, 5, 1e9, 1e300, math.inf, 10**400, None])
 def test_a_call_that_is_done_in_time_gives_its_results(timeout: float | None) -> None:
     with context_of(lambda value: value + 1) as context:
-        assert invoke(context, "call_host", timeout if timeout != 1e-3 else 30) == 4
+        assert invoke(context, "call", timeout if timeout != 1e-3 else 30) == 4
 
 
 @pytest.mark.parametrize("timeout", ["1", b"1", True, math.nan, [1], 1j, object()])
 def test_a_timeout_is_a_number(timeout: object) -> None:
     with context_of() as context:
         with pytest.raises(InvalidArgumentError, match="timeout is a number of seconds or None"):
-            invoke(context, "call_host", timeout)  # type: ignore[arg-type]
-        assert invoke(context, "call_host", None) == 3
+            invoke(context, "call", timeout)  # type: ignore[arg-type]
+        assert invoke(context, "call", None) == 3
 
 
 def test_seconds_are_held_to_what_can_be_waited_for() -> None:
@@ -205,26 +158,26 @@ def nested(inner: str, inner_timeout: float | None, outer_timeout: float, call: 
         return invoke(context, inner, inner_timeout) if depth == 1 else call(value)
 
     with context_of(host) as context:
-        invoke(context, "call_host", outer_timeout)
+        invoke(context, "call", outer_timeout)
 
 
-@pytest.mark.parametrize("inner", ["loop", "yields", "calls_host_for_ever"])
+@pytest.mark.parametrize("inner", ["loop", "yields_for_ever", "calls_for_ever"])
 @pytest.mark.parametrize("inner_timeout", [None, 60])
 def test_a_nested_call_ends_by_the_outer_timeout(inner: str, inner_timeout: float | None) -> None:
-    with ends_in_time(r"program\.call_host was not done within its timeout of 0\.1 s"):
+    with ends_in_time(r"program\.call was not done within its timeout of 0\.1 s"):
         nested(inner, inner_timeout, 0.1, lambda value: value)
 
 
 @pytest.mark.parametrize("inner_timeout", [None, 60])
 def test_a_nested_wait_ends_by_the_outer_timeout(inner_timeout: float | None) -> None:
     never = Signal()
-    with ends_in_time(r"program\.call_host was not done within its timeout of 0\.1 s"):
-        nested("call_host", inner_timeout, 0.1, lambda value: Wait([never], resume=lambda error: value))
+    with ends_in_time(r"program\.call was not done within its timeout of 0\.1 s"):
+        nested("call", inner_timeout, 0.1, lambda value: Wait([never], resume=lambda error: value))
     assert never.callbacks == []
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("inner", ["loop", "yields", "calls_host_for_ever"])
+@pytest.mark.parametrize("inner", ["loop", "yields_for_ever", "calls_for_ever"])
 def test_a_nested_timeout_is_the_native_functions_to_handle(inner: str) -> None:
     handled = []
 
@@ -238,11 +191,11 @@ def test_a_nested_timeout_is_the_native_functions_to_handle(inner: str) -> None:
         return 7
 
     with context_of(host) as context:
-        assert invoke(context, "call_host", 60) == 7
-        assert invoke(context, "call_host", None) == 7
+        assert invoke(context, "call", 60) == 7
+        assert invoke(context, "call", None) == 7
         # And the outer one still has its own.
-        with ends_in_time(r"program\.calls_host_for_ever was not done within its timeout of 0\.3 s"):
-            invoke(context, "calls_host_for_ever", 0.3)
+        with ends_in_time(r"program\.calls_for_ever was not done within its timeout of 0\.3 s"):
+            invoke(context, "calls_for_ever", 0.3)
     assert (
         handled[:2]
         == [f"program.{inner} was not done within its timeout of 0.05 s; everything of the call was released"] * 2
@@ -256,7 +209,7 @@ def test_contexts_in_other_threads_are_not_bound() -> None:
     def host(value: int) -> int:
         def other() -> None:
             with context_of(lambda inner: time.sleep(0.2) or inner) as context:
-                results.append(invoke(context, "call_host", None))
+                results.append(invoke(context, "call", None))
 
         thread = threading.Thread(target=other)
         thread.start()
@@ -264,7 +217,7 @@ def test_contexts_in_other_threads_are_not_bound() -> None:
         return value
 
     with context_of(host) as context, contextlib.suppress(DeadlineExceededError):
-        invoke(context, "call_host_twice", 0.05)
+        invoke(context, "twice", 0.05)
     assert results and set(results) == {3}
 
 
@@ -276,12 +229,12 @@ def test_nothing_of_a_call_is_kept_until_its_timeout() -> None:
         pass
 
     with context_of() as context:
-        function = context.lookup("program.identity")
+        function = context.lookup("program.echo")
         alive = []
         for _ in range(500):
             held = Held()
             alive.append(weakref.ref(held))
-            assert context.invoke(function, (held,), timeout=600) is held
+            assert context.invoke(function, (1, held), timeout=600) == (1, held)
             del held
         assert sum(ref() is not None for ref in alive) == 0
         assert len(watchdog._heap) < 300  # guards of calls that are done are dropped in time
@@ -335,7 +288,7 @@ vm.func @__init() -> () {
 
 
 @pytest.mark.skipif(not hasattr(signals, "setitimer"), reason="needs POSIX timers")
-@pytest.mark.parametrize("name", ["loop", "yields", "calls_host_for_ever"])
+@pytest.mark.parametrize("name", ["loop", "yields_for_ever", "calls_for_ever"])
 @pytest.mark.parametrize("timeout", [None, 60])
 def test_ctrl_c_ends_a_loop(name: str, timeout: float | None) -> None:
     before = signals.signal(signals.SIGALRM, signals.default_int_handler)
@@ -344,7 +297,7 @@ def test_ctrl_c_ends_a_loop(name: str, timeout: float | None) -> None:
             signals.setitimer(signals.ITIMER_REAL, 0.1)
             with pytest.raises(KeyboardInterrupt):
                 invoke(context, name, timeout)
-            assert invoke(context, "call_host", timeout) == 3
+            assert invoke(context, "call", timeout) == 3
     finally:
         signals.setitimer(signals.ITIMER_REAL, 0)
         signals.signal(signals.SIGALRM, before)
@@ -405,12 +358,12 @@ def test_ctrl_c_at_any_point_of_a_call_loses_nothing(timeout: float | None) -> N
             with pytest.raises((KeyboardInterrupt, ValueError)) as raised:
                 interrupt_at(
                     number,
-                    lambda: invoke(context, "calls_host_for_ever", timeout),
+                    lambda: invoke(context, "calls_for_ever", timeout),
                     ("vm/execution/run.py", "vm/execution/admission.py"),
                 )
             calls = 0
-            assert invoke(context, "call_host", timeout) == 3
-            other = threading.Thread(target=invoke, args=(context, "call_host", timeout))
+            assert invoke(context, "call", timeout) == 3
+            other = threading.Thread(target=invoke, args=(context, "call", timeout))
             other.start()
             other.join(_LATE)
             assert not other.is_alive()  # no lock is held
@@ -468,5 +421,5 @@ def test_a_native_function_that_swallows_a_nested_interruption_does_not_run_for_
                 inner.invoke(inner.lookup("program.loop"), (1,), timeout=0.1)
             return value
 
-        with context_of(call) as outer, pytest.raises(DeadlineExceededError, match="calls_host_for_ever"):
-            outer.invoke(outer.lookup("program.calls_host_for_ever"), (1,), timeout=0.1)
+        with context_of(call) as outer, pytest.raises(DeadlineExceededError, match="calls_for_ever"):
+            outer.invoke(outer.lookup("program.calls_for_ever"), (1,), timeout=0.1)
