@@ -14,7 +14,7 @@ from pumice.formats.vke1 import (
     PushConstantRange,
 )
 from pumice.formats.vke1_writer import build_executable
-from pumice.hal_vulkan import Buffer, Device, MemoryTypeFlags, reflect
+from pumice.hal_vulkan import Buffer, Device, MemoryTypeFlags, compile_glsl, reflect
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
 from pumice.hal_vulkan.programs.executable import ProgramExecutable
 from pumice.runtime.modules.hal.module import HalState
@@ -46,6 +46,18 @@ def executable_blob(*names: str) -> bytes:
         modules.append(memoryview(code))
         pipelines.append(PipelineDef(index, entry.name, index))
     return build_executable(ExecutableDef(tuple(pipelines), tuple(sets), tuple(layouts), tuple(modules)))
+
+
+def storage_blob(source: str, bindings: int, push: int = 0, defines: dict[str, str | int] | None = None) -> bytes:
+    """A VKE1 blob of a GLSL kernel whose layout has one set of this many storage buffers."""
+    return build_executable(
+        ExecutableDef(
+            (PipelineDef(0, "main", 0),),
+            (DescriptorSetLayoutDef(tuple(DescriptorBindingDef(index) for index in range(bindings))),),
+            (PipelineLayoutDef((0,), (PushConstantRange(0x20, 0, push),) if push else ()),),
+            (memoryview(compile_glsl(source, defines=defines or {})),),
+        )
+    )
 
 
 def executable(state: HalState, device: Device, *names: str) -> ProgramExecutable:

@@ -14,21 +14,13 @@ from support.runtime.hal_module import (
     array_of,
     buffer_of,
     direct,
+    storage_blob,
     table,
     vm,
     wait_for,
 )
 
-from pumice.formats.vke1 import (
-    DescriptorBindingDef,
-    DescriptorSetLayoutDef,
-    ExecutableDef,
-    PipelineDef,
-    PipelineLayoutDef,
-    PushConstantRange,
-)
-from pumice.formats.vke1_writer import build_executable
-from pumice.hal_vulkan import Device, compile_glsl
+from pumice.hal_vulkan import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
@@ -98,15 +90,8 @@ def create(
     name: str = FORMAT,
     defines: dict[str, str | int] | None = None,
 ) -> ProgramExecutable:
-    """An executable whose layout has one set of this many storage buffers."""
-    blob = build_executable(
-        ExecutableDef(
-            (PipelineDef(0, "main", 0),),
-            (DescriptorSetLayoutDef(tuple(DescriptorBindingDef(index) for index in range(bindings))),),
-            (PipelineLayoutDef((0,), (PushConstantRange(0x20, 0, push),) if push else ()),),
-            (memoryview(compile_glsl(source, defines=defines or {})),),
-        )
-    )
+    """``executable.create`` of ``storage_blob``."""
+    blob = storage_blob(source, bindings, push, defines)
     return state.executable_create(state.devices_get(0), -1, vm(name), vm(blob), None)
 
 

@@ -7,19 +7,10 @@ import asyncio
 import numpy as np
 import pytest
 from support.peer import compile_module
-from support.runtime.hal_module import DEVICE_LOCAL, FORMAT, array_of, buffer_of, direct, vm
+from support.runtime.hal_module import DEVICE_LOCAL, FORMAT, array_of, buffer_of, direct, storage_blob, vm
 
 import pumice
-from pumice.formats.vke1 import (
-    DescriptorBindingDef,
-    DescriptorSetLayoutDef,
-    ExecutableDef,
-    PipelineDef,
-    PipelineLayoutDef,
-    PushConstantRange,
-)
-from pumice.formats.vke1_writer import build_executable
-from pumice.hal_vulkan import Device, compile_glsl
+from pumice.hal_vulkan import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.runtime.modules.hal.module import HalState
@@ -54,14 +45,7 @@ def test_dispatches(driver: Driver, source: str, push: bool | None) -> None:
         if not device.plan.loop_guard:
             pytest.skip("this driver cuts no loops")
         name = FORMAT if source is DESCRIPTORS else "vulkan-spirv-fb-ptr"
-        blob = build_executable(
-            ExecutableDef(
-                (PipelineDef(0, "main", 0),),
-                (DescriptorSetLayoutDef(tuple(DescriptorBindingDef(index) for index in range(2))),),
-                (PipelineLayoutDef((0,), (PushConstantRange(0x20, 0, 4),)),),
-                (memoryview(compile_glsl(source)),),
-            )
-        )
+        blob = storage_blob(source, 2, 4)
         state = HalState((device,))
         made = state.executable_create(device, -1, vm(name), vm(blob), None)
         assert made.pipelines[0].report is not None

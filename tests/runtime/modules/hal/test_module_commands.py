@@ -19,22 +19,15 @@ from support.runtime.hal_module import (
     executable,
     executable_blob,
     multiply_commands,
+    storage_blob,
     table,
     vm,
     wait_for,
 )
 
-from pumice.formats.vke1 import (
-    HEADER,
-    DescriptorBindingDef,
-    DescriptorSetLayoutDef,
-    ExecutableDef,
-    PipelineDef,
-    PipelineLayoutDef,
-)
-from pumice.formats.vke1_writer import build_executable
+from pumice.formats.vke1 import HEADER
 from pumice.hal.programs.fence import HalFence
-from pumice.hal_vulkan import Buffer, Device, MemoryAccess, compile_glsl
+from pumice.hal_vulkan import Buffer, Device, MemoryAccess
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.programs.command_buffer import ProgramCommandBuffer
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
@@ -152,15 +145,7 @@ def test_an_executable_made_again_while_the_last_is_dropped(state: HalState, dev
 @pytest.mark.vulkan
 def test_specialization_constants(state: HalState, device: Device) -> None:
     """Word i is the value of constant id i, in the declared type; undeclared constants are left out."""
-    code = compile_glsl(SPECIALIZED)
-    blob = build_executable(
-        ExecutableDef(
-            (PipelineDef(0, "main", 0),),
-            (DescriptorSetLayoutDef((DescriptorBindingDef(0),)),),
-            (PipelineLayoutDef((0,)),),
-            (memoryview(code),),
-        )
-    )
+    blob = storage_blob(SPECIALIZED, 1)
     out = buffer_of(state, device, np.zeros(4, np.uint32))
     for constants, expected in (
         (None, [1, 2, 3, 1]),
