@@ -5,35 +5,15 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from support.vm.wait_sources import Quick, waiting_module
 from support.waiting import until
 
-from pumice.status import CancelledError, DeadlineExceededError, NotFoundError, PumiceError, StatusCode
-from pumice.vm import AsyncioLoop, Context, Event, Invocation, Loop, NativeModule, ThreadLoop, Wait, async_invoke
-
-
-class Quick(Event):
-    """An event that says it answers quickly, and counts what it is asked."""
-
-    quick_query = True
-
-    def __init__(self, *, ready: bool = False) -> None:
-        super().__init__()
-        self.queries = 0
-        self.notifications = 0
-        if ready:
-            self.set()
-
-    def query(self) -> bool:
-        self.queries += 1
-        return super().query()
-
-    def notify(self, callback: Callable[[PumiceError | None], None]) -> Any:
-        self.notifications += 1
-        return super().notify(callback)
+from pumice.status import CancelledError, DeadlineExceededError, NotFoundError, StatusCode
+from pumice.vm import AsyncioLoop, Context, Invocation, Loop, ThreadLoop, async_invoke
 
 
 @pytest.fixture
@@ -44,18 +24,7 @@ def loop() -> Iterator[ThreadLoop]:
 
 
 def context_of(sources: list[Any], *, deadline: float | None = None) -> Context:
-    module = NativeModule("m")
-
-    @module.function("wait", "0i_i")
-    def wait(index: int) -> Wait:
-        def resume(error: PumiceError | None) -> int:
-            if error is not None:
-                raise error
-            return index * 2
-
-        return Wait((sources[index],), deadline=deadline, resume=resume)
-
-    return Context([module], concurrent=True)
+    return Context([waiting_module(sources, deadline)], concurrent=True)
 
 
 def test_what_is_ready_is_never_armed(loop: Loop) -> None:

@@ -1,12 +1,18 @@
-"""A wait source as users write one: an event of ``threading`` with callbacks, which knows nothing of devices."""
+"""Wait sources for tests, and a module with a function that waits for them.
+
+``Signal`` is one as users write it: an event of ``threading`` with callbacks, which knows nothing of devices.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from pumice.status import DeadlineExceededError, PumiceError
+from pumice.vm import Event, NativeModule, Wait
 
 Callback = Callable[[PumiceError | None], None]
 
@@ -67,3 +73,56 @@ class Armed:
 
     def cancel(self) -> bool:
         return self._signal.cancel(self._callback)
+
+
+class Quick(Event):
+    """An event that says it answers quickly, and for how many seconds it pays to look; counts what it is asked."""
+
+    quick_query = True
+
+    def __init__(self, seconds: float | None = None, *, ready: bool = False) -> None:
+        super().__init__()
+        self.seconds = seconds
+        self.queries = 0
+        self.notifications = 0
+        self.outcomes: list[str] = []
+        if ready:
+            self.set()
+
+    def query(self) -> bool:
+        self.queries += 1
+        return super().query()
+
+    def notify(self, callback: Callback) -> Any:
+        self.notifications += 1
+        return super().notify(callback)
+
+    def look(self, mode: object = None) -> Quick | None:
+        return None if self.seconds is None else self
+
+    def length(self, now: float) -> float:
+        assert self.seconds is not None
+        return self.seconds
+
+    def found(self, seconds: float) -> None:
+        self.outcomes.append("found")
+
+    def missed(self, seconds: float) -> None:
+        self.outcomes.append("missed")
+        asyncio.get_running_loop().call_soon(self.set)
+
+
+def waiting_module(sources: Sequence[Any], deadline: float | None = None) -> NativeModule:
+    """A module whose ``m.wait`` waits for the source of an index, and then gives the index twice."""
+    module = NativeModule("m")
+
+    @module.function("wait", "0i_i")
+    def wait(index: int) -> Wait:
+        def resume(error: PumiceError | None) -> int:
+            if error is not None:
+                raise error
+            return index * 2
+
+        return Wait((sources[index],), deadline=deadline, resume=resume)
+
+    return module

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from support.vm.wait_sources import Quick, waiting_module
 
 from pumice.status import (
     AbortedError,
@@ -22,7 +23,7 @@ from pumice.status import (
     NotFoundError,
     PumiceError,
 )
-from pumice.vm import REFUSE, AsyncioLoop, BytecodeModule, Context, Event, NativeModule, Wait
+from pumice.vm import REFUSE, AsyncioLoop, BytecodeModule, Context, NativeModule, Wait
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.admission import ContextGate, Ticket, Turn
 from pumice.vm.invocation.awaited import AwaitedInvocation
@@ -37,47 +38,8 @@ vm.func @loop() -> () {
 """
 
 
-class Quick(Event):
-    """An event that says it answers quickly, and for how long it pays to look."""
-
-    quick_query = True
-
-    def __init__(self, seconds: float | None) -> None:
-        super().__init__()
-        self.seconds = seconds
-        self.queries = 0
-        self.outcomes: list[str] = []
-
-    def query(self) -> bool:
-        self.queries += 1
-        return super().query()
-
-    def look(self, mode: object = None) -> Quick | None:
-        return None if self.seconds is None else self
-
-    def length(self, now: float) -> float:
-        assert self.seconds is not None
-        return self.seconds
-
-    def found(self, seconds: float) -> None:
-        self.outcomes.append("found")
-
-    def missed(self, seconds: float) -> None:
-        self.outcomes.append("missed")
-        asyncio.get_running_loop().call_soon(self.set)
-
-
 def context_of(*sources: Any, concurrent: bool = True) -> Context:
-    module = NativeModule("m")
-
-    @module.function("wait", "0i_i")
-    def wait(index: int) -> Wait:
-        def resume(error: PumiceError | None) -> int:
-            if error is not None:
-                raise error
-            return index * 2
-
-        return Wait((sources[index],), resume=resume)
+    module = waiting_module(sources)
 
     @module.function("yields", "0i_i")
     def yields(count: int) -> Any:
