@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
@@ -29,7 +30,8 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
         return np.asarray(value != np.zeros((), source), np.bool_)
     if is_float(source) and not is_float(dtype) and dtype.kind != "c":
         whole = np.trunc(value.astype(np.float64))
-        info = _integer_limits(dtype)
+        is_unsigned, bits = dtype.name.startswith("u"), _bits(dtype)
+        info = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         inside = np.where(np.isnan(whole), 0.0, np.clip(whole, float(info[0]), float(info[1])))
         # The largest 64-bit integers are no doubles: clipped ones are set by hand.
         saturated = np.where(inside >= float(info[1]), 0.0, inside)
@@ -40,13 +42,10 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
     return value.astype(np.int64).astype(dtype)
 
 
-def _integer_bits(dtype: np.dtype[Any]) -> int:
-    return int("".join(char for char in dtype.name if char.isdigit()))
-
-
-def _integer_limits(dtype: np.dtype[Any]) -> tuple[int, int]:
-    bits = _integer_bits(dtype)
-    return (0, 2**bits - 1) if dtype.name.startswith("u") else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+def _bits(dtype: np.dtype[Any]) -> int:
+    """Returns the bits of an element, of which a byte may have more: ``int4``, ``float6_e2m3fn``."""
+    number = re.search(r"\d+", dtype.name)
+    return int(number[0]) if number else 1
 
 
 def by_doubles(function: Callable[[Array], Array]) -> Definition:
@@ -157,7 +156,7 @@ def _unbounded(value: Array) -> Array:
 
 
 def _wrapped(values: Array, dtype: np.dtype[Any]) -> Array:
-    bits = _integer_bits(dtype)
+    bits = _bits(dtype)
     raw = np.asarray(np.asarray(values, object) & ((1 << bits) - 1), np.uint64)
     if dtype.itemsize * 8 == bits:
         return raw.astype(f"u{dtype.itemsize}").view(dtype)
@@ -204,30 +203,19 @@ def _extreme(choose: Callable[[Array, Array], Array], compare: Callable[[Array, 
     return function
 
 
-def _shift(function: Callable[[Array, Array, int], Array]) -> Callable[..., Array]:
+def _shift(function: Callable[[Array, Array], Array], *, is_signed: bool = False) -> Callable[..., Array]:
+    """Computes a shift of Python's integers, without their sign unless ``is_signed``; by the width or more, of all."""
+
     def shifted(value: Array, amount: Array) -> Array:
-        bits = _integer_bits(value.dtype)
-        by = amount.astype(np.int64) if not amount.dtype.name.startswith("u") else amount.astype(np.uint64)
-        outside = (by < 0) | (by >= bits)
-        return function(value, np.where(outside, bits, by).astype(np.int64), bits)
+        bits = _bits(value.dtype)
+        raw = _unbounded(value) & ((1 << bits) - 1)
+        if is_signed:
+            raw = np.where(raw >= 1 << (bits - 1), raw - (1 << bits), raw)
+        by = _unbounded(amount)
+        result = function(raw, np.where((by < 0) | (by >= bits), bits, by))
+        return _wrapped(result, value.dtype).reshape(np.broadcast_shapes(value.shape, amount.shape))
 
     return shifted
-
-
-def _shift_left(value: Array, amount: Array, bits: int) -> Array:
-    wide = value.astype(object) << np.asarray(amount, object)
-    return _wrapped(wide, value.dtype)
-
-
-def _shift_right_logical(value: Array, amount: Array, bits: int) -> Array:
-    wide = (value.astype(object) & ((1 << bits) - 1)) >> np.asarray(amount, object)
-    return _wrapped(wide, value.dtype)
-
-
-def _shift_right_arithmetic(value: Array, amount: Array, bits: int) -> Array:
-    raw = _unbounded(value) & ((1 << bits) - 1)
-    signed = np.where(raw >= 1 << (bits - 1), raw - (1 << bits), raw)
-    return _wrapped(signed >> _unbounded(amount), value.dtype).reshape(value.shape)
 
 
 def _not(value: Array) -> Array:
@@ -262,7 +250,7 @@ def _counted(count: Callable[[int, int], int]) -> Definition:
     """Defines an operation that counts bits, from an integer without its sign and its width."""
 
     def function(value: Array) -> Array:
-        bits = _integer_bits(value.dtype)
+        bits = _bits(value.dtype)
         raw = [int(item) & ((1 << bits) - 1) for item in value.reshape(-1).tolist()]
         return np.array([count(item, bits) for item in raw], np.int64).reshape(value.shape)
 
@@ -348,22 +336,6 @@ def _bitcast(node: Node, operands: Sequence[Array]) -> Array:
     return numbers != 0 if spec.dtype == np.bool_ else _wrapped(numbers.astype(object), spec.dtype)
 
 
-_NARROW_BITS: Final = {
-    "bool": 1,
-    "int2": 2,
-    "uint2": 2,
-    "int4": 4,
-    "uint4": 4,
-    "float4_e2m1fn": 4,
-    "float6_e2m3fn": 6,
-    "float6_e3m2fn": 6,
-}
-
-
-def _bits(dtype: np.dtype[Any]) -> int:
-    return _NARROW_BITS.get(dtype.name, dtype.itemsize * 8)
-
-
 ELEMENTWISE: Final[Mapping[str, Definition]] = {
     "abs": direct(_absolute),
     "add": direct(_arithmetic(np.add, np.logical_or)),
@@ -402,9 +374,9 @@ ELEMENTWISE: Final[Mapping[str, Definition]] = {
     "round_nearest_even": by_doubles(np.rint),
     "rsqrt": by_doubles(lambda value: 1 / np.sqrt(value)),
     "select": direct(np.where),
-    "shift_left": direct(_shift(_shift_left)),
-    "shift_right_arithmetic": direct(_shift(_shift_right_arithmetic)),
-    "shift_right_logical": direct(_shift(_shift_right_logical)),
+    "shift_left": direct(_shift(np.left_shift)),
+    "shift_right_arithmetic": direct(_shift(np.right_shift, is_signed=True)),
+    "shift_right_logical": direct(_shift(np.right_shift)),
     "sign": direct(_sign),
     "sine": by_doubles(np.sin),
     "sqrt": by_doubles(np.sqrt),
