@@ -6,7 +6,7 @@ belong to the compute family, and only its command buffers take them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final, Literal
 
 from ...formats.image_format import Aspect
@@ -82,7 +82,9 @@ class ImageRecorder(CommandRecorder):
             InvalidArgumentError: a multisampled image, or part of a compressed block.
             UnimplementedError: depth or stencil, on a device whose compute queues have no graphics.
         """
-        self._copy_texels(True, source, target, source_offset, level, base_layer, layers, offset, extent, aspect)
+        self.check_recording()
+        region = region_of(target, "copy to an image", level, base_layer, layers, offset, extent, aspect)
+        self._copy_texels(True, source, target, source_offset, region)
 
     def copy_image_to_buffer(
         self,
@@ -98,24 +100,14 @@ class ImageRecorder(CommandRecorder):
         aspect: Aspect | None = None,
     ) -> None:
         """Copies texels to any byte of a buffer; see ``copy_buffer_to_image``."""
-        self._copy_texels(False, target, source, target_offset, level, base_layer, layers, offset, extent, aspect)
+        self.check_recording()
+        region = region_of(source, "copy from an image", level, base_layer, layers, offset, extent, aspect)
+        self._copy_texels(False, target, source, target_offset, region)
 
     def _copy_texels(
-        self,
-        upload: bool,
-        buffer: AnyBuffer | BindingSlot,
-        image: Image,
-        at: int,
-        level: int,
-        base_layer: int,
-        layers: int | None,
-        offset: tuple[int, ...],
-        extent: tuple[int, ...] | None,
-        aspect: Aspect | None,
+        self, upload: bool, buffer: AnyBuffer | BindingSlot, image: Image, at: int, region: Region
     ) -> None:
-        self.check_recording()
         what = "copy to an image" if upload else "copy from an image"
-        region = region_of(image, what, level, base_layer, layers, offset, extent, aspect)
         self._check_image(image, ImageUsage.TRANSFER_TARGET if upload else ImageUsage.TRANSFER_SOURCE, what)
         if image.samples > 1:
             raise InvalidArgumentError(f"{what}: {image.name} is multisampled; read and write its samples in a shader")
@@ -123,8 +115,7 @@ class ImageRecorder(CommandRecorder):
             self._check_graphics(f"{what} of {region.aspect}")
         if self._noting:
             self._check_slot(buffer)
-            arguments = (upload, buffer, image, at, level, base_layer, layers, offset, extent, aspect)
-            self._note(ImageRecorder._copy_texels, *arguments)
+            self._note(ImageRecorder._copy_texels, upload, buffer, image, at, region)
             return
         self.device.copy_count += 1
         owned = self._own(buffer, what)
@@ -208,10 +199,7 @@ class ImageRecorder(CommandRecorder):
             )
         if source is target and overlap(read, written):
             raise InvalidArgumentError(f"copy: the regions of {source.name} overlap")
-        if self._noting:
-            self._note(ImageRecorder._copy_images, source, target, read, written)
-            return
-        self._copy_images(source, target, read, written)
+        self._now_or_noted(ImageRecorder._copy_images, source, target, read, written)
 
     def _copy_images(self, source: Image, target: Image, read: Region, written: Region) -> None:
         assert self._recording is not None
@@ -259,10 +247,7 @@ class ImageRecorder(CommandRecorder):
                 "copy texels to it"
             )
         color = _clear_color(target, value)
-        if self._noting:
-            self._note(ImageRecorder._clear, target, color, base_level, levels, base_layer, layers)
-            return
-        self._clear(target, color, base_level, levels, base_layer, layers)
+        self._now_or_noted(ImageRecorder._clear, target, color, base_level, levels, base_layer, layers)
 
     def _clear(self, target: Image, color: CData, base_level: int, levels: int, base_layer: int, layers: int) -> None:
         assert self._recording is not None
@@ -300,10 +285,7 @@ class ImageRecorder(CommandRecorder):
         self._check_blit(source, target, filter)
         if source is target and overlap(read, written):
             raise InvalidArgumentError(f"blit: the regions of {source.name} overlap")
-        if self._noting:
-            self._note(ImageRecorder._blit, source, target, read, written, filter)
-            return
-        self._blit(source, target, read, written, filter)
+        self._now_or_noted(ImageRecorder._blit, source, target, read, written, filter)
 
     def _blit(self, source: Image, target: Image, read: Region, written: Region, filter: str) -> None:
         assert self._recording is not None
@@ -320,6 +302,12 @@ class ImageRecorder(CommandRecorder):
         self.device.fn.vkCmdBlitImage(
             self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native, int(filter == "linear")
         )
+
+    def _now_or_noted(self, command: Callable[..., None], *arguments: object) -> None:
+        if self._noting:
+            self._note(command, *arguments)
+        else:
+            command(self, *arguments)
 
     def _check_blit(self, source: Image, target: Image, filter: str) -> None:
         device = self.device
