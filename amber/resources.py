@@ -10,8 +10,8 @@ import numpy as np
 from ..base.closeable import Closeable
 from ..base.lazy_dataclass import dataclass
 from ..formats.image_format import ImageFormat as TexelFormat
+from ..hal_vulkan import Image, Sampler
 from ..hal_vulkan.commands.command_buffer import CommandBuffer
-from ..hal_vulkan.images import Image, Sampler
 from ..hal_vulkan.images.sampler import Address, Border, Compare, Filter
 from ..hal_vulkan.memory.buffer import Buffer as HalBuffer
 from ..hal_vulkan.pipelines.resources import Resource

@@ -28,15 +28,25 @@ if TYPE_CHECKING:
         ShaderModuleReflection,
     )
     from ..spirv.sources.glsl import compile_glsl
-    from .commands import CommandBuffer, DispatchTiming
+    from .commands.command_buffer import CommandBuffer
+    from .commands.timestamps import DispatchTiming
     from .device import Device
-    from .images import CombinedImageSampler, Image, ImageUsage, ImageView, Sampler, TexelBuffer
-    from .instance import DeviceLimits, DevicePlan, DeviceProfile, DeviceType, Driver, PlanOptions, shared_driver
-    from .memory import Buffer
-    from .pipelines import ComputePipeline, Executable, SetPins, SpecializationValue, check_groups
-    from .submit import Queue
-    from .sync import TimelineSemaphore
-    from .vulkan import live_objects
+    from .images.format_features import ImageUsage
+    from .images.image import Image
+    from .images.image_view import CombinedImageSampler, ImageView
+    from .images.sampler import Sampler
+    from .images.texel_buffer import TexelBuffer
+    from .instance.driver import Driver, shared_driver
+    from .instance.plan import DevicePlan, PlanOptions
+    from .instance.profile import DeviceLimits, DeviceProfile, DeviceType
+    from .memory.buffer import Buffer
+    from .pipelines.descriptors import SetPins
+    from .pipelines.executable import Executable
+    from .pipelines.pipeline import ComputePipeline, check_groups
+    from .pipelines.specialization import SpecializationValue
+    from .submit.queue import Queue
+    from .sync.semaphore import TimelineSemaphore
+    from .vulkan.live_objects import live_objects
 
 __all__ = [
     "Binding",
@@ -109,23 +119,41 @@ if not TYPE_CHECKING:
                 "PushConstantBlock",
                 "ShaderModuleReflection",
             ),
-            ".commands": ("CommandBuffer", "DispatchTiming"),
-            ".pipelines": ("ComputePipeline", "Executable", "SetPins", "SpecializationValue", "check_groups"),
+            ".commands.command_buffer": ("CommandBuffer",),
+            ".commands.timestamps": ("DispatchTiming",),
+            ".pipelines.descriptors": ("SetPins",),
+            ".pipelines.executable": ("Executable",),
+            ".pipelines.pipeline": (
+                "ComputePipeline",
+                "check_groups",
+            ),
+            ".pipelines.specialization": ("SpecializationValue",),
             ".device": ("Device",),
-            ".images": ("CombinedImageSampler", "Image", "ImageUsage", "ImageView", "Sampler", "TexelBuffer"),
-            ".instance": (
-                "DeviceLimits",
-                "DevicePlan",
-                "DeviceProfile",
-                "DeviceType",
+            ".images.format_features": ("ImageUsage",),
+            ".images.image": ("Image",),
+            ".images.image_view": (
+                "CombinedImageSampler",
+                "ImageView",
+            ),
+            ".images.sampler": ("Sampler",),
+            ".images.texel_buffer": ("TexelBuffer",),
+            ".instance.driver": (
                 "Driver",
-                "PlanOptions",
                 "shared_driver",
             ),
-            ".memory": ("Buffer",),
-            ".submit": ("Queue",),
-            ".sync": ("TimelineSemaphore",),
-            ".vulkan": ("live_objects",),
+            ".instance.plan": (
+                "DevicePlan",
+                "PlanOptions",
+            ),
+            ".instance.profile": (
+                "DeviceLimits",
+                "DeviceProfile",
+                "DeviceType",
+            ),
+            ".memory.buffer": ("Buffer",),
+            ".submit.queue": ("Queue",),
+            ".sync.semaphore": ("TimelineSemaphore",),
+            ".vulkan.live_objects": ("live_objects",),
             "..spirv.sources.glsl": ("compile_glsl",),
         },
     )

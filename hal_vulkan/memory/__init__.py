@@ -2,9 +2,3 @@
 
 Read: memory_type, suballocator, block, address_table, statistics, allocator, buffer.
 """
-
-from __future__ import annotations
-
-from .buffer import Buffer
-
-__all__ = ["Buffer"]

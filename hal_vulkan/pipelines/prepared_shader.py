@@ -25,7 +25,7 @@ from .pipeline_interface import NO_SIZES, check_capabilities
 from .specialization import PackedConstants, SpecializationValue, pack_constants
 
 if TYPE_CHECKING:
-    from ...spirv.instrument import SanitizeOptions
+    from ...spirv.instrument.checks import SanitizeOptions
 
 # What a verdict depends on beside the module and the device.
 _VALIDATOR: Final = ("PUMICE_SPIRV_TOOLS", "PUMICE_REQUIRE_SPIRV_VAL")
@@ -149,7 +149,7 @@ def _prepare(
     from ...spirv.checks.capabilities import lacking_hints
     from ...spirv.checks.validation import ensure_valid
     from ...spirv.checks.vocabulary import without_new_languages
-    from ...spirv.instrument import instrument
+    from ...spirv.instrument.passes import instrument
     from ...spirv.reflection.reflect import reflect
     from ...spirv.repair.double_rounding import with_exact_rounding
     from ...spirv.repair.exponents import with_plain_exponents
@@ -188,7 +188,7 @@ def _prepare(
 
 
 def _sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:
-    from ...spirv.instrument import NARROW_CAPABILITIES, SanitizeOptions
+    from ...spirv.instrument.checks import NARROW_CAPABILITIES, SanitizeOptions
 
     features = device.plan.features
     return SanitizeOptions(

@@ -2,9 +2,3 @@
 
 Read: batch, retirement, held_submission, submission, queue, prepared_submission, calibration.
 """
-
-from __future__ import annotations
-
-from .queue import Queue
-
-__all__ = ["Queue"]

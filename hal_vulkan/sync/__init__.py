@@ -2,9 +2,3 @@
 
 Read: look, timeline, notifier, context, semaphore, owned_semaphores.
 """
-
-from __future__ import annotations
-
-from .semaphore import TimelineSemaphore
-
-__all__ = ["TimelineSemaphore"]

@@ -2,9 +2,3 @@
 
 Read: vendored, functions, results, validation, live_objects.
 """
-
-from __future__ import annotations
-
-from .live_objects import live_objects
-
-__all__ = ["live_objects"]

@@ -12,8 +12,10 @@ from support.devices.host_buffers import HOST
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.memory.address_table import AddressTable
-from pumice.spirv.instrument import REPORT_BYTES, Report, ReportKind, SanitizeOptions, instrument
 from pumice.spirv.instrument.addresses import MAX_RANGES, TABLE_WORDS
+from pumice.spirv.instrument.checks import SanitizeOptions
+from pumice.spirv.instrument.passes import instrument
+from pumice.spirv.instrument.reports import REPORT_BYTES, Report, ReportKind
 
 pytestmark = pytest.mark.vulkan
 

@@ -10,7 +10,8 @@ from support.devices.shader_tools import needs_compiler
 
 import pumice
 from pumice.spirv.checks import tools as spirv_tools
-from pumice.spirv.instrument import REPORT_BYTES, Report, ReportKind, instrument
+from pumice.spirv.instrument.passes import instrument
+from pumice.spirv.instrument.reports import REPORT_BYTES, Report, ReportKind
 from pumice.spirv.sources.glsl import compile_glsl
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]

@@ -12,7 +12,9 @@ from support.devices.shader_tools import needs_compiler
 
 import pumice
 from pumice.spirv.checks import tools as spirv_tools
-from pumice.spirv.instrument import REPORT_BYTES, Instrumented, Report, ReportKind, SanitizeOptions, instrument
+from pumice.spirv.instrument.checks import SanitizeOptions
+from pumice.spirv.instrument.passes import instrument
+from pumice.spirv.instrument.reports import REPORT_BYTES, Instrumented, Report, ReportKind
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import PumiceError
 

@@ -12,7 +12,9 @@ from support.devices.shader_tools import assemble
 
 from pumice.hal_vulkan.device import Device
 from pumice.spirv.checks import tools as spirv_tools
-from pumice.spirv.instrument import REPORT_BYTES, Report, SanitizeOptions, instrument
+from pumice.spirv.instrument.checks import SanitizeOptions
+from pumice.spirv.instrument.passes import instrument
+from pumice.spirv.instrument.reports import REPORT_BYTES, Report
 
 pytestmark = pytest.mark.vulkan
 

@@ -15,7 +15,9 @@ from support.devices.shader_tools import needs_compiler
 from pumice.formats.image_format import ImageFormat
 from pumice.hal_vulkan.device import Device
 from pumice.spirv.checks import tools as spirv_tools
-from pumice.spirv.instrument import REPORT_BYTES, Report, ReportKind, SanitizeOptions, instrument
+from pumice.spirv.instrument.checks import SanitizeOptions
+from pumice.spirv.instrument.passes import instrument
+from pumice.spirv.instrument.reports import REPORT_BYTES, Report, ReportKind
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
 
