@@ -13,32 +13,7 @@ Array = np.ndarray
 Function = Callable[..., object]
 Parameters = Mapping[str, Mapping[str, Array]]
 
-_functions: dict[str, Function] = {}
-_classes: dict[str, type] = {}
-
 f32, f64, i32, i64 = np.float32, np.float64, np.int32, np.int64
-
-
-def _program(name: str) -> Callable[[Function], Function]:
-    """Registers a function of the exported name, or a class of such, as the expectation of a program."""
-
-    def register(thing: Function) -> Function:
-        if isinstance(thing, type):
-            _classes[name] = thing
-        else:
-            _functions[name] = thing
-        return thing
-
-    return register
-
-
-def session(name: str, parameters: Parameters) -> Mapping[str, Function]:
-    """The functions of one fresh session of a program, by exported name."""
-    if name in _functions:
-        return {_functions[name].__name__: _functions[name]}
-    instance = _classes[name](parameters) if parameters else _classes[name]()
-    # An export may have a name that Python keeps for itself: its method's name ends in an underscore.
-    return {key.rstrip("_"): getattr(instance, key) for key in dir(instance) if not key.startswith("_")}
 
 
 def _matmul(a: Array, b: Array, dtype: type = f32) -> Array:
@@ -99,543 +74,49 @@ def _ramp(shape: tuple[int, ...], step: int, offset: int, modulus: int, scale: i
     return (((index * step + offset) % modulus - modulus // 2) / scale).astype(f32).reshape(shape)
 
 
-@_program("simple_mul")
-def simple_mul(a: Array, b: Array) -> Array:
-    return a * b
+def _f32_to_bf16(a: Array) -> Array:
+    import ml_dtypes
 
+    return a.astype(ml_dtypes.bfloat16)
 
-class _Floats:
-    add, subtract, multiply, divide = (staticmethod(u) for u in (np.add, np.subtract, np.multiply, np.divide))
-    maximum, minimum, negate, absolute = (staticmethod(u) for u in (np.maximum, np.minimum, np.negative, np.abs))
 
+def _gelu(x: Array) -> Array:
+    erf = np.vectorize(math.erf)(x.astype(f64) / math.sqrt(2))
+    return (0.5 * x * (1 + erf)).astype(f32)
 
-for _name in ("elementwise_f32", "elementwise_f16", "elementwise_bf16", "elementwise_f64"):
-    _program(_name)(_Floats)
 
+def _nchw_dilated(x: Array, kernel: Array) -> Array:
+    y = _conv_2d_nhwc(x.transpose(0, 2, 3, 1), kernel.transpose(2, 3, 1, 0), dilation=2)
+    return y.transpose(0, 3, 1, 2)
 
-class _Integers:
-    add, subtract, multiply = (staticmethod(u) for u in (np.add, np.subtract, np.multiply))
-    and_, or_, xor = (staticmethod(u) for u in (np.bitwise_and, np.bitwise_or, np.bitwise_xor))
-    maximum_signed = staticmethod(np.maximum)
 
-    def minimum_unsigned(self, a: Array, b: Array) -> Array:
-        return np.minimum(_unsigned(a), _unsigned(b)).view(a.dtype)
-
-
-for _name in ("elementwise_i8", "elementwise_i16", "elementwise_i32", "elementwise_i64"):
-    _program(_name)(_Integers)
-
-
-@_program("elementwise_i1")
-class ElementwiseI1:
-    and_, or_, xor = (staticmethod(u) for u in (np.logical_and, np.logical_or, np.logical_xor))
-    less, choose = staticmethod(np.less), staticmethod(np.where)
-
-
-@_program("narrow_odd_sizes")
-class NarrowOddSizes:
-    add_bytes = add_shorts = staticmethod(np.add)
-    and_bits = staticmethod(np.logical_and)
-
-
-@_program("divide_integers")
-class DivideIntegers:
-    floor_divide = staticmethod(np.floor_divide)
-    # The sign of the remainder is the dividend's.
-    remainder_signed = staticmethod(np.fmod)
-
-    def divide_signed(self, a: Array, b: Array) -> Array:
-        return np.trunc(a.astype(f64) / b).astype(i32)
-
-    def divide_unsigned(self, a: Array, b: Array) -> Array:
-        return (_unsigned(a) // _unsigned(b)).view(i32)
-
-    def remainder_unsigned(self, a: Array, b: Array) -> Array:
-        return (_unsigned(a) % _unsigned(b)).view(i32)
-
-    def ceiling_divide(self, a: Array, b: Array) -> Array:
-        return -(-a // b)
-
-
-@_program("shifts")
-class Shifts:
-    left, right_signed = staticmethod(np.left_shift), staticmethod(np.right_shift)
-
-    def right_unsigned(self, a: Array, b: Array) -> Array:
-        return (_unsigned(a) >> _unsigned(b)).view(i32)
-
-
-@_program("bit_counts")
-class BitCounts:
-    absolute = staticmethod(np.abs)
-
-    def leading_zeros(self, a: Array) -> Array:
-        return np.array([32 - int(value).bit_length() for value in _unsigned(a)], i32)
-
-
-@_program("population_count")
-def ones(a: Array) -> Array:
-    return np.array([int(value).bit_count() for value in _unsigned(a)], i32)
-
-
-@_program("math_unary")
-class MathUnary:
-    exp, exp2, expm1 = (staticmethod(u) for u in (np.exp, np.exp2, np.expm1))
-    log, log2, log1p, sqrt = (staticmethod(u) for u in (np.log, np.log2, np.log1p, np.sqrt))
-    sin, cos, tan, atan, tanh = (staticmethod(u) for u in (np.sin, np.cos, np.tan, np.arctan, np.tanh))
-    ceil, floor = staticmethod(np.ceil), staticmethod(np.floor)
-
-    def rsqrt(self, a: Array) -> Array:
-        return 1 / np.sqrt(a)
-
-    def erf(self, a: Array) -> Array:
-        return np.array([math.erf(value) for value in a], f32)
-
-
-@_program("rounding")
-class Rounding:
-    half_even, toward_zero = staticmethod(np.rint), staticmethod(np.trunc)
-
-    def half_away(self, a: Array) -> Array:
-        return np.copysign(np.floor(np.abs(a) + f32(0.5)), a)
-
-
-@_program("math_binary")
-class MathBinary:
-    power, atan2, copysign, remainder = (staticmethod(u) for u in (np.power, np.arctan2, np.copysign, np.fmod))
-
-    def fma(self, a: Array, b: Array, c: Array) -> Array:
-        return (a.astype(f64) * b + c).astype(f32)
-
-
-@_program("conversions")
-class Conversions:
-    def i32_to_f32(self, a: Array) -> Array:
-        return a.astype(f32)
-
-    def u32_to_f32(self, a: Array) -> Array:
-        return _unsigned(a).astype(f32)
-
-    def f32_to_i32(self, a: Array) -> Array:
-        return a.astype(i32)
-
-    def f32_to_u32(self, a: Array) -> Array:
-        return a.astype(np.uint32).view(i32)
-
-    def i8_to_i32(self, a: Array) -> Array:
-        return a.astype(i32)
-
-    def u8_to_i32(self, a: Array) -> Array:
-        return _unsigned(a).astype(i32)
-
-    def i32_to_i8(self, a: Array) -> Array:
-        return a.astype(np.int8)
-
-    def i32_to_i16(self, a: Array) -> Array:
-        return a.astype(np.int16)
-
-    def i1_to_i32(self, a: Array) -> Array:
-        return a.astype(i32)
-
-
-@_program("conversions_u8")
-def u8_to_f32(a: Array) -> Array:
-    return _unsigned(a).astype(f32)
-
-
-@_program("conversions_f16")
-class ConversionsF16:
-    def f32_to_f16(self, a: Array) -> Array:
-        return a.astype(np.float16)
-
-    def f16_to_f32(self, a: Array) -> Array:
-        return a.astype(f32)
-
-
-@_program("conversions_i64")
-class ConversionsI64:
-    def i32_to_i64(self, a: Array) -> Array:
-        return a.astype(i64)
-
-    def i64_to_i32(self, a: Array) -> Array:
-        return a.astype(i32)
-
-
-@_program("conversions_bf16")
-class ConversionsBf16:
-    def f32_to_bf16(self, a: Array) -> Array:
-        import ml_dtypes
-
-        return a.astype(ml_dtypes.bfloat16)
-
-    def bf16_to_f32(self, a: Array) -> Array:
-        return a.astype(f32)
-
-
-@_program("bitcasts")
-class Bitcasts:
-    def f32_to_i32(self, a: Array) -> Array:
-        return a.view(i32)
-
-    def i32_to_f32(self, a: Array) -> Array:
-        return a.view(f32)
-
-    def f32_to_bytes(self, a: Array) -> Array:
-        return a.view(np.int8)
-
-
-@_program("fused_elementwise")
-class FusedElementwise:
-    def gelu(self, x: Array) -> Array:
-        erf = np.vectorize(math.erf)(x.astype(f64) / math.sqrt(2))
-        return (0.5 * x * (1 + erf)).astype(f32)
-
-    def clamp(self, x: Array) -> Array:
-        return np.clip(x, f32(-0.75), f32(0.5))
-
-
-@_program("complex")
-class Complex:
-    multiply = staticmethod(np.multiply)
-
-    def make(self, re: Array, im: Array) -> Array:
-        return (re + 1j * im).astype(np.complex64)
-
-
-@_program("matmul_f32")
-class MatmulF32:
-    small = square = staticmethod(_matmul)
-
-    def accumulate(self, a: Array, b: Array, c: Array) -> Array:
-        return _matmul(a, b) + c
-
-
-@_program("matmul_f16")
-class MatmulF16:
-    to_f32 = staticmethod(_matmul)
-
-    def to_f16(self, a: Array, b: Array) -> Array:
-        return _matmul(a, b, np.float16)
-
-
-@_program("matmul_i8")
-@_program("matmul_i32")
-def matmul(a: Array, b: Array) -> Array:
-    return a.astype(i32) @ b.astype(i32)
-
-
-class _Matmul:
-    matmul = staticmethod(_matmul)
-
-
-for _name in ("matmul_large", "batch_matmul", "dynamic_matmul"):
-    _program(_name)(_Matmul)
-
-
-@_program("matmul_odd")
-class MatmulOdd:
-    tall = row = outer = staticmethod(_matmul)
-
-
-@_program("matmul_transposed")
-class MatmulTransposed:
-    def left(self, a: Array, b: Array) -> Array:
-        return _matmul(a.T, b)
-
-    def right(self, a: Array, b: Array) -> Array:
-        return _matmul(a, b.T)
-
-
-@_program("matvec")
-class Matvec:
-    matvec = vecmat = dot = staticmethod(_matmul)
-
-
-@_program("conv_1d")
-def conv(x: Array, kernel: Array) -> Array:
-    return _conv_2d_nhwc(x[:, None], kernel[None])[:, 0]
-
-
-@_program("conv_2d")
-class Conv2d:
-    nhwc = staticmethod(_conv_2d_nhwc)
-
-    def strided(self, x: Array, kernel: Array) -> Array:
-        return _conv_2d_nhwc(x, kernel, stride=2)
-
-    def nchw_dilated(self, x: Array, kernel: Array) -> Array:
-        y = _conv_2d_nhwc(x.transpose(0, 2, 3, 1), kernel.transpose(2, 3, 1, 0), dilation=2)
-        return y.transpose(0, 3, 1, 2)
-
-
-@_program("conv_2d_padded")
-def same(x: Array, kernel: Array) -> Array:
-    return _conv_2d_nhwc(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), kernel)
-
-
-@_program("conv_2d_depthwise")
-def depthwise(x: Array, kernel: Array) -> Array:
-    return np.einsum("nhwcij,ijc->nhwc", _windows(x, 3, 1).astype(f64), kernel.astype(f64)).astype(f32)
-
-
-@_program("pooling")
-class Pooling:
-    def maximum(self, x: Array) -> Array:
-        return _windows(x, 2, 2).max(axis=(4, 5))
-
-    def average(self, x: Array) -> Array:
-        return _windows(x, 3, 1).astype(f64).mean(axis=(4, 5)).astype(f32)
-
-
-@_program("reduce_sum")
-class ReduceSum:
-    def rows(self, x: Array) -> Array:
-        return _sum(x, 1)
-
-    def columns(self, x: Array) -> Array:
-        return _sum(x, 0)
-
-    def all(self, x: Array) -> Array:
-        return _sum(x)
-
-
-@_program("reduce_mean")
-def mean(x: Array) -> Array:
-    return x.astype(f64).mean(axis=1).astype(f32)
-
-
-@_program("reduce_extremes")
-class ReduceExtremes:
-    def maximum_f32(self, x: Array) -> Array:
-        return x.max(axis=1)
-
-    def minimum_f32(self, x: Array) -> Array:
-        return x.min(axis=0)
-
-    def maximum_i32(self, x: Array) -> Array:
-        return x.max(axis=1)
-
-    def minimum_unsigned(self, x: Array) -> Array:
-        return _unsigned(x).min(axis=1).view(i32)
-
-
-@_program("reduce_others")
-class ReduceOthers:
-    def product(self, x: Array) -> Array:
-        return x.astype(f64).prod(axis=1).astype(f32)
-
-    def sum_i32(self, x: Array) -> Array:
-        return x.sum(axis=(0, 2), dtype=i32)
-
-
-@_program("reduce_booleans")
-class ReduceBooleans:
-    def all(self, x: Array) -> Array:
-        return x.all(axis=1)
-
-    def any(self, x: Array) -> Array:
-        return x.any(axis=1)
-
-
-@_program("reduce_large")
-class ReduceLarge:
-    sum = staticmethod(_sum)
-
-    def rows(self, x: Array) -> Array:
-        return _sum(x, 1)
-
-
-@_program("argmax")
-def argmax(x: Array) -> tuple[Array, Array]:
-    return x.max(axis=1), x.argmax(axis=1).astype(i32)
-
-
-@_program("softmax")
-def softmax(x: Array) -> Array:
-    return _softmax(x)
-
-
-@_program("layer_norm")
-def layer_norm(x: Array, scale: Array, shift: Array) -> Array:
+def _layer_norm(x: Array, scale: Array, shift: Array) -> Array:
     wide = x.astype(f64)
     centred = wide - wide.mean(axis=1, keepdims=True)
     return (centred / np.sqrt(wide.var(axis=1, keepdims=True) + 1e-5) * scale + shift).astype(f32)
 
 
-@_program("running_sum")
-def inclusive(x: Array) -> Array:
-    return x.astype(f64).cumsum(axis=1).astype(f32)
+def _add_rows(table: Array, indices: Array, rows: Array) -> Array:
+    y = table.astype(f64)
+    np.add.at(y, indices, rows)
+    return y.astype(f32)
 
 
-@_program("histogram")
-def count(x: Array) -> Array:
-    return np.bincount(x, minlength=8).astype(i32)
+def _put(x: Array, at: Array, value: Array) -> Array:
+    y = x.copy()
+    y[int(at) : int(at) + 3] = value
+    return y
 
 
-@_program("gather")
-class Gather:
-    def rows(self, table: Array, indices: Array) -> Array:
-        return table[indices]
-
-    def reversed(self, x: Array) -> Array:
-        return x[::-1]
+def _by_key(keys: Array, values: Array) -> tuple[Array, Array]:
+    order = np.argsort(-keys)
+    return keys[order], values[order]
 
 
-@_program("scatter")
-class Scatter:
-    def add_rows(self, table: Array, indices: Array, rows: Array) -> Array:
-        y = table.astype(f64)
-        np.add.at(y, indices, rows)
-        return y.astype(f32)
-
-    def put(self, x: Array, at: Array, value: Array) -> Array:
-        y = x.copy()
-        y[int(at) : int(at) + 3] = value
-        return y
-
-
-@_program("sort")
-class Sort:
-    def ascending(self, x: Array) -> Array:
-        return np.sort(x, axis=1)
-
-    def by_key(self, keys: Array, values: Array) -> tuple[Array, Array]:
-        order = np.argsort(-keys)
-        return keys[order], values[order]
-
-
-@_program("transpose")
-class Transpose:
-    two = staticmethod(np.transpose)
-
-    def four(self, x: Array) -> Array:
-        return x.transpose(2, 0, 3, 1)
-
-
-@_program("concatenate")
-class Concatenate:
-    def rows(self, x: Array, y: Array) -> Array:
-        return np.concatenate([x, y])
-
-    def columns(self, x: Array, y: Array, z: Array) -> Array:
-        return np.concatenate([x, y, z], axis=1)
-
-
-@_program("slice")
-class Slice:
-    def part(self, x: Array) -> Array:
-        return x[2:5, 5:9]
-
-    def strided(self, x: Array) -> Array:
-        return x[1:8:2, 0:7:3]
-
-    def replace(self, x: Array, part: Array) -> Array:
-        y = x.copy()
-        y[3:5, 4:6] = part
-        return y
-
-
-@_program("pad")
-def pad(x: Array) -> Array:
-    return np.pad(x, ((1, 2), (2, 3)), constant_values=-1.5)
-
-
-@_program("reshape")
-class Reshape:
-    flatten = staticmethod(np.ravel)
-
-    def expand(self, x: Array) -> Array:
-        return x.reshape(2, 3, 4)
-
-    def double_flat(self, x: Array) -> Array:
-        return (x + x).reshape(2, 6)
-
-
-@_program("broadcast")
-class Broadcast:
-    outer_sum = staticmethod(np.add.outer)
-
-    def rows(self, x: Array) -> Array:
-        return np.tile(x, (4, 1))
-
-
-@_program("constants")
-class Constants:
-    def splat(self) -> Array:
-        return np.full((100, 10), 2.5, f32)
-
-    def literal(self) -> Array:
-        return np.array([[1, -2, 3], [-4, 5, -6]], i32)
-
-    def added(self, x: Array) -> Array:
-        return x + np.array([[1, 2, 3, 4], [0.5, 0.25, 0.125, -1000.5]], f32)
-
-    def fills(self) -> tuple[Array, Array, Array]:
-        return np.full(7, -3, np.int8), np.full(5, -300, np.int16), np.full(3, -9, i64)
-
-
-@_program("unused_and_identity")
-class UnusedAndIdentity:
-    def identity(self, x: Array) -> Array:
-        return x
-
-    def second(self, x: Array, y: Array) -> Array:
-        return y
-
-    def swap(self, x: Array, y: Array) -> tuple[Array, Array]:
-        return y, x
-
-    def same_twice(self, x: Array) -> tuple[Array, Array]:
-        return -x, -x
-
-
-@_program("many_results")
-def spread(x: Array, n: int) -> tuple[object, ...]:
-    return x + x, n + n, np.asarray(x[1]), x.reshape(2, 2), n
-
-
-@_program("dynamic_add")
-def add(a: Array, b: Array) -> Array:
-    return a + b
-
-
-@_program("dynamic_shapes")
-class DynamicShapes:
-    three = staticmethod(np.sqrt)
-
-    def normalize(self, x: Array) -> Array:
-        return (x.astype(f64) / x.astype(f64).sum(axis=1, keepdims=True)).astype(f32)
-
-    def shape(self, x: Array) -> tuple[int, int]:
-        return x.shape[0], x.shape[1]
-
-    def iota(self, n: int) -> Array:
-        return np.arange(n, dtype=i32)
-
-
-@_program("dynamic_transpose")
-def transpose(x: Array) -> Array:
-    return x.T
-
-
-@_program("dynamic_slice")
-class DynamicSlice:
-    def slice(self, x: Array, start: int, length: int) -> Array:
-        return x[start : start + length]
-
-    def join(self, x: Array, y: Array) -> Array:
-        return np.concatenate([x, y])
-
-
-@_program("empty_tensors")
-class EmptyTensors:
-    sum = staticmethod(_sum)
-
-    def double(self, x: Array) -> Array:
-        return x + x
-
-    def static(self, x: Array) -> Array:
-        return x * x
+def _replace(x: Array, part: Array) -> Array:
+    y = x.copy()
+    y[3:5, 4:6] = part
+    return y
 
 
 def _collatz_steps(value: int) -> int:
@@ -646,19 +127,7 @@ def _collatz_steps(value: int) -> int:
     return steps
 
 
-@_program("collatz")
-class Collatz:
-    def steps(self, start: Array) -> Array:
-        return np.array(_collatz_steps(int(start)), i32)
-
-
-@_program("collatz_scalar")
-class CollatzScalar:
-    steps = staticmethod(_collatz_steps)
-
-
-@_program("nested_loops")
-def accumulate(x: Array, outer: int, inner: int) -> Array:
+def _accumulate(x: Array, outer: int, inner: int) -> Array:
     y = x
     for _ in range(outer):
         y = y * f32(0.5)
@@ -667,30 +136,14 @@ def accumulate(x: Array, outer: int, inner: int) -> Array:
     return y
 
 
-@_program("branch_on_data")
-class BranchOnData:
-    def grow_or_shrink(self, x: Array) -> Array:
-        return x * f32(2) if x[0] > 0 else x / f32(2)
-
-    def by_scalar(self, x: Array, up: bool) -> Array:
-        return x + 1 if up else x
-
-
-@_program("switch")
-def choose(which: int, x: Array) -> Array:
-    return x * i32({0: 2, 3: -1}.get(which, 1))
-
-
-@_program("newton")
-def square_root(x: Array) -> tuple[Array, int]:
+def _square_root(x: Array) -> tuple[Array, int]:
     guess, steps = x, 0
     while abs(guess * guess - x) > f32(1e-4) and steps < 50:
         guess, steps = (guess + x / guess) * f32(0.5), steps + 1
     return np.asarray(guess), steps
 
 
-@_program("jacobi")
-def relax(grid: Array) -> Array:
+def _relax(grid: Array) -> Array:
     now = grid.copy()
     for _ in range(10):
         inside = (now[:-2, 1:-1] + now[2:, 1:-1] + (now[1:-1, :-2] + now[1:-1, 2:])) * f32(0.25)
@@ -698,80 +151,38 @@ def relax(grid: Array) -> Array:
     return now
 
 
-@_program("multi_function")
-class MultiFunction:
-    def double(self, a: Array) -> Array:
-        return a + a
-
-    def square_plus_double(self, a: Array) -> Array:
-        return a * a + (a + a)
-
-    def sum_and_difference(self, a: Array, b: Array) -> tuple[Array, Array]:
-        return a + b, a - b
+def _integers(a: int, b: int) -> tuple[int, ...]:
+    quotient = int(a / b)
+    high = _wrapped(a % 2**32 >> b, 32)
+    return _wrapped(a * b, 32), quotient, a - quotient * b, _wrapped(a << b, 32), high, a ^ b
 
 
-@_program("internal_calls")
-class InternalCalls:
-    def repeat(self, n: int, a: int, b: int) -> tuple[int, int, int]:
-        return _wrapped(a * 3**n, 64), _wrapped(b - sum(a * 3**i for i in range(n)), 64), n
-
-    def mixed(self, a: int, b: float, c: int) -> tuple[float, int]:
-        return a * (a * b + b) + b, c + 2 * a
+def _longs(a: int, b: int) -> tuple[int, ...]:
+    quotient, remainder = divmod(a % 2**64, b % 2**64)
+    return _wrapped(a * b, 64), _wrapped(quotient, 64), _wrapped(remainder, 64), a >> b
 
 
-@_program("assertion")
-def reciprocal(x: float) -> float:
-    return 1 / x
+def _predict(image: Array) -> Array:
+    convolved = _conv_2d_nhwc(image, _ramp((3, 3, 1, 4), 37, 11, 64, 64)) + _ramp((4,), 5, 1, 8, 8)
+    pooled = _windows(np.maximum(convolved, f32(0)), 2, 2).max(axis=(4, 5))
+    logits = _matmul(pooled.reshape(2, 36), _ramp((36, 10), 29, 7, 128, 128)) + _ramp((10,), 3, 2, 16, 16)
+    return _softmax(logits)
 
 
-@_program("scalars")
-class Scalars:
-    def add_i32(self, a: int, b: int) -> int:
-        return _wrapped(a + b, 32)
-
-    def muladd_i64(self, a: int, b: int, c: int) -> int:
-        return _wrapped(a * b + c, 64)
-
-    def muladd_f32(self, a: float, b: float, c: float) -> float:
-        return float(f32(f32(a) * f32(b)) + f32(c))
-
-    def next_index(self, a: int) -> int:
-        return a + 1
-
-    def compare(self, a: int, b: int) -> tuple[int, int]:
-        return int(a < b), int(a % 2**32 < b % 2**32)
-
-    def scale(self, x: Array, factor: float) -> Array:
-        return x * f32(factor)
-
-    def nothing(self) -> None:
-        return None
+def _sequence(xs: Array, wx: Array, wh: Array) -> tuple[Array, Array]:
+    h = c = np.zeros((2, 4), f32)
+    for x in xs:
+        h, c = _lstm(_matmul(x, wx) + _matmul(h, wh), c)
+    return h, c
 
 
-@_program("scalar_math")
-class ScalarMath:
-    def integers(self, a: int, b: int) -> tuple[int, ...]:
-        quotient = int(a / b)
-        high = _wrapped(a % 2**32 >> b, 32)
-        return _wrapped(a * b, 32), quotient, a - quotient * b, _wrapped(a << b, 32), high, a ^ b
-
-    def longs(self, a: int, b: int) -> tuple[int, ...]:
-        quotient, remainder = divmod(a % 2**64, b % 2**64)
-        return _wrapped(a * b, 64), _wrapped(quotient, 64), _wrapped(remainder, 64), a >> b
-
-    def floats(self, a: float, b: float) -> tuple[float, ...]:
-        return a + b, a / b, math.sqrt(b), math.exp(a)
-
-    def casts(self, a: float, b: int) -> tuple[object, ...]:
-        return int(a), float(b), b % 2**32, _wrapped(b, 8)
+def _double_until(start: Array, limit: Array) -> Array:
+    value = start
+    while value[0] < limit:
+        value = value + value + np.array([1, 0.5, 0.25, 0.125], f32)
+    return value
 
 
-@_program("scalar_f64")
-def combine(a: float, b: float) -> float:
-    return a * b + b
-
-
-@_program("globals_counter")
 class GlobalsCounter:
     def __init__(self) -> None:
         self._count = 10
@@ -786,16 +197,6 @@ class GlobalsCounter:
         return self._count, self._total
 
 
-@_program("globals_initialized")
-class GlobalsInitialized:
-    def add_table(self, x: Array) -> Array:
-        return x + np.arange(1, 9, dtype=f32) ** 2
-
-    def scalars(self) -> tuple[int, int]:
-        return 3, 5_000_000_000
-
-
-@_program("state_machine")
 class StateMachine:
     def __init__(self) -> None:
         self._ring = np.zeros(4, i32)
@@ -810,7 +211,6 @@ class StateMachine:
         return self._ring, self._position
 
 
-@_program("parameters")
 class Dense:
     def __init__(self, parameters: Parameters) -> None:
         self._model = parameters["model"]
@@ -819,53 +219,253 @@ class Dense:
         return _matmul(x, self._model["weight"]) + self._model["bias"]
 
 
-@_program("mlp")
-def forward(x: Array, w1: Array, b1: Array, w2: Array) -> Array:
-    return _matmul(np.maximum(_matmul(x, w1) + b1, f32(0)), w2)
+_FLOATS: Mapping[str, Function] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "divide": np.divide,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "negate": np.negative,
+    "absolute": np.abs,
+}
+_INTEGERS: Mapping[str, Function] = {
+    "add": np.add,
+    "subtract": np.subtract,
+    "multiply": np.multiply,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "maximum_signed": np.maximum,
+    "minimum_unsigned": lambda a, b: np.minimum(_unsigned(a), _unsigned(b)).view(a.dtype),
+}
+_MATMUL: Mapping[str, Function] = {"matmul": _matmul}
+_PROGRAMS: Mapping[str, Mapping[str, Function]] = {
+    "simple_mul": {"simple_mul": lambda a, b: a * b},
+    **dict.fromkeys(("elementwise_f32", "elementwise_f16", "elementwise_bf16", "elementwise_f64"), _FLOATS),
+    **dict.fromkeys(("elementwise_i8", "elementwise_i16", "elementwise_i32", "elementwise_i64"), _INTEGERS),
+    "elementwise_i1": {
+        "and": np.logical_and,
+        "or": np.logical_or,
+        "xor": np.logical_xor,
+        "less": np.less,
+        "choose": np.where,
+    },
+    "narrow_odd_sizes": {"add_bytes": np.add, "add_shorts": np.add, "and_bits": np.logical_and},
+    "divide_integers": {
+        "floor_divide": np.floor_divide,
+        "remainder_signed": np.fmod,
+        "divide_signed": lambda a, b: np.trunc(a.astype(f64) / b).astype(i32),
+        "divide_unsigned": lambda a, b: (_unsigned(a) // _unsigned(b)).view(i32),
+        "remainder_unsigned": lambda a, b: (_unsigned(a) % _unsigned(b)).view(i32),
+        "ceiling_divide": lambda a, b: -(-a // b),
+    },
+    "shifts": {
+        "left": np.left_shift,
+        "right_signed": np.right_shift,
+        "right_unsigned": lambda a, b: (_unsigned(a) >> _unsigned(b)).view(i32),
+    },
+    "bit_counts": {
+        "absolute": np.abs,
+        "leading_zeros": lambda a: np.array([32 - int(value).bit_length() for value in _unsigned(a)], i32),
+    },
+    "population_count": {"ones": lambda a: np.array([int(value).bit_count() for value in _unsigned(a)], i32)},
+    "math_unary": {
+        "exp": np.exp,
+        "exp2": np.exp2,
+        "expm1": np.expm1,
+        "log": np.log,
+        "log2": np.log2,
+        "log1p": np.log1p,
+        "sqrt": np.sqrt,
+        "sin": np.sin,
+        "cos": np.cos,
+        "tan": np.tan,
+        "atan": np.arctan,
+        "tanh": np.tanh,
+        "ceil": np.ceil,
+        "floor": np.floor,
+        "rsqrt": lambda a: 1 / np.sqrt(a),
+        "erf": lambda a: np.array([math.erf(value) for value in a], f32),
+    },
+    "rounding": {
+        "half_even": np.rint,
+        "toward_zero": np.trunc,
+        "half_away": lambda a: np.copysign(np.floor(np.abs(a) + f32(0.5)), a),
+    },
+    "math_binary": {
+        "power": np.power,
+        "atan2": np.arctan2,
+        "copysign": np.copysign,
+        "remainder": np.fmod,
+        "fma": lambda a, b, c: (a.astype(f64) * b + c).astype(f32),
+    },
+    "conversions": {
+        "i32_to_f32": lambda a: a.astype(f32),
+        "u32_to_f32": lambda a: _unsigned(a).astype(f32),
+        "f32_to_i32": lambda a: a.astype(i32),
+        "f32_to_u32": lambda a: a.astype(np.uint32).view(i32),
+        "i8_to_i32": lambda a: a.astype(i32),
+        "u8_to_i32": lambda a: _unsigned(a).astype(i32),
+        "i32_to_i8": lambda a: a.astype(np.int8),
+        "i32_to_i16": lambda a: a.astype(np.int16),
+        "i1_to_i32": lambda a: a.astype(i32),
+    },
+    "conversions_u8": {"u8_to_f32": lambda a: _unsigned(a).astype(f32)},
+    "conversions_f16": {"f32_to_f16": lambda a: a.astype(np.float16), "f16_to_f32": lambda a: a.astype(f32)},
+    "conversions_i64": {"i32_to_i64": lambda a: a.astype(i64), "i64_to_i32": lambda a: a.astype(i32)},
+    "conversions_bf16": {"f32_to_bf16": _f32_to_bf16, "bf16_to_f32": lambda a: a.astype(f32)},
+    "bitcasts": {
+        "f32_to_i32": lambda a: a.view(i32),
+        "i32_to_f32": lambda a: a.view(f32),
+        "f32_to_bytes": lambda a: a.view(np.int8),
+    },
+    "fused_elementwise": {"gelu": _gelu, "clamp": lambda x: np.clip(x, f32(-0.75), f32(0.5))},
+    "complex": {"multiply": np.multiply, "make": lambda re, im: (re + 1j * im).astype(np.complex64)},
+    "matmul_f32": {"small": _matmul, "square": _matmul, "accumulate": lambda a, b, c: _matmul(a, b) + c},
+    "matmul_f16": {"to_f32": _matmul, "to_f16": lambda a, b: _matmul(a, b, np.float16)},
+    "matmul_i8": {"matmul": lambda a, b: a.astype(i32) @ b.astype(i32)},
+    "matmul_i32": {"matmul": lambda a, b: a.astype(i32) @ b.astype(i32)},
+    **dict.fromkeys(("matmul_large", "batch_matmul", "dynamic_matmul"), _MATMUL),
+    "matmul_odd": {"tall": _matmul, "row": _matmul, "outer": _matmul},
+    "matmul_transposed": {"left": lambda a, b: _matmul(a.T, b), "right": lambda a, b: _matmul(a, b.T)},
+    "matvec": {"matvec": _matmul, "vecmat": _matmul, "dot": _matmul},
+    "conv_1d": {"conv": lambda x, kernel: _conv_2d_nhwc(x[:, None], kernel[None])[:, 0]},
+    "conv_2d": {
+        "nhwc": _conv_2d_nhwc,
+        "strided": lambda x, kernel: _conv_2d_nhwc(x, kernel, stride=2),
+        "nchw_dilated": _nchw_dilated,
+    },
+    "conv_2d_padded": {"same": lambda x, kernel: _conv_2d_nhwc(np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0))), kernel)},
+    "conv_2d_depthwise": {
+        "depthwise": lambda x, kernel: np.einsum(
+            "nhwcij,ijc->nhwc", _windows(x, 3, 1).astype(f64), kernel.astype(f64)
+        ).astype(f32)
+    },
+    "pooling": {
+        "maximum": lambda x: _windows(x, 2, 2).max(axis=(4, 5)),
+        "average": lambda x: _windows(x, 3, 1).astype(f64).mean(axis=(4, 5)).astype(f32),
+    },
+    "reduce_sum": {"rows": lambda x: _sum(x, 1), "columns": lambda x: _sum(x, 0), "all": _sum},
+    "reduce_mean": {"mean": lambda x: x.astype(f64).mean(axis=1).astype(f32)},
+    "reduce_extremes": {
+        "maximum_f32": lambda x: x.max(axis=1),
+        "minimum_f32": lambda x: x.min(axis=0),
+        "maximum_i32": lambda x: x.max(axis=1),
+        "minimum_unsigned": lambda x: _unsigned(x).min(axis=1).view(i32),
+    },
+    "reduce_others": {
+        "product": lambda x: x.astype(f64).prod(axis=1).astype(f32),
+        "sum_i32": lambda x: x.sum(axis=(0, 2), dtype=i32),
+    },
+    "reduce_booleans": {"all": lambda x: x.all(axis=1), "any": lambda x: x.any(axis=1)},
+    "reduce_large": {"sum": _sum, "rows": lambda x: _sum(x, 1)},
+    "argmax": {"argmax": lambda x: (x.max(axis=1), x.argmax(axis=1).astype(i32))},
+    "softmax": {"softmax": _softmax},
+    "layer_norm": {"layer_norm": _layer_norm},
+    "running_sum": {"inclusive": lambda x: x.astype(f64).cumsum(axis=1).astype(f32)},
+    "histogram": {"count": lambda x: np.bincount(x, minlength=8).astype(i32)},
+    "gather": {"rows": lambda table, indices: table[indices], "reversed": lambda x: x[::-1]},
+    "scatter": {"add_rows": _add_rows, "put": _put},
+    "sort": {"ascending": lambda x: np.sort(x, axis=1), "by_key": _by_key},
+    "transpose": {"two": np.transpose, "four": lambda x: x.transpose(2, 0, 3, 1)},
+    "concatenate": {
+        "rows": lambda x, y: np.concatenate([x, y]),
+        "columns": lambda x, y, z: np.concatenate([x, y, z], axis=1),
+    },
+    "slice": {"part": lambda x: x[2:5, 5:9], "strided": lambda x: x[1:8:2, 0:7:3], "replace": _replace},
+    "pad": {"pad": lambda x: np.pad(x, ((1, 2), (2, 3)), constant_values=-1.5)},
+    "reshape": {
+        "flatten": np.ravel,
+        "expand": lambda x: x.reshape(2, 3, 4),
+        "double_flat": lambda x: (x + x).reshape(2, 6),
+    },
+    "broadcast": {"outer_sum": np.add.outer, "rows": lambda x: np.tile(x, (4, 1))},
+    "constants": {
+        "splat": lambda: np.full((100, 10), 2.5, f32),
+        "literal": lambda: np.array([[1, -2, 3], [-4, 5, -6]], i32),
+        "added": lambda x: x + np.array([[1, 2, 3, 4], [0.5, 0.25, 0.125, -1000.5]], f32),
+        "fills": lambda: (np.full(7, -3, np.int8), np.full(5, -300, np.int16), np.full(3, -9, i64)),
+    },
+    "unused_and_identity": {
+        "identity": lambda x: x,
+        "second": lambda x, y: y,
+        "swap": lambda x, y: (y, x),
+        "same_twice": lambda x: (-x, -x),
+    },
+    "many_results": {"spread": lambda x, n: (x + x, n + n, np.asarray(x[1]), x.reshape(2, 2), n)},
+    "dynamic_add": {"add": lambda a, b: a + b},
+    "dynamic_shapes": {
+        "three": np.sqrt,
+        "normalize": lambda x: (x.astype(f64) / x.astype(f64).sum(axis=1, keepdims=True)).astype(f32),
+        "shape": lambda x: (x.shape[0], x.shape[1]),
+        "iota": lambda n: np.arange(n, dtype=i32),
+    },
+    "dynamic_transpose": {"transpose": lambda x: x.T},
+    "dynamic_slice": {
+        "slice": lambda x, start, length: x[start : start + length],
+        "join": lambda x, y: np.concatenate([x, y]),
+    },
+    "empty_tensors": {"sum": _sum, "double": lambda x: x + x, "static": lambda x: x * x},
+    "collatz": {"steps": lambda start: np.array(_collatz_steps(int(start)), i32)},
+    "collatz_scalar": {"steps": _collatz_steps},
+    "nested_loops": {"accumulate": _accumulate},
+    "branch_on_data": {
+        "grow_or_shrink": lambda x: x * f32(2) if x[0] > 0 else x / f32(2),
+        "by_scalar": lambda x, up: x + 1 if up else x,
+    },
+    "switch": {"choose": lambda which, x: x * i32({0: 2, 3: -1}.get(which, 1))},
+    "newton": {"square_root": _square_root},
+    "jacobi": {"relax": _relax},
+    "multi_function": {
+        "double": lambda a: a + a,
+        "square_plus_double": lambda a: a * a + (a + a),
+        "sum_and_difference": lambda a, b: (a + b, a - b),
+    },
+    "internal_calls": {
+        "repeat": lambda n, a, b: (_wrapped(a * 3**n, 64), _wrapped(b - sum(a * 3**i for i in range(n)), 64), n),
+        "mixed": lambda a, b, c: (a * (a * b + b) + b, c + 2 * a),
+    },
+    "assertion": {"reciprocal": lambda x: 1 / x},
+    "scalars": {
+        "add_i32": lambda a, b: _wrapped(a + b, 32),
+        "muladd_i64": lambda a, b, c: _wrapped(a * b + c, 64),
+        "muladd_f32": lambda a, b, c: float(f32(f32(a) * f32(b)) + f32(c)),
+        "next_index": lambda a: a + 1,
+        "compare": lambda a, b: (int(a < b), int(a % 2**32 < b % 2**32)),
+        "scale": lambda x, factor: x * f32(factor),
+        "nothing": lambda: None,
+    },
+    "scalar_math": {
+        "integers": _integers,
+        "longs": _longs,
+        "floats": lambda a, b: (a + b, a / b, math.sqrt(b), math.exp(a)),
+        "casts": lambda a, b: (int(a), float(b), b % 2**32, _wrapped(b, 8)),
+    },
+    "scalar_f64": {"combine": lambda a, b: a * b + b},
+    "globals_initialized": {
+        "add_table": lambda x: x + np.arange(1, 9, dtype=f32) ** 2,
+        "scalars": lambda: (3, 5_000_000_000),
+    },
+    "mlp": {"forward": lambda x, w1, b1, w2: _matmul(np.maximum(_matmul(x, w1) + b1, f32(0)), w2)},
+    "mnist_like": {"predict": _predict},
+    "lstm_cell": {"cell": lambda x, h, c, wx, wh, bias: _lstm(_matmul(x, wx) + _matmul(h, wh) + bias, c)},
+    "lstm_sequence": {"sequence": _sequence},
+    "attention_like": {"attend": lambda q, k, v: _matmul(_softmax(_matmul(q, k.T) * f32(0.25)), v)},
+    "async_mul": {"mul": lambda a, b: a * b},
+    "async_loop": {"double_until": _double_until},
+    "async_multi_function": {"add": np.add, "scale_and_sum": lambda x: (x * f32(2), _sum(x * f32(2), 1))},
+}
+_STATEFUL: Mapping[str, Callable[..., object]] = {
+    "globals_counter": GlobalsCounter,
+    "state_machine": StateMachine,
+    "parameters": Dense,
+}
 
 
-@_program("mnist_like")
-def predict(image: Array) -> Array:
-    convolved = _conv_2d_nhwc(image, _ramp((3, 3, 1, 4), 37, 11, 64, 64)) + _ramp((4,), 5, 1, 8, 8)
-    pooled = _windows(np.maximum(convolved, f32(0)), 2, 2).max(axis=(4, 5))
-    logits = _matmul(pooled.reshape(2, 36), _ramp((36, 10), 29, 7, 128, 128)) + _ramp((10,), 3, 2, 16, 16)
-    return _softmax(logits)
-
-
-@_program("lstm_cell")
-def cell(x: Array, h: Array, c: Array, wx: Array, wh: Array, bias: Array) -> tuple[Array, Array]:
-    return _lstm(_matmul(x, wx) + _matmul(h, wh) + bias, c)
-
-
-@_program("lstm_sequence")
-def sequence(xs: Array, wx: Array, wh: Array) -> tuple[Array, Array]:
-    h = c = np.zeros((2, 4), f32)
-    for x in xs:
-        h, c = _lstm(_matmul(x, wx) + _matmul(h, wh), c)
-    return h, c
-
-
-@_program("attention_like")
-def attend(q: Array, k: Array, v: Array) -> Array:
-    return _matmul(_softmax(_matmul(q, k.T) * f32(0.25)), v)
-
-
-@_program("async_mul")
-def mul(a: Array, b: Array) -> Array:
-    return a * b
-
-
-@_program("async_loop")
-def double_until(start: Array, limit: Array) -> Array:
-    value = start
-    while value[0] < limit:
-        value = value + value + np.array([1, 0.5, 0.25, 0.125], f32)
-    return value
-
-
-@_program("async_multi_function")
-class AsyncMultiFunction:
-    add = staticmethod(np.add)
-
-    def scale_and_sum(self, x: Array) -> tuple[Array, Array]:
-        return x * f32(2), _sum(x * f32(2), 1)
+def session(name: str, parameters: Parameters) -> Mapping[str, Function]:
+    """The functions of one fresh session of a program, by exported name."""
+    if name in _PROGRAMS:
+        return _PROGRAMS[name]
+    instance = _STATEFUL[name](*([parameters] if parameters else []))
+    return {key: getattr(instance, key) for key in dir(instance) if not key.startswith("_")}
