@@ -21,6 +21,7 @@ from pumice.vm.bytecode.module_def import FunctionDescriptor, ImportDef, ModuleD
 __all__ = ["ALTERATIONS", "Alteration"]
 
 _T = TypeVar("_T")
+Alteration = Callable[[random.Random, ModuleDef, ModuleDef], ModuleDef]
 
 
 def _pick(rng: random.Random, count: int) -> int:
@@ -40,24 +41,14 @@ def _with(items: tuple[_T, ...], index: int, item: _T) -> tuple[_T, ...]:
     return (*items[:index], item, *items[index + 1 :]) if items else items
 
 
-def _exchange_functions(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
-    return replace(module, functions=_exchanged(rng, module.functions))
+def _exchange(field: str) -> Alteration:
+    """Returns the alteration that exchanges two items of a tuple of the module."""
 
+    def exchange(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
+        return replace(module, **{field: _exchanged(rng, getattr(module, field))})  # type: ignore[arg-type]
 
-def _exchange_signatures(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
-    return replace(module, signatures=_exchanged(rng, module.signatures))
-
-
-def _exchange_rodata(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
-    return replace(module, rodata=_exchanged(rng, module.rodata))
-
-
-def _exchange_imports(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
-    return replace(module, imports=_exchanged(rng, module.imports))
-
-
-def _exchange_types(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
-    return replace(module, types=_exchanged(rng, module.types))
+    exchange.__name__ = f"exchange_{field}"
+    return exchange
 
 
 def _exchange_exports(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
@@ -198,21 +189,22 @@ def _shape_of(operation: Operation) -> object:
     return operation.prefix, tuple((field.kind, field.is_written) for field in operation.fields)
 
 
-def _function_code(rng: random.Random, module: ModuleDef) -> tuple[int, tuple[Instruction, ...]]:
-    """Returns the offset of a function's code, and its instructions."""
-    found = rng.choice(module.functions)
-    return found.offset, _instructions(
-        module.bytecode_version, bytes(module.bytecode[found.offset : found.offset + found.length])
-    )
+def _function_code(rng: random.Random, module: ModuleDef) -> tuple[int, tuple[Instruction, ...], bytearray]:
+    """Returns the offset of a function's code, its instructions (none if they are damaged), and all bytecode."""
+    code = bytearray(module.bytecode)
+    try:
+        function = rng.choice(module.functions)
+        own = bytes(code[function.offset : function.offset + function.length])
+        return function.offset, _instructions(module.bytecode_version, own), code
+    except (PumiceError, IndexError):
+        return 0, (), code
 
 
 def _other_operands(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
     """Other registers, ordinals or targets in one instruction."""
-    try:
-        start, instructions = _function_code(rng, module)
-    except (PumiceError, IndexError):
+    start, instructions, code = _function_code(rng, module)
+    if not instructions:
         return module
-    code = bytearray(module.bytecode)
     for _ in range(rng.choice((1, 1, 2, 5))):
         changed, model = rng.choice(instructions), rng.choice(instructions)
         if changed.end - changed.pc < 3 or model.end - model.pc < 3:
@@ -231,11 +223,9 @@ def _other_operands(rng: random.Random, module: ModuleDef, other: ModuleDef) -> 
 
 def _other_operations(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
     """Other operations that take as much."""
-    try:
-        start, instructions = _function_code(rng, module)
-    except (PumiceError, IndexError):
+    start, instructions, code = _function_code(rng, module)
+    if not instructions:
         return module
-    code = bytearray(module.bytecode)
     for _ in range(rng.choice((1, 1, 2, 5))):
         changed = rng.choice(instructions)
         taken = rng.choice(_alike(module.bytecode_version)[_shape_of(changed.operation)])
@@ -245,11 +235,9 @@ def _other_operations(rng: random.Random, module: ModuleDef, other: ModuleDef) -
 
 def _without_instruction(rng: random.Random, module: ModuleDef, other: ModuleDef) -> ModuleDef:
     """One instruction in the place of another of the same length."""
-    try:
-        start, instructions = _function_code(rng, module)
-    except (PumiceError, IndexError):
+    start, instructions, code = _function_code(rng, module)
+    if not instructions:
         return module
-    code = bytearray(module.bytecode)
     changed = rng.choice(instructions)
     fitting = [one for one in instructions if one.end - one.pc == changed.end - changed.pc]
     taken = rng.choice(fitting)
@@ -257,9 +245,8 @@ def _without_instruction(rng: random.Random, module: ModuleDef, other: ModuleDef
     return replace(module, bytecode=memoryview(bytes(code)))
 
 
-Alteration = Callable[[random.Random, ModuleDef, ModuleDef], ModuleDef]
 ALTERATIONS: Final[tuple[Alteration, ...]] = (
-    _exchange_functions, _exchange_signatures, _exchange_rodata, _exchange_imports, _exchange_types, _exchange_exports,
+    *map(_exchange, ("functions", "signatures", "rodata", "imports", "types")), _exchange_exports,
     _foreign_rodata, _foreign_import, _foreign_import, _foreign_bytecode, _foreign_bytecode, _other_convention,
     _other_counts, _other_globals, _other_version, _other_type, _other_names, _other_declaration,
     *(_other_operands,) * 20, *(_other_operations,) * 10, *(_without_instruction,) * 8,

@@ -22,10 +22,6 @@ def _normalized(h: Any) -> Any:
     return (h - h.mean(-1, keepdims=True)) * lax.rsqrt(h.var(-1, keepdims=True) + 1e-5)
 
 
-def _mlp(x: Any, w1: Any, b1: Any, w2: Any) -> Any:
-    return nn.log_softmax(nn.relu(x @ w1 + b1) @ w2)
-
-
 def _cnn(x: Any, w1: Any, w2: Any, dense: Any) -> Any:
     h = nn.relu(lax.conv(nn.relu(lax.conv(x, w1, (1, 1), "SAME")), w2, (2, 2), "SAME"))
     h = lax.reduce_window(h, -jnp.inf, lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID")
@@ -98,16 +94,11 @@ def _batch_norm(x: Any, scale: Any, bias: Any) -> Any:
     return nn.relu((x - x.mean(0)) * lax.rsqrt(x.var(0) + 1e-5) * scale + bias)
 
 
-def _noisy(key: Any, x: Any) -> Any:
-    return x + jax.random.uniform(jax.random.wrap_key_data(key), x.shape)
-
-
-def _interleaved(x: Any, y: Any) -> Any:
-    return jnp.stack([x, y], 1).reshape(-1, 4)
-
-
 FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Sequence[Spec]]] = {
-    "mlp": (_mlp, (("b,8", F32), ("8,16", F32), ("16", F32), ("16,5", F32))),
+    "mlp": (
+        lambda x, w1, b1, w2: nn.log_softmax(nn.relu(x @ w1 + b1) @ w2),
+        (("b,8", F32), ("8,16", F32), ("16", F32), ("16,5", F32)),
+    ),
     "cnn": (_cnn, (("b,2,8,8", F32), ("3,2,3,3", F32), ("4,3,3,3", F32), ("16,5", F32))),
     "transformer_block": (
         _block,
@@ -128,7 +119,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Sequence[Spec]]] = {
     "gram": (lambda x: (x @ x.T, x.T @ x), (("b,6", F32),)),
     "batched_matmul": (lambda x, y: jnp.einsum("bij,bjk->bik", x, y), (("b,3,4", F32), ("b,4,2", F32))),
     "concatenate": (lambda x, y: jnp.concatenate([x, y, x]), (("b,4", F32), ("2*b,4", F32))),
-    "interleave": (_interleaved, (("b,4", F32), ("b,4", F32))),
+    "interleave": (lambda x, y: jnp.stack([x, y], 1).reshape(-1, 4), (("b,4", F32), ("b,4", F32))),
     "reshape": (lambda x: (x.reshape(-1), x.reshape(x.shape[0] * 2, 3)), (("b,6", F32),)),
     "strides": (lambda x: (x[::2], x[1::3], x[:, ::2]), (("b + 1,4", F32),)),
     "batch_and_time": (lambda x, y: (jnp.einsum("bti,btj->ij", x, y), x.mean()), (("b,5,4", F32), ("b,5,3", F32))),
@@ -166,10 +157,7 @@ FUNCTIONS: Mapping[str, tuple[Callable[..., Any], Sequence[Spec]]] = {
     "cond": (lambda x: lax.cond(x.sum() > 0, lambda v: v * 2, lambda v: v - 1, x), (("b,3", F32),)),
     "vmap_grad": (lambda x: jax.vmap(jax.grad(lambda v: jnp.sin(v).sum() ** 2))(x), (("b,3", F32),)),
     "two_lengths": (lambda x, y: jnp.concatenate([x.sum(0), y.mean(0)]), (("b,3", F32), ("c,2", F32))),
-    "merged": (
-        lambda x: nn.softmax(x.reshape(x.shape[0] // 2, 2, 3), 1) if False else x.reshape(-1, 3, 3).sum(1),
-        (("3*b,3", F32),),
-    ),
+    "merged": (lambda x: x.reshape(-1, 3, 3).sum(1), (("3*b,3", F32),)),
 }
 """By name: a function and its arguments."""
 
