@@ -58,7 +58,6 @@ class BufferParser:
         return token
 
     def data_type(self, statement: Statement) -> DataType:
-        """Takes a type's name."""
         token = statement.take("a data type")
         data_type = parse_type(token.text, self.structs)
         if data_type is None:
@@ -191,8 +190,8 @@ class BufferParser:
     def _initial(
         self, statement: Statement, type: DataType, layout: Layout, count: int, name: Token, *, required: bool
     ) -> bytes:
-        """Returns the contents after the size: ``FILL``, ``SERIES_FROM``, ``FILE``, or zeros unless
-        they are required.
+        """Returns the contents after the size: ``FILL``, ``SERIES_FROM``, ``FILE``, or zeros where these may be left
+        out.
         """
         size = count * layout.size
         if size > MAX_BUFFER_BYTES:

@@ -197,9 +197,7 @@ def _texels(name: str, captured: CapturedBuffer) -> Buffer:
 
 
 def _type_of(data: Array) -> DataType:
-    """Returns the type of a buffer's elements: the array's, or unsigned integers where text would not
-    keep every bit.
-    """
+    """Returns the type of a buffer's elements; unsigned integers where text would not keep every bit of the array's."""
     kind, bits = _KINDS.get(data.dtype.kind), 8 * data.dtype.itemsize
     if kind == "float" and (bits > 64 or np.isnan(data).any() or (bits == 16 and _has_subnormals(data))):
         kind = "uint" if bits <= 64 else None

@@ -32,9 +32,7 @@ _BINS: Final = 256
 
 
 def compare_values(expectation: ExpectValues, data: Bytes) -> str:
-    """Returns a text about the differences between a buffer's values and the expected ones; ``""`` if
-    there are none.
-    """
+    """Returns a text about the values that differ from the expected ones; ``""`` if none do."""
     layout = expectation.layout
     width = len(layout.segments)
     wrong: list[str] = []
@@ -87,9 +85,7 @@ def _close(got: float, expected: float, tolerance: Tolerance) -> bool:
 
 
 def compare_texels(expectation: ExpectTexels, buffer: Buffer, data: Bytes) -> str:
-    """Returns a text about the differences between a rectangle of texels and the expected one; ``""`` if there are
-    none.
-    """
+    """Returns a text about the texels of a rectangle that differ from the expected colour; ``""`` if none do."""
     assert buffer.extent is not None
     channels = _channels(buffer, data)
     rows = slice(expectation.y, expectation.y + expectation.height)

@@ -55,7 +55,6 @@ class Resources(Closeable):
         return np.asarray(self._current(name).numpy(), np.uint8)
 
     def write(self, name: str, offset: int, data: bytes) -> None:
-        """Writes bytes of a buffer."""
         self._current(name)[offset : offset + len(data)] = np.frombuffer(data, np.uint8)
         self._forget_image(name)
 
@@ -208,7 +207,6 @@ class Resources(Closeable):
 
 
 def _texel_format(declared: Buffer) -> TexelFormat:
-    """Returns the format of a buffer's texels."""
     if isinstance(declared.type, ImageFormat):
         return declared.type.texels
     if isinstance(declared.type, Number) and declared.type.columns == 1:

@@ -73,7 +73,6 @@ class ScriptRunner:
         self._compared = 0
 
     def run(self) -> ScriptReport:
-        """Runs the script and returns its report."""
         start = time.perf_counter()
         outcome, reason = self._outcome()
         return ScriptReport(
@@ -115,9 +114,7 @@ class ScriptRunner:
             self._resources.close()
 
     def _prepare(self) -> None:
-        """Makes every pipeline before the first run, so that a lack of the device is reported before an error of the
-        script.
-        """
+        """Makes every pipeline before the first run: what the device lacks is reported before errors of the script."""
         wrong: PumiceError | None = None
         for run in dict.fromkeys((r.pipeline, r.entry_point) for r in _runs(self._script.commands)):
             declared = self._script.pipelines[run[0]]

@@ -66,7 +66,6 @@ class Devices(Closeable):
         return device
 
     def run(self, path: str | Path | Script, timeout: float = DEFAULT_TIMEOUT) -> ScriptReport:
-        """See ``run``."""
         if isinstance(path, Script):
             script = path
         else:

@@ -106,15 +106,12 @@ class Source:
         raise self.error(f"{opened.text} is not closed: expected a line END after its text", opened.place)
 
     def fail(self, message: str, place: Place) -> NoReturn:
-        """Raises a `ScriptError` at a place."""
         raise self.error(message, place)
 
     def error(self, message: str, place: Place) -> ScriptError:
-        """Returns a `ScriptError` at a place."""
         return ScriptError(self._pointed(message, place), location=self.at(place))
 
     def unsupported(self, message: str, place: Place) -> UnsupportedScriptError:
-        """Returns an `UnsupportedScriptError` at a place."""
         return UnsupportedScriptError(self._pointed(message, place), location=self.at(place))
 
     def at(self, place: Place) -> str:
@@ -140,7 +137,6 @@ class Statement:
 
     @property
     def first(self) -> Token:
-        """Its first token."""
         return self.tokens[0]
 
     def peek(self) -> Token | None:
@@ -208,7 +204,6 @@ class Statement:
         return value
 
     def number(self, expected: str) -> float:
-        """Takes a number."""
         token = self.take(expected)
         value = as_number(token.text)
         if value is None:

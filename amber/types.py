@@ -104,7 +104,6 @@ class Segment:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """NumPy's type of it."""
         return np.dtype(f"<{ {'int': 'i', 'uint': 'u', 'float': 'f'}[self.kind] }{self.bits // 8}")
 
 
@@ -134,9 +133,7 @@ def _length(text: str | None) -> int | None:
 
 
 def parse_format(name: str) -> ImageFormat | None:
-    """Returns the image format of a name, or ``None``; compressed ones and shared exponents have no channels of their
-    own.
-    """
+    """Returns the image format of a name; ``None`` for unknown and compressed ones and for shared exponents."""
     if not name.isupper() or not TexelFormat.is_name(name):
         return None
     texels = TexelFormat.parse(name)

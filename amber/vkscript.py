@@ -119,7 +119,7 @@ class VkScriptParser:
         )
 
     def _sections(self) -> list[tuple[str, Place, int, int]]:
-        """(name, place, first line, line after the last) of each section; lines count from 0."""
+        """Returns (name, place, first line, line after the last) of each section; lines count from 0."""
         headings: list[tuple[str, Place, int]] = []
         for number, line in enumerate(self._source.lines):
             if line.startswith("["):

@@ -37,7 +37,7 @@ _INDENT: Final = "  "
 
 
 def format_script(script: Script, comments: Iterable[str] = ()) -> str:
-    """AmberScript text of a script.
+    """Returns the AmberScript text of a script.
 
     Args:
         script: of either form; one of the older form is written in the newer.

@@ -102,7 +102,7 @@ def _has_channels(wrong: npt.NDArray[np.bool_]) -> bool:
 
 
 def _plane_of(values: np.ndarray, wrong: npt.NDArray[np.bool_]) -> npt.NDArray[np.float64]:
-    """Returns the values of the part that ``_plane`` shows, averaged over channels."""
+    """Returns the part of some values that ``_plane`` shows, averaged over channels."""
     part = values[_slice(wrong)[0]]
     if _has_channels(wrong):
         part = part.mean(axis=-1)

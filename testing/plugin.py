@@ -72,7 +72,6 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Registers the markers."""
     for line in MARKERS.values():
         config.addinivalue_line("markers", line)
     config.stash[_run] = _Run()
@@ -304,9 +303,7 @@ def _weak(instance: object) -> Callable[[], object]:
 
 
 def _count(item: pytest.Item, instance: Callable[[], object], bed: Testbed) -> None:
-    """Counts the objects that a test leaves after its own fixtures, without those that pytest keeps: arrays need no
-    closing.
-    """
+    """Counts the objects that a test leaves after its own fixtures; arrays that only pytest keeps do not count."""
     bed.recorder.calls.clear()
     (getattr(item, "funcargs", None) or {}).clear()
     if bed.watch.count():

@@ -223,9 +223,7 @@ def _like(wanted: NotCloseError, given: object) -> np.ndarray:
 
 
 def _origin(got: np.ndarray, calls: Sequence[Call]) -> tuple[Call, int] | None:
-    """Returns the last call that gave the array and its result's number; compares contents, as the
-    array may be a copy.
-    """
+    """Returns the last call with this result, and the result's number. Contents are compared: it may be a copy."""
     for call in reversed(calls):
         for number, result in enumerate(call.results):
             found = _contents(result)

@@ -123,9 +123,7 @@ class Watch:
         return bool(self._limit.exceeded(self._before, self._after))
 
     def end(self, test: str) -> list[str]:
-        """Returns the complaints after the body, and the objects left; also for a test that was skipped before it
-        began.
-        """
+        """Returns the complaints after the body and the objects left, also for a test that was skipped."""
         complaints = [*_messages(), *self._lost(test)]
         has_begun, self._has_begun = self._has_begun, False
         self.is_set_up = False

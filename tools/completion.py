@@ -66,8 +66,8 @@ class _Words(ShellComplete):
 
 
 class _Bash(_Words, BashComplete):
-    """Bash: it sends ``=``, ``:`` and ``@`` as words of their own, and replaces what is after them, or from the ``@``
-    on.
+    """Bash: sends ``=``, ``:`` and ``@`` as words of their own; replaces what follows them, or the
+    word from ``@`` on.
     """
 
     def replaced(self, word: str) -> str:

@@ -40,9 +40,7 @@ def usage(where: str = "", *also: type[PumiceError]) -> Iterator[None]:
 
 
 def describe(error: PumiceError) -> str:
-    """Returns the error's message with its location and VkResult, without the status code, which the exit status
-    expresses.
-    """
+    """Returns an error's message with its location and VkResult. The exit status stands for the status code."""
     text = f"{error.location}: {error.message}" if error.location else error.message
     if error.vk_result and error.vk_result not in text:
         text += f" [{error.vk_result}]"

@@ -16,7 +16,6 @@ _HEAD: Final = 16
 PROGRAM_SUFFIXES: Final = (".mlir", ".pb", ".pbtxt")
 """Suffixes of files that are compiled before they run."""
 SCRIPT_SUFFIXES: Final = (".amber", ".vkscript")
-"""Suffixes of Amber scripts."""
 
 
 class FileKind(enum.Enum):

@@ -37,7 +37,7 @@ def device_text(device: Device) -> str:
 
 
 def repeat(call: Callable[[], object]) -> list[float]:
-    """Seconds of each of ``_REPETITIONS`` calls, fewer if they are slow."""
+    """Returns the seconds of each of ``_REPETITIONS`` calls; of fewer if they are slow."""
     seconds: list[float] = []
     while len(seconds) < _REPETITIONS and sum(seconds) < _MAX_SECONDS:
         start = time.perf_counter()
@@ -47,7 +47,6 @@ def repeat(call: Callable[[], object]) -> list[float]:
 
 
 def say_time(name: str, text: str) -> None:
-    """Prints a time with its name."""
     note(f"{name + ':':<12}{text}")
 
 

@@ -18,7 +18,6 @@ _PROSE_WIDTH = 100
 
 
 def heading(text: str) -> None:
-    """Prints a heading."""
     _print(Text(printable(text), style="bold"))
 
 

@@ -27,7 +27,6 @@ class Mouse:
             self._place = (x, y)
 
     def release(self) -> None:
-        """Notes a release of the button."""
         self.down = False
 
     def values(self, height: int, *, is_upward: bool) -> tuple[float, float, float, float]:

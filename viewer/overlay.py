@@ -87,9 +87,7 @@ class Overlay:
         return np.asarray(picture)
 
     def _wrapped(self, message: str, width: float) -> list[tuple[str, tuple[int, int] | None]]:
-        """Returns lines that fit a width, and which characters to underline: those above the carets of a compiler's
-        message.
-        """
+        """Returns lines that fit a width, and which characters to underline: those above a compiler's carets."""
         wrapped: list[tuple[str, tuple[int, int] | None]] = []
         for text in message.splitlines():
             if wrapped and (carets := _CARETS.fullmatch(text)):

@@ -106,7 +106,6 @@ class Renderer(Closeable):
         return timing
 
     def _finish(self, slot: _Slot) -> FrameTiming | None:
-        """Waits for a frame."""
         payload, slot.payload = slot.payload, 0
         if not payload:
             return None

@@ -248,7 +248,6 @@ class ShaderPicture(Picture):
         return self._black if name is None else self._files[number]
 
     def _value(self, parameter: Parameter, kept: _State) -> DeviceImage | DeviceArray:
-        """Returns the value of a binding."""
         binding = parameter.binding
         if (binding.set, binding.binding) == (SET, UNIFORMS):
             return self._uniforms
@@ -344,7 +343,6 @@ def _is_plane(image: ImageType) -> bool:
 
 
 def _shows(parameter: Parameter) -> bool:
-    """Whether a binding can be a picture."""
     image, element = parameter.binding.image, parameter.binding.element
     if image is not None:
         return image.storage and _is_plane(image) and image.sampled.kind == "float"

@@ -58,4 +58,3 @@ class Uniforms:
 
 
 NAMES: Final = frozenset(Uniforms().named((0, 0)))
-"""The names of ``Uniforms.named``."""

@@ -39,8 +39,6 @@ _KERNEL: Final = Path(__file__).parents[2] / "shaders" / "mul.spv"
 
 
 class State(enum.Enum):
-    """The state of a part."""
-
     GOOD = "ok"
     NOTED = "note"
     BROKEN = "mend"
@@ -65,12 +63,11 @@ class Finding:
         return "\n".join(lines)
 
     def to_json(self) -> dict[str, str]:
-        """Returns the finding as JSON values."""
         return {"part": self.part, "state": self.state.name.lower(), "found": self.found, "remedy": self.remedy}
 
 
 def examine(device: str | None, *, validation: bool) -> Iterator[Finding]:
-    """Looks at everything, and gives each finding when it has it."""
+    """Examines each part of the machine, and yields a finding as soon as it is known."""
     try:
         seen = look()
     except PumiceError as error:
@@ -99,7 +96,6 @@ def examine(device: str | None, *, validation: bool) -> Iterator[Finding]:
 
 
 def _environment(environ: Mapping[str, str]) -> Iterator[Finding]:
-    """Variables that hide drivers or layers."""
     for name in DRIVER_VARIABLES:
         for path in filter(None, environ.get(name, "").split(os.pathsep)):
             if not Path(path).exists():

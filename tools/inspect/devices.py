@@ -53,9 +53,7 @@ def devices(as_json: bool) -> None:
 
 
 def _uris(profiles: tuple[DeviceProfile, ...]) -> list[str]:
-    """Returns a URI for each device: its UUID, or its index where it has none or shares it with another driver's
-    device.
-    """
+    """Returns a URI for each device: its UUID; its index where it has none or another driver's device shares it."""
     seen: set[str] = {""}
     uris = []
     for index, profile in enumerate(profiles):

@@ -71,7 +71,6 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
 
 
 def _ordinals(definition: ModuleDef, function: str | None) -> list[int]:
-    """Returns the functions to show."""
     from ...base.terminal import printable
     from ..errors import usage_error
 

@@ -172,9 +172,7 @@ def _scalar(scalar: ScalarType) -> str:
 
 
 def executable_json(executable: ExecutableDef, modules: list[ShaderModuleReflection]) -> dict[str, Any]:
-    """Returns an executable's pipelines, shader modules and source files; ``modules`` are the
-    reflected shader modules.
-    """
+    """Returns an executable's pipelines, reflected shader ``modules`` and source files."""
     return {
         "pipelines": [
             _pipeline_json(ordinal, pipeline, executable, modules[pipeline.shader_module])

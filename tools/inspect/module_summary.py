@@ -45,9 +45,7 @@ def summarize_file(data: bytes, name: str) -> Summary:
 
 
 def summarize(definition: ModuleDef, file_bytes: int, *, depth: int = 0) -> Summary:
-    """Returns everything known about a module of a file of ``file_bytes`` bytes; ``depth`` is how many modules it is
-    nested in.
-    """
+    """Returns the summary of a module in a file of ``file_bytes`` bytes, nested in ``depth`` others."""
     rodata = [_rodata(ordinal, data, depth) for ordinal, data in enumerate(definition.rodata)]
     return {
         "name": definition.name,

@@ -85,9 +85,7 @@ class BlockArgument(BufferArgument):
     block: BufferBlock | None = None
 
     def resolved(self, binding: Binding, where: str) -> BufferArgument:
-        """Returns the argument as the binding lays it out; a plain buffer where all it holds are
-        scalars of one type.
-        """
+        """Returns the argument in the binding's layout; a plain buffer where that is scalars of one type."""
         if not any(block.members for block in binding.blocks):
             raise usage_error(f"{where}: the binding is a {binding.descriptor_type_name}, which takes no block")
         names = set(self.value) if isinstance(self.value, Mapping) else set()
@@ -148,7 +146,6 @@ class BlockArgument(BufferArgument):
 
 
 def pack_bytes(block: BufferBlock, data: bytes) -> Array:
-    """Returns an array for a binding with these bytes."""
     return pack_argument(block, unpack_argument(block, data), "zeros")
 
 

@@ -109,9 +109,7 @@ def _inferred(
     buffers: Sequence[CapturedBuffer],
     results: Mapping[Slot, tuple[BufferArgument, Array]],
 ) -> tuple[int, int, int]:
-    """Returns the workgroup counts that the call inferred: they follow from shapes and sizes, which host arrays have
-    too.
-    """
+    """Returns the workgroup counts that the call inferred: they follow from shapes, which host arrays share."""
     arrays = [results[slot][1] if slot in results else buffer.data for slot, buffer in zip(slots, buffers, strict=True)]
     for index, buffer in enumerate(buffers):
         if buffer.extent is not None:

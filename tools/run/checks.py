@@ -98,7 +98,6 @@ class _Progress:
         self._path: str | None = None
 
     def add(self, path: str, result: CheckResult) -> None:
-        """Prints a result."""
         if self._verbose:
             name = printable(f"{path}::{result.name}")
             put(f"{name} {result.outcome.value.upper()} ({result.duration:.2f} s)")
@@ -110,7 +109,6 @@ class _Progress:
         put(result.outcome.letter, end="")
 
     def end(self) -> None:
-        """Ends the line, if one was begun."""
         if self._path is not None:
             put()
             self._path = None

@@ -110,7 +110,5 @@ def _close(got: Array, expected: Array, atol: float, rtol: float) -> npt.NDArray
 
 
 def _shown(value: object) -> str:
-    """Returns the value with all the digits that distinguish it from its neighbours, unlike the text
-    form of results.
-    """
+    """Returns the value with all the digits that distinguish it; the text form of results has fewer."""
     return value.tobytes().hex().upper() if isinstance(value, np.void) else str(value)

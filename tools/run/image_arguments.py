@@ -37,9 +37,7 @@ class ImageArgument(BufferArgument):
     format: ImageFormat | None = None
 
     def resolved(self, binding: Binding, where: str, like: ImageFormat | None = None) -> BufferArgument:
-        """Returns the argument for a binding, with the format that the kernel declares, or ``like``,
-        where it has none.
-        """
+        """Returns the argument in the format that the kernel declares; without one, in that of ``like``."""
         image = binding.image
         if image is None:
             if self.spec.format is None and self.data is not None:
@@ -63,7 +61,6 @@ class ImageArgument(BufferArgument):
 
     @property
     def resolved_format(self) -> ImageFormat:
-        """The format, once it is resolved."""
         assert self.format is not None
         return self.format
 
@@ -76,7 +73,6 @@ class ImageArgument(BufferArgument):
             return made if sampler is None or isinstance(made, TexelArray) else made.with_sampler(sampler)
 
     def text(self, result: Array) -> str:
-        """Returns a result as it is printed."""
         values = format_value(result, element_type=self.element_type).partition("=")[2]
         grid = result.shape[: result.ndim - len(self.resolved_format.texel_shape())]
         return f"{format_shape(grid)}x{self.resolved_format}={values}"
@@ -113,7 +109,6 @@ class SamplerArgument:
     keywords: Mapping[str, Any]
 
     def value(self, device: Device) -> Sampler:
-        """Returns the sampler."""
         with usage(f"--sampler {self.key.text}"):
             return device.sampler(**self.keywords)
 

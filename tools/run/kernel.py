@@ -61,7 +61,7 @@ class KernelRun:
 
 
 def run_kernel(options: KernelRun) -> None:
-    """Runs it; results to stdout and to files, the device's name and times to stderr."""
+    """Runs a kernel; results go to stdout and to files, the device's name and times to stderr."""
     arguments = parse_buffers("--binding", options.bindings)
     expectations = parse_buffers("--expect", options.expectations)
     for expected in expectations:
@@ -188,7 +188,6 @@ def _differences(
     wanted: Mapping[Slot, Sequence[BufferArgument]],
     tolerances: Tolerances,
 ) -> list[str]:
-    """Returns the differences between results and expectations."""
     differences: list[str] = []
     for slot, several in wanted.items():
         argument, result = results[slot]

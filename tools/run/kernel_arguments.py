@@ -74,7 +74,6 @@ class Slots:
         self._entry = entry
 
     def find(self, key: BindingKey, option: str) -> Slot:
-        """Returns the slot that a key names."""
         matching = [s for s in self.slots if _names(key, s.binding)]
         if key.name and len({(s.binding.set, s.binding.binding) for s in matching}) > 1:
             raise usage_error(f"{option} {key.text}: several bindings have that name; {self._declared()}")
@@ -162,7 +161,6 @@ def bind(
 
 
 def _example(binding: Binding) -> str:
-    """Returns a value for a binding, for messages."""
     image = binding.image
     if image is None or image.dim == "buffer":
         return "4xf32"
@@ -232,9 +230,7 @@ def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.ge
 
 
 def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: str) -> bytes:
-    """Returns the push-constant block from ``TYPE=VALUE`` in the members' order, ``NAME=VALUE``, a JSON object of
-    values by name, or ``@FILE`` for all of it.
-    """
+    """Returns the push-constant block from ``TYPE=VALUE`` in order, ``NAME=VALUE``, a JSON object, or ``@FILE``."""
     if any(text.startswith("@") and not is_block_text(text) for text in texts):
         if len(texts) > 1:
             raise usage_error("--push @FILE is the whole block; give no other --push with it")

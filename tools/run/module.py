@@ -75,7 +75,7 @@ class ModuleRun:
 
 
 def run_module(options: ModuleRun) -> None:
-    """Runs it; results to stdout and to files, all else to stderr."""
+    """Runs a function; results go to stdout and to files, all else to stderr."""
     if options.modules.count(_STDIN) > 1:
         raise usage_error("only one module can be read from stdin (-)")
     if options.profile_trace is not None:
@@ -220,7 +220,6 @@ def _caller(
 
 
 def _bind(function: str, argument: Argument, input_value: Given, session: Session) -> Any:
-    """Returns the VM's value for an argument."""
     value = input_value.value
     with usage(input_value.where):
         bind = argument_binder(argument, function, session.default_device)
@@ -233,7 +232,6 @@ def _bind(function: str, argument: Argument, input_value: Given, session: Sessio
 
 
 def _view(array: Array, element_type: ElementType, device: Device) -> BufferView:
-    """Returns a tensor of the command line on the device."""
     if not element_type.is_sub_byte:
         return device.asarray(array).buffer_view(element_type)
     # Arrays have a byte for each of these elements, programs want them packed.
@@ -275,9 +273,7 @@ def _report_times(load: float, first: float, call: Callable[[], object]) -> None
 
 
 def _report_profile(options: ModuleRun, profile: Profile, *, repeated: bool) -> None:
-    """Prints the table and writes the files asked for, also of a call that failed: of the ``repeated`` calls if there
-    are any.
-    """
+    """Prints the table and writes the files asked for; of the ``repeated`` calls if there are any."""
     if options.profile:
         note("\ncalls after the first" if repeated else "the first call, with objects made and code compiled then")
         note(profile.table())

@@ -51,7 +51,6 @@ class HostResult:
 
     @property
     def is_number(self) -> bool:
-        """Whether it is a scalar."""
         return self.element_type is not None and self.element_type.short_name == self.name
 
 
@@ -148,9 +147,7 @@ def _view_text(result: HostResult, max_elements: int | None) -> str:
 
 
 def store_result(result: HostResult, path: Path, *, append: bool, where: str) -> None:
-    """Writes a result to a file: as a NumPy array if the path ends in ``.npy`` (numbers of shape ``()``), else its
-    bytes.
-    """
+    """Writes a result to a file: a NumPy array where the path ends in ``.npy``, else its bytes."""
     array = result.array
     if result.name == "null":
         array = np.zeros(0, np.int8)

@@ -211,9 +211,7 @@ def _one(files: Sequence[Path], pattern: str) -> Path:
 
 
 def _version(package: Package) -> str:
-    """Returns a version of Debian as one of Python (PEP 440): the upstream version, and the revision
-    as the local part.
-    """
+    """Returns a version of Debian as one of Python (PEP 440), its revision as the local part."""
     match = re.match(r"(?:\d+:)?(\d+(?:\.\d+)*)(.*)", package.version)
     if match is None:
         raise InvalidArgumentError(
@@ -224,7 +222,6 @@ def _version(package: Package) -> str:
 
 
 def _manifest(parts: _Parts, library: str) -> str:
-    """Returns the driver's manifest, as the loader reads it, with the driver's path relative to it."""
     return _json({**parts.manifest, "ICD": {**parts.manifest["ICD"], "library_path": library}})
 
 

@@ -41,8 +41,6 @@ _LOOK_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The result of `look`."""
-
     loader: str = ""
     loader_error: str | None = None
     driver_error: str | None = None
@@ -113,9 +111,7 @@ def _compiles(compiler: str, text: str) -> bool:
 
 
 def missing(findings: Findings, tools: Sequence[Component], *, validation: bool) -> tuple[Component, ...]:
-    """Returns the components to install. Without a loader a driver whose manifest is there counts as working: the next
-    look decides.
-    """
+    """Returns the components to install. Without a loader, a driver's manifest counts as a driver."""
     wanted: list[Component] = []
     if findings.loader_error is not None:
         wanted.append("loader")
@@ -162,9 +158,7 @@ def install(components: Sequence[Component], apt_get: Sequence[str]) -> None:
 
 
 def ensure(*, validation: bool = False, may_install: bool = True) -> Findings:
-    """Checks the machine, and installs the missing parts if it may; returns the last findings, or raises
-    UnavailableError with what to install.
-    """
+    """Checks the machine and installs what is missing if it may; UnavailableError says what to install."""
     rounds = 0
     while True:
         findings = look()
@@ -191,7 +185,7 @@ def ensure_test_tools(*, may_install: bool = True) -> tuple[Component, ...]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Returns the program; returns its exit status."""
+    """Runs the program; returns its exit status."""
     parser = argparse.ArgumentParser(
         prog="python -m pumice.tools.setup.vulkan",
         description="Find a Vulkan loader, a driver and tools; install what is missing where apt-get may.",
