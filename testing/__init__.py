@@ -4,8 +4,7 @@ Public: `assert_close`, `NotCloseError`, `tolerance`; `nothing_left`, `LiveLimit
 
 pytest loads `plugin` wherever pumice is installed, so that it imports nothing else of pumice before a test uses it.
 
-Read: kept_image, live, markers, pictures, closeness, recording, reproduction, requirements, timing, watch, testbed,
-plugin.
+Read: live, markers, pictures, closeness, recording, reproduction, requirements, timing, watch, testbed, plugin.
 """
 
 from typing import TYPE_CHECKING

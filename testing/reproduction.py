@@ -20,8 +20,7 @@ from ..runtime import ArraySpec, DeviceArray, DeviceImage, Kernel
 from ..status import InvalidArgumentError, PumiceError
 from ..vm.execution.bytecode_module import BytecodeModule
 from .closeness import NotCloseError
-from .kept_image import KeptImage
-from .recording import Call, Input, host_copy
+from .recording import Call, Input, KeptImage, host_copy
 
 _SCRIPT: Final = "reproduce.sh"
 _MAX_NAME: Final = 120

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from .input_files import PROGRAM_SUFFIXES, is_module, read_stdin
 
 if TYPE_CHECKING:
+    from ..vm.bytecode.archive import ModuleArchive
     from ..vm.execution.bytecode_module import BytecodeModule
 
 
@@ -48,6 +49,15 @@ def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
     from .device_targets import devices_target
 
     return compile_once(data, "<stdin>", Origin(), devices_target(devices))
+
+
+def open_archive(path: str) -> ModuleArchive:
+    """Returns the file of a module, or the module on stdin (``-``); a tensor program is compiled."""
+    from ..vm.bytecode.archive import ModuleArchive
+
+    if is_program(path):
+        return ModuleArchive.from_bytes(compiled(Path(path)), path)
+    return ModuleArchive.from_bytes(module_on_stdin(), "<stdin>") if path == "-" else ModuleArchive.open(path)
 
 
 def open_program(path: str, devices: Sequence[str | None] = ()) -> BytecodeModule:

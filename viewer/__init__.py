@@ -2,8 +2,8 @@
 
 Windows need GLFW, files and text need Pillow: each is imported when it is used.
 
-Read: `source`, `uniforms`, `picture`, `shader`, `program`, `renderer`; `offscreen`, `movies`; `playback`, `mouse`,
-`frame_times`, `overlay`, `reloading`, `window`; `canvas`.
+Read: movies, overlay, playback, source, uniforms, picture, program, reloading, renderer, canvas, offscreen, shader,
+window.
 """
 
 from __future__ import annotations

@@ -7,11 +7,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from ..base.closeable import Closeable
-from .mouse import Mouse
 from .picture import Picture, pixels_of
 from .playback import Playback
 from .renderer import Renderer
-from .uniforms import Uniforms
+from .uniforms import Mouse, Uniforms
 
 
 class Canvas(Protocol):

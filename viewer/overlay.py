@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, cast
 
 import numpy as np
 
 from ..status import UnavailableError
-from .frame_times import PERCENTILES
 
 if TYPE_CHECKING:
     from PIL.ImageFont import FreeTypeFont
 
+PERCENTILES: Final = (50, 95, 99)
+_KEPT: Final = 240
+NAMES: Final = ("frame", "GPU", "latency", "present")
+"""From the begin of a frame to that of the next; its commands on the device; from its begin to the end of these, by
+calibrated clocks; and the calls that show it, with what they wait for."""
 _BACKGROUND: Final = (18, 20, 26, 255)
 _TEXT: Final = (226, 230, 236, 255)
 _FAINT: Final = (140, 148, 160, 255)
@@ -25,6 +30,25 @@ _LINE, _NAME, _COLUMN = 1.35, 5.0, 4.2
 _CARETS: Final = re.compile(r"[ |]*(\^+)")
 
 Rows = Sequence[tuple[str, Sequence[float]]]
+
+
+class FrameTimes:
+    """Milliseconds of the last 240 frames, by what was timed."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, deque[float]] = {name: deque(maxlen=_KEPT) for name in NAMES}
+
+    def add(self, name: str, milliseconds: float) -> None:
+        """Notes a time of one frame; the name is one of ``NAMES``."""
+        self._kept[name].append(milliseconds)
+
+    def rows(self) -> list[tuple[str, list[float]]]:
+        """Returns each name that was timed, with its last time and the ``PERCENTILES``."""
+        return [
+            (name, [values[-1], *np.percentile(values, PERCENTILES).tolist()])
+            for name, values in self._kept.items()
+            if values
+        ]
 
 
 class Overlay:

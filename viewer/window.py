@@ -22,14 +22,12 @@ from ..hal_vulkan.presentation import Layer, Surface, Swapchain, loader_address,
 from ..runtime import DeviceImage
 from ..runtime.device import Device
 from ..status import PumiceError, UnavailableError
-from .frame_times import FrameTimes
-from .mouse import Mouse
-from .overlay import Overlay
+from .overlay import FrameTimes, Overlay
 from .picture import Picture, pixels_of
 from .playback import Playback
 from .reloading import Reloader
 from .renderer import Renderer
-from .uniforms import Uniforms
+from .uniforms import Mouse, Uniforms
 
 _IDLE_SECONDS: Final = 0.05
 _OVERLAY_SECONDS: Final = 0.25

@@ -136,7 +136,7 @@ def test_a_call_that_fails_is_there_too(device: pumice.Device, recorder: Recorde
         kernel(ONES, ONES[:3].astype(np.float64))
     saved = save(tmp_path, recorder.calls, None, ["--device", "lavapipe"])
     ((status, text),) = again(saved)
-    assert status == 2 and "shader declares" in text
+    assert status == 2 and "as the kernel declares" in text
 
 
 def test_images(device: pumice.Device, recorder: Recorder, tmp_path: Path) -> None:

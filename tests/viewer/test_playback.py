@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from pumice.viewer.frame_times import FrameTimes
-from pumice.viewer.mouse import Mouse
+from pumice.viewer.overlay import FrameTimes
 from pumice.viewer.playback import STEP, Playback
+from pumice.viewer.uniforms import Mouse
 
 
 def test_time_runs_with_the_clock() -> None:

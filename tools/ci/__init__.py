@@ -1,4 +1,4 @@
 """``pumice ci``: tests on Vulkan in CI, and what is wrong with a machine's Vulkan.
 
-Read: known_drivers, doctor, workflows, command.
+Read: doctor, command.
 """

@@ -15,7 +15,7 @@ import sys
 import textwrap
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...base.install_hints import DRIVER_VARIABLES, driver_hint, install_hint
 from ...base.lazy_dataclass import dataclass
@@ -24,7 +24,6 @@ from ...hal_vulkan.vulkan.vendored import vendored_manifest
 from ...status import PumiceError
 from ...testing.requirements import DriverRange, driver_text
 from ..setup.vulkan import LAYER_MANIFEST, VALIDATION_LAYER, look, manifests, missing_tools
-from .known_drivers import DRIVERS, LAYERS
 
 _SECONDS: Final = 60.0
 _WIDTH: Final = 100
@@ -36,6 +35,42 @@ _HIDING: Final = (
 _NO_DEVICE: Final = ("VK_ERROR_INITIALIZATION_FAILED", "it finds no Vulkan driver", "it lists no device")
 _REINSTALL: Final = "reinstall its package, or delete the manifest"
 _KERNEL: Final = Path(__file__).parents[2] / "shaders" / "mul.spv"
+
+
+# Versions that somebody reported to be broken for compute; others may be broken as well.
+class KnownFault(NamedTuple):
+    """A range of versions (`DriverRange`), what goes wrong, what to do, and the report."""
+
+    drivers: str
+    fault: str
+    remedy: str
+    source: str
+
+
+DRIVERS: Final = (
+    KnownFault(
+        "llvmpipe>=26.0,<26.1",
+        "compiling compute shaders ends the process, in LLVM",
+        "install Mesa 25.3, or 26.1 and later",
+        "github.com/cataclysmbn/Cataclysm-BN/issues/9470, github.com/mmozeiko/build-mesa/issues/20, "
+        "github.com/gfx-rs/wgpu/pull/9903",
+    ),
+    KnownFault(
+        "NVIDIA<527",
+        "push descriptors go wrong, so that pumice uses none there",
+        "nothing has to be done; a newer driver is somewhat faster",
+        "hal_vulkan/instance/plan.py",
+    ),
+)
+
+LAYERS: Final[Mapping[tuple[int, ...], KnownFault]] = {
+    (1, 3, 239): KnownFault(
+        "VK_LAYER_KHRONOS_validation 1.3.239",
+        "opening or closing devices in one thread while others use theirs crashes now and then",
+        "let the threads of a test share a device, or install newer layers",
+        "github.com/KhronosGroup/Vulkan-ValidationLayers/issues/4391",
+    )
+}
 
 
 class State(enum.Enum):

@@ -87,17 +87,12 @@ def _check_cmake(path: Path) -> None:
 def _definition(module: str, functions: tuple[str, ...]) -> ModuleDef:
     """Returns the module, with these of its exports, or all."""
     from ...codegen.program.reader import with_exports
-    from ...vm.bytecode.archive import ModuleArchive
     from ...vm.bytecode.reader import read_module
     from ..errors import usage
-    from ..programs import compiled, is_program, module_on_stdin
+    from ..programs import open_archive
 
-    if is_program(module):
-        opened = ModuleArchive.from_bytes(compiled(Path(module)), module)
-    else:
-        opened = ModuleArchive.from_bytes(module_on_stdin(), "<stdin>") if module == "-" else ModuleArchive.open(module)
     # Open until the process ends: the definition holds views of it.
-    definition = read_module(opened)
+    definition = read_module(open_archive(module))
     if not functions:
         return definition
     with usage("--function"):

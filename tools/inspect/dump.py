@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -35,10 +34,9 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
     That is its functions with their signatures, what it imports, and its constants, among them its shaders with their
     bindings. Needs no device.
     """
-    from ...vm.bytecode.archive import ModuleArchive
     from ...vm.bytecode.reader import read_module
     from ..errors import usage_error
-    from ..programs import compiled, is_program, module_on_stdin
+    from ..programs import open_archive
 
     modes = {"--json": as_json, "--disassemble": disassemble, "--python": as_python, "--spirv": spirv}
     chosen = [name for name, is_chosen in modes.items() if is_chosen]
@@ -46,11 +44,7 @@ def dump(file: str, as_json: bool, disassemble: bool, as_python: bool, spirv: bo
         raise usage_error(f"expected one of {', '.join(chosen)}")
     if function is not None and not (disassemble or as_python):
         raise usage_error("--function goes with --disassemble or --python")
-    if is_program(file):
-        opened = ModuleArchive.from_bytes(compiled(Path(file)), file)
-    else:
-        opened = ModuleArchive.from_bytes(module_on_stdin(), "<stdin>") if file == "-" else ModuleArchive.open(file)
-    with opened as archive:
+    with open_archive(file) as archive:
         definition = read_module(archive)
         if disassemble:
             _disassemble(definition, function)

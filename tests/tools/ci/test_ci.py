@@ -16,8 +16,7 @@ from click.testing import CliRunner
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.testing import DriverRange
 from pumice.tools.ci import doctor
-from pumice.tools.ci.doctor import Finding, State
-from pumice.tools.ci.known_drivers import DRIVERS
+from pumice.tools.ci.doctor import DRIVERS, Finding, State
 from pumice.tools.cli import main
 from pumice.tools.setup import vulkan as setup_vulkan
 
