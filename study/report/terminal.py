@@ -346,7 +346,7 @@ def _comparisons(rows: Sequence[ComparedPoints]) -> list[RenderableType]:
             number_text(comparison.effect, 2),
         )
     unclear = [row for row in rows if row.comparison.verdict is Verdict.UNCLEAR]
-    whys = [Text(line, style="dim") for line in said_once((one.name, one.comparison.remarks[0]) for one in unclear)]
+    whys = [Text(line, style="dim") for line in said_once((row.name, row.comparison.remarks[0]) for row in unclear)]
     return ["", Text("Comparison", style="bold"), table, *whys]
 
 

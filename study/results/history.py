@@ -171,7 +171,7 @@ def _head(folder: Path) -> _Head:
 def _in_order(heads: list[_Head]) -> tuple[list[_Head], Literal["commits", "commit times", "run times"]]:
     revisions = [head.revision for head in heads]
     if not all(revisions):
-        return sorted(heads, key=lambda one: _seconds(one.started)), "run times"
+        return sorted(heads, key=lambda head: _seconds(head.started)), "run times"
     places = commit_order(
         (*(head.folder for head in heads[:1]), Path.cwd()),
         [revision.commit for revision in revisions if revision is not None],

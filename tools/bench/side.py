@@ -192,7 +192,7 @@ def _parse(
         context = command.make_context("--against", words)
     except click.UsageError as error:
         raise usage_error(f"--against {shown(text)}: {error.format_message()}") from None
-    on_line = [each for each in given_options(context) if each is not argument]
+    on_line = [option for option in given_options(context) if option is not argument]
     values = dict(options)
     for parameter in on_line:
         name = str(parameter.name)

@@ -96,10 +96,10 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
         windows[run] = int(mine.min()) - _AROUND_NS, int(mine.max()) + _AROUND_NS
     devices = [device for device in results.devices if device.run in windows and device.device == result.point.device]
     tables, measured_by = _tables(results), hosts(results)
-    found = []
+    states = []
     for repeat in np.unique(repeats).tolist():
         resumed = {run: windows[run] for run in np.unique(numbers[repeats == repeat]).tolist()}
-        found.append(_of_run(resumed, min(records[run].started for run in resumed), result, *tables))
+        states.append(_of_run(resumed, min(records[run].started for run in resumed), result, *tables))
     values = result.values()
     return Recorded(
         host=_names(measured_by.get((run, result.point.index), records[run].host) for run in windows),
@@ -108,7 +108,7 @@ def recorded(results: StoredResults, result: PointResult) -> Recorded:
         software=any(device.facts.get("type") == "CPU" for device in devices),
         measure=result.point.measure,
         headline_ns=float(np.nanmedian(values)) if np.isfinite(values).any() else math.nan,
-        runs=found,
+        runs=states,
     )
 
 
