@@ -162,6 +162,22 @@ def test_an_error_is_of_its_side(tmp_path: Path) -> None:
     assert all(reason.startswith("the old side failed: ") for reason in outcome.failed.values()), outcome.failed
 
 
+class Signalling:
+    """Sends a signal to the last child, once a point is done by more than a share."""
+
+    def __init__(self, number: signal.Signals, after: float) -> None:
+        self._number, self._after = number, after
+        self.is_done = False
+
+    def advance(self, point: Any, fraction: float) -> None:
+        if not self.is_done and fraction > self._after:
+            self.is_done = True
+            os.kill(children()[-1].pid, self._number)
+
+    def finished(self, point: Any, status: PointStatus, reason: str) -> None:
+        pass
+
+
 @pytest.mark.sample(2, "pairs")
 @vulkan
 @posix
@@ -169,20 +185,9 @@ def test_an_error_is_of_its_side(tmp_path: Path) -> None:
 def test_a_process_that_dies_fails_its_pair_and_no_other(tmp_path: Path) -> None:
     """The process is killed in the middle of a pair."""
 
-    class Killing:
-        killed = 0
-
-        def advance(self, point: Any, fraction: float) -> None:
-            if not self.killed and fraction > 0.2:
-                self.killed = children()[-1].pid
-                os.kill(self.killed, signal.SIGKILL)
-
-        def finished(self, point: Any, status: PointStatus, reason: str) -> None:
-            pass
-
-    killing = Killing()
-    outcome = run_study(make(count=2), tmp_path, progress=killing)
-    assert killing.killed and len(outcome.failed) == 2, outcome
+    signalling = Signalling(signal.SIGKILL, after=0.2)
+    outcome = run_study(make(count=2), tmp_path, progress=signalling)
+    assert signalling.is_done and len(outcome.failed) == 2, outcome
     assert all("side has ended: signal 9" in reason for reason in outcome.failed.values()), outcome.failed
     with Results.open(tmp_path) as results:
         states = [result.status for result in results.points]
@@ -199,18 +204,7 @@ def test_a_process_that_dies_fails_its_pair_and_no_other(tmp_path: Path) -> None
 def test_a_process_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(child_calls, "_LIMITS_S", {"take_block": 1.0})
 
-    class Stopping:
-        stopped = False
-
-        def advance(self, point: Any, fraction: float) -> None:
-            if not self.stopped:
-                self.stopped = True
-                os.kill(children()[-1].pid, signal.SIGSTOP)
-
-        def finished(self, point: Any, status: PointStatus, reason: str) -> None:
-            pass
-
-    outcome = run_study(make(), tmp_path, progress=Stopping())
+    outcome = run_study(make(), tmp_path, progress=Signalling(signal.SIGSTOP, after=0))
     assert set(outcome.failed) == {0, 1}
     assert all("did not answer within 1 s, and was killed" in reason for reason in outcome.failed.values())
 

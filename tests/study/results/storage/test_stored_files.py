@@ -32,6 +32,16 @@ def both_refuse(folder: Path, kind: type[Exception], match: str) -> None:
     assert (folder / RESULTS_FILE).read_bytes() == before
 
 
+def change(folder: Path, *statements: str) -> None:
+    """Changes results as another program may, without the triggers that refuse it."""
+    with contextlib.closing(sqlite3.connect(folder / RESULTS_FILE)) as connection:
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
+            connection.execute(f"DROP TRIGGER {name}")
+        for statement in statements:
+            connection.execute(statement)
+        connection.commit()
+
+
 def test_no_results(tmp_path: Path) -> None:
     for opening in (Store.open, Results.open):
         for folder in (tmp_path, tmp_path / "none"):
@@ -45,25 +55,20 @@ def test_no_database(tmp_path: Path) -> None:
 
 
 def test_another_programs_database(tmp_path: Path) -> None:
-    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
-        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+    change(tmp_path, "CREATE TABLE bookmarks (url TEXT)")
     both_refuse(tmp_path, InvalidArgumentError, "another program's SQLite database")
 
 
 @pytest.mark.parametrize(("version", "match"), [(1, "an earlier .* version 1.*again"), (3, "a newer .* 3.*update")])
 def test_another_version(tmp_path: Path, store: Store, version: int, match: str) -> None:
     store.close()
-    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
-        connection.execute(f"PRAGMA user_version = {version}")
+    change(tmp_path, f"PRAGMA user_version = {version}")
     both_refuse(tmp_path, IncompatibleError, f"was written by {match}")
 
 
 def test_a_study_of_a_newer_version(tmp_path: Path, store: Store) -> None:
     store.close()
-    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
-        connection.execute("DROP TRIGGER study_no_update")
-        connection.execute("UPDATE study SET format = 7")
-        connection.commit()
+    change(tmp_path, "UPDATE study SET format = 7")
     both_refuse(tmp_path, IncompatibleError, r"its format is 7, this one reads up to 1; update pumice")
 
 
@@ -82,11 +87,7 @@ def test_a_study_of_a_newer_version(tmp_path: Path, store: Store) -> None:
 def test_values_that_pumice_does_not_write(tmp_path: Path, store: Store, statement: str) -> None:
     store.add_samples(0, 0, "sample", samples(5))
     store.close()
-    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
-        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'trigger'").fetchall():
-            connection.execute(f"DROP TRIGGER {name}")
-        connection.execute(statement)
-        connection.commit()
+    change(tmp_path, statement)
     with pytest.raises(DataLossError, match="damaged"), Results.open(tmp_path) as results:
         results.points[0].samples()
         results.points[0].values("total")
@@ -98,8 +99,7 @@ def test_values_that_pumice_does_not_write(tmp_path: Path, store: Store, stateme
 def test_tables_that_another_program_changed(tmp_path: Path, store: Store, statement: str) -> None:
     store.add_samples(0, 0, "sample", samples(5))
     store.close()
-    with contextlib.closing(sqlite3.connect(tmp_path / RESULTS_FILE)) as connection:
-        connection.execute(statement)
+    change(tmp_path, statement)
     with Results.open(tmp_path) as results, pytest.raises(DataLossError, match="damaged.*no such"):
         results.points[0].values()
 
