@@ -158,7 +158,11 @@ class RowSpaces:
         for value in root.results:
             if _is_of_rows(value, rows):
                 self.of[value] = Space.ROWS
-            elif value.tensor.lengths == rows.shape and root.name != _REDUCE and _fills_words(value, rows):
+            elif (
+                value.tensor.lengths == rows.shape
+                and root.name != _REDUCE
+                and is_multiple(rows.length * bits_of(value.tensor.scalar), 32)
+            ):
                 self.of[value] = Space.ELEMENTS
             else:
                 self.is_over_rows = False
@@ -228,8 +232,3 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
 def _is_of_rows(value: Value, rows: RowShape) -> bool:
     """Returns whether a value has an element a row, in the same order."""
     return [length for length in value.tensor.lengths if length != 1] == [length for length in rows.rows if length != 1]
-
-
-def _fills_words(value: Value, rows: RowShape) -> bool:
-    """Returns whether a row of a value fills whole words of memory."""
-    return is_multiple(rows.length * bits_of(value.tensor.scalar), 32)

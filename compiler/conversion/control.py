@@ -55,7 +55,7 @@ def structured(
     numbers = {block: number for number, block in enumerate(others)}
     shared = _shared(others)
     slots = [value for block in others for value in block.arguments] + shared
-    types = [_slot_type(value) for value in slots]
+    types = [_result_type(value.type) for value in slots]
     start = [builder.constant(0, type) for type in [*types, *map(_result_type, results)]]
 
     def run(block: Block, passed: Values, state: Values, inner: Builder) -> list[Value]:
@@ -166,10 +166,6 @@ def _shared(blocks: Sequence[Block]) -> list[Value]:
                     if value in home and home[value] is not block:
                         shared[value] = None
     return list(shared)
-
-
-def _slot_type(value: Value) -> TensorType:
-    return _result_type(tensor_type(value.type))
 
 
 def _result_type(type: Type) -> TensorType:

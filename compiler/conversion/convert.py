@@ -58,20 +58,15 @@ def convert_functions(operations: Sequence[Operation], source: SourceText) -> li
 
 def _end_called(operations: Sequence[Operation]) -> None:
     """Gives functions that custom calls name a function's return: JAX ends them like regions."""
+    every = [inner for outer in operations for inner in outer.walk()]
+    lists = [operation.attributes.get("called_computations") for operation in every]
+    called = [symbol for listed in lists if isinstance(listed, tuple) for symbol in listed]
     for function in operations:
         last = [block.terminator for region in function.regions for block in region.blocks if block.operations]
-        if any(operation.name == "stablehlo.return" for operation in last) and _is_called(function, operations):
+        if SymbolRef(str(function.attributes.get("sym_name"))) in called:
             for operation in last:
-                operation.name = "func.return"
-
-
-def _is_called(function: Operation, operations: Sequence[Operation]) -> bool:
-    symbol = SymbolRef(str(function.attributes.get("sym_name")))
-    for operation in (inner for outer in operations for inner in outer.walk()):
-        called = operation.attributes.get("called_computations")
-        if isinstance(called, tuple) and symbol in called:
-            return True
-    return False
+                if operation.name == "stablehlo.return":
+                    operation.name = "func.return"
 
 
 def _is_foreign(function: Operation) -> bool:

@@ -139,13 +139,7 @@ def summed(
 
 
 def _added(totals: Sequence[Scalar], parts: Sequence[Scalar]) -> list[Scalar]:
-    sums: list[Scalar] = []
-    for total, part in zip(totals, parts, strict=True):
-        if isinstance(part, Complex):
-            sums.append(complex_math.add(as_complex(total), part))
-        else:
-            sums.append(as_id(total) + part)
-    return sums
+    return [complex_math.plus(total, part) for total, part in zip(totals, parts, strict=True)]
 
 
 def result_of(frame: Frame, type: ScalarType, total: Scalar) -> Scalar:

@@ -15,7 +15,7 @@ from .contractions import MAX_IN_ORDER, undilated
 from .elements import Frame, Structure, scalar_of, shape_of
 from .index import Index, split
 from .scalars import complex_math
-from .scalars.scalars import Complex, Scalar, Scalars, as_complex, as_id, parts_of, select, with_parts
+from .scalars.scalars import Scalar, Scalars, as_id, parts_of, select, with_parts
 from .scalars.target import Target
 
 Values: TypeAlias = Sequence[Scalar]
@@ -43,13 +43,7 @@ def join_of(frame: Frame, reduction: Operation) -> Join:
     if joined_by(body) != "add" or type.kind not in ("float", "complex"):
         return lambda left, right: frame.call(body, [*left, *right])
 
-    def add(left: Values, right: Values) -> Values:
-        first, other = left[0], right[0]
-        if isinstance(first, Complex):
-            return [complex_math.add(first, as_complex(other))]
-        return [as_id(first) + as_id(other)]
-
-    return add
+    return lambda left, right: [complex_math.plus(left[0], right[0])]
 
 
 def rounded(frame: Frame, reduction: Operation, values: Values) -> list[Scalar]:
@@ -145,7 +139,7 @@ def _accumulated(
     """
     type = block.arguments[0].tensor.scalar
     is_long = isinstance(count, Size) or count > MAX_IN_ORDER
-    if not is_long or not _is_sum(block) or type.kind not in ("float", "complex"):
+    if not is_long or joined_by(block) != "add" or type.kind not in ("float", "complex"):
         size = len(block.arguments) // 2
 
         def step(number: Id, results: Sequence[Scalar]) -> Sequence[Scalar]:
@@ -156,7 +150,7 @@ def _accumulated(
         return frame.fold(operation, count, starts, step)
 
     def plus(left: Sequence[Scalar], right: Sequence[Scalar]) -> Sequence[Scalar]:
-        return [_plus(value, other) for value, other in zip(left, right, strict=True)]
+        return [complex_math.plus(value, other) for value, other in zip(left, right, strict=True)]
 
     def added(number: Id, results: Sequence[Scalar]) -> Sequence[Scalar]:
         return plus(results, elements(number))
@@ -182,23 +176,6 @@ def _accumulated(
         results = frame.fold(operation, runs, starts, run)
         results = frame.fold(operation, rest, results, lambda number, part: added(number + runs * MAX_IN_ORDER, part))
     return results if type.kind == "complex" else [frame.scalars.rounded(type, as_id(result)) for result in results]
-
-
-def _plus(left: Scalar, right: Scalar) -> Scalar:
-    if isinstance(left, Complex):
-        return complex_math.add(left, as_complex(right))
-    return as_id(left) + as_id(right)
-
-
-def _is_sum(block: Block) -> bool:
-    """Returns whether a body only adds its two arguments."""
-    operation, *others = block.operations
-    return (
-        len(others) == 1
-        and operation.name == "stablehlo.add"
-        and set(operation.operands) == set(block.arguments)
-        and list(others[0].operands) == list(operation.results)
-    )
 
 
 class Window:
@@ -257,10 +234,8 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
     counts = shape_of(source)
     selection, scatter = (region.block for region in operation.regions)
     # The windows that may contain an element: a run of them in each dimension, or all.
-    runs = [
-        _fewer(-(-number_of(size) // stride), count)
-        for size, stride, count in zip(window.sizes, window.strides, counts, strict=True)
-    ]
+    most = (-(-number_of(size) // stride) for size, stride in zip(window.sizes, window.strides, strict=True))
+    runs = [min(few, count) if isinstance(count, int) else few for few, count in zip(most, counts, strict=True)]
     here = index.linear
 
     def chosen(window_parts: Sequence[Id]) -> Id:
@@ -305,10 +280,6 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
         return frame.conditional(holds, added, lambda: sums)
 
     return frame.fold(operation, product(runs), [frame.scalar(start)], step)
-
-
-def _fewer(windows: int, count: Dim) -> Dim:
-    return min(windows, count) if isinstance(count, int) else windows
 
 
 def _map(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:

@@ -10,11 +10,16 @@ import math
 from ....spirv.binary.expression import Id
 from . import exponentials, trigonometry
 from .floats import FloatPair, Floats
-from .scalars import Complex
+from .scalars import Complex, Scalar, as_complex, as_id
 
 
 def add(x: Complex, y: Complex) -> Complex:
     return Complex(x.real + y.real, x.imaginary + y.imaginary)
+
+
+def plus(x: Scalar, y: Scalar) -> Scalar:
+    """Adds numbers of the same type, complex or not."""
+    return add(x, as_complex(y)) if isinstance(x, Complex) else x + as_id(y)
 
 
 def subtract(x: Complex, y: Complex) -> Complex:

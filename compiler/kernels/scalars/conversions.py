@@ -32,7 +32,7 @@ def convert(scalars: Scalars, value: Scalar, source: ScalarType, target: ScalarT
         real = convert(scalars, value, source, target.part)
         return Complex(as_id(real), scalars.builder.constant(float_kind(target), 0))
     if source.kind == "bool":
-        return _of_boolean(scalars, as_id(value), target)
+        return select(as_id(value), scalars.constant(target, 1), scalars.constant(target, 0))
     if target.kind == "bool":
         if source.kind != "float":
             return value.differs(0)
@@ -45,10 +45,6 @@ def convert(scalars: Scalars, value: Scalar, source: ScalarType, target: ScalarT
     if target.kind == "float":
         return _integer_to_float(scalars, as_id(value), source, target)
     return _integer_to_integer(scalars, as_id(value), source, target)
-
-
-def _of_boolean(scalars: Scalars, value: Id, target: ScalarType) -> Scalar:
-    return select(value, scalars.constant(target, 1), scalars.constant(target, 0))
 
 
 def _integer_to_integer(scalars: Scalars, value: Id, source: ScalarType, target: ScalarType) -> Id:

@@ -272,7 +272,8 @@ def drop_unused(block: Block) -> None:
 def _keep(block: Block, used: set[Value]) -> None:
     kept = []
     for operation in reversed(block.operations):
-        if operation.results and not _has_effects(operation) and not any(value in used for value in operation.results):
+        has_effects = any(inner.name == "stablehlo.custom_call" for inner in operation.walk())
+        if operation.results and not has_effects and not any(value in used for value in operation.results):
             continue
         used.update(operation.operands)
         for region in operation.regions:
@@ -280,7 +281,3 @@ def _keep(block: Block, used: set[Value]) -> None:
                 _keep(inner, used)
         kept.append(operation)
     block.operations = kept[::-1]
-
-
-def _has_effects(operation: Operation) -> bool:
-    return any(inner.name == "stablehlo.custom_call" for inner in operation.walk())

@@ -181,7 +181,8 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
         _expect_close(builder, operation)
         return []
     if target == "check.eq" and len(operands) == 2 and len(operation.results) == 1:
-        return [_are_equal(builder, *operands)]
+        same = builder.compare("EQ", *operands)
+        return [builder.reduce("and", same, True, range(tensor_of(same).rank))]
     if len(operands) != 2 or "rtol" in operation.attributes:
         return None
     element = tensor_of(operands[0]).scalar
@@ -203,12 +204,6 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
     tolerances = {"atol": FloatAttr(_upward(absolute), F32), "rtol": FloatAttr(_upward(relative), F32)}
     _call(builder, "expect_almost_eq", operands, {**tolerances})
     return []
-
-
-def _are_equal(builder: Builder, left: Value, right: Value) -> Value:
-    """Whether all elements are equal."""
-    same = builder.compare("EQ", left, right)
-    return builder.reduce("and", same, True, range(tensor_of(same).rank))
 
 
 def _upward(number: float) -> float:

@@ -70,7 +70,8 @@ class _Outliner:
                 regions = [
                     Region([self._block(inner, buffers) for inner in region.blocks]) for region in operation.regions
                 ]
-                types = [_kept_type(operation, value.type) for value in operation.results]
+                keeps_types = operation.name in ("arith.constant", "iree.workload")
+                types = [value.type if keeps_types else buffer_type(value.type) for value in operation.results]
                 name = _SEQUENCED.get(operation.name, operation.name)
                 copy = Operation(name, operands, types, operation.attributes, regions, location=operation.location)
                 results = made.append(copy).results
@@ -132,10 +133,6 @@ def executable_of(function: Operation, name: str) -> Operation:
 
 
 _SEQUENCED: Final = {"func.return": "iree_hl_seq.return", "stablehlo.constant": "iree_hl_seq.constant"}
-
-
-def _kept_type(operation: Operation, type: Type) -> Type:
-    return type if operation.name in ("arith.constant", "iree.workload") else buffer_type(type)
 
 
 def executable_function(body: Block, name: str, location: Location) -> Operation:

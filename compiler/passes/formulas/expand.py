@@ -10,44 +10,13 @@ from ...dialects.rewrite import rewrite_block
 from ...ir.attributes import DenseElements
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import F32, I1, ScalarType
-from . import complex_functions, error_functions, special_functions
+from . import complex_functions, special_functions
 from .chlo_structures import ragged_dot, scan
 from .expression import Expression
 
-_REAL: Final[Mapping[str, Callable[..., Expression]]] = {
-    function.__name__: function
-    for function in (
-        special_functions.acos,
-        special_functions.acosh,
-        special_functions.asin,
-        special_functions.asinh,
-        special_functions.atan,
-        special_functions.atanh,
-        special_functions.bessel_i1e,
-        special_functions.cosh,
-        special_functions.digamma,
-        error_functions.erf,
-        error_functions.erf_inv,
-        error_functions.erfc,
-        special_functions.lgamma,
-        special_functions.polygamma,
-        special_functions.sinh,
-        special_functions.zeta,
-    )
-}
-_COMPLEX: Final[Mapping[str, Callable[[Expression], Expression]]] = {
-    function.__name__: function
-    for function in (
-        complex_functions.acos,
-        complex_functions.acosh,
-        complex_functions.asin,
-        complex_functions.asinh,
-        complex_functions.atan,
-        complex_functions.atanh,
-        complex_functions.cosh,
-        complex_functions.sinh,
-    )
-}
+_REAL: Final[Mapping[str, Callable[..., Expression]]] = vars(special_functions)
+_COMPLEX: Final[Mapping[str, Callable[[Expression], Expression]]] = vars(complex_functions)
+"""Functions by their names in CHLO."""
 
 
 def expand_chlo(block: Block) -> None:

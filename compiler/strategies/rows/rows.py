@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final
 
 from ...analysis.weights import words_of
-from ...ir.sizes import Dim, Size, is_multiple
+from ...ir.sizes import Size, is_multiple
 from ...kernels.kernel import Kernel
 from ...kernels.region import KernelRegion
 from ...kernels.strategy import MAX_WORDS as STRATEGY_WORDS
@@ -119,7 +119,8 @@ class Rows(Strategy):
             1 <= self.width <= most_width_of(region, shape, spaces)
             and (is_multiple(length, self.width) or (isinstance(length, Size) and self.width & (self.width - 1) == 0))
             and all(self.width * bits % 32 == 0 for bits in stored_bits(region, spaces))
-            and _is_countable(shape.row_count)
+            # The words of narrow results are counted by quotients, which cannot be divided again.
+            and (isinstance(rows := shape.row_count, int) or rows.symbols == rows.plain_symbols)
             and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
             and (
                 not is_ordered
@@ -139,11 +140,6 @@ class Rows(Strategy):
 
     def emit(self, region: KernelRegion) -> Kernel:
         return RowsWriter(RowShare(self.invocations, self.rows, self.width, self.unrolled), region).kernel()
-
-
-def _is_countable(rows: Dim) -> bool:
-    """Returns whether the words of narrow results of rows can be counted: quotients cannot be divided again."""
-    return isinstance(rows, int) or rows.symbols == rows.plain_symbols
 
 
 def _has(length: int, width: int, invocations: int) -> bool:
