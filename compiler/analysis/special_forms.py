@@ -11,11 +11,11 @@ A pass of a radix sort is a sort with two more operands. A kernel computes short
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
-from ..ir.attributes import StructAttr, type_shape
+from ..ir.attributes import StructAttr
 from ..ir.operation import Operation, Value
+from ..ir.sizes import Dim, number_of, product
 from .identities import joined_by
 from .weights import HEAVY, MOVES
 
@@ -30,6 +30,38 @@ ATOMIC_IN_HALVES: Final = frozenset({"add", "and", "or", "xor"})
 """Bodies on 64-bit integers that work in halves: a sum adds the low words, then the high ones with the carry."""
 
 
+class ScatterAxes:
+    """The correspondence between the dimensions of a scatter's inputs, indices and updates.
+
+    Attributes:
+        shape: the shape of the updates.
+        target: the shape of the inputs.
+        scatter: dimensions of the updates that select an index vector; the others are window dimensions.
+        window: dimensions of the updates, one for each of ``kept``.
+        kept: dimensions of the inputs that windows have.
+        mapped: the dimension of the inputs for each component of an index vector.
+        batches: dimensions of the updates, by the batch dimensions of the inputs.
+        vector: the dimension of the indices that holds the components.
+    """
+
+    def __init__(self, operation: Operation) -> None:
+        numbers = operation.attributes["scatter_dimension_numbers"]
+        assert isinstance(numbers, StructAttr)
+        self.shape: tuple[Dim, ...]
+        self.target: tuple[Dim, ...]
+        self.shape, self.target = operation.operands[-1].tensor.lengths, operation.operands[0].tensor.lengths
+        self.window: tuple[int, ...]
+        self.window, inserted = numbers.ints("update_window_dims"), numbers.ints("inserted_window_dims")
+        self.mapped: tuple[int, ...] = numbers.ints("scatter_dims_to_operand_dims")
+        self.vector: int = numbers.int("index_vector_dim")
+        self.scatter: list[int] = [axis for axis in range(len(self.shape)) if axis not in self.window]
+        inputs, indices = numbers.ints("input_batching_dims"), numbers.ints("scatter_indices_batching_dims")
+        self.batches: dict[int, int] = {
+            axis: self.scatter[source - (source > self.vector)] for axis, source in zip(inputs, indices, strict=True)
+        }
+        self.kept: list[int] = [axis for axis in range(len(self.target)) if axis not in inserted and axis not in inputs]
+
+
 def is_direct(operation: Operation) -> bool:
     """Returns whether a scatter is direct."""
     if operation.name != "stablehlo.scatter" or len(operation.results) != 1:
@@ -39,7 +71,7 @@ def is_direct(operation: Operation) -> bool:
     if not all(type.is_static and type.count for type in types) or value in operation.operands[1:]:
         return False
     element = value.tensor.scalar
-    if element.bits < 32 or _looks(operation) <= MAX_LOOKS:
+    if element.bits < 32 or number_of(_looks(operation)) <= MAX_LOOKS:
         return False
     if operation.flag("unique_indices") or (operation.flag(IN_ORDER) and _are_rows(operation)):
         return True
@@ -49,22 +81,15 @@ def is_direct(operation: Operation) -> bool:
 
 def _are_rows(operation: Operation) -> bool:
     """Returns whether updates move only along scattered dimensions, so that different elements of them never meet."""
-    numbers = operation.attributes["scatter_dimension_numbers"]
-    assert isinstance(numbers, StructAttr)
-    apart = {*numbers.ints("inserted_window_dims"), *numbers.ints("input_batching_dims")}
-    kept = [axis for axis in range(operation.operands[0].tensor.rank) if axis not in apart]
-    lengths = zip(kept, numbers.ints("update_window_dims"), strict=True)
-    shape, mapped = type_shape(operation.operands[-1].tensor), numbers.ints("scatter_dims_to_operand_dims")
-    return all(shape[update] == 1 for axis, update in lengths if axis in mapped)
+    axes = ScatterAxes(operation)
+    pairs = zip(axes.kept, axes.window, strict=True)
+    return all(axes.shape[update] == 1 for axis, update in pairs if axis in axes.mapped)
 
 
-def _looks(operation: Operation) -> int:
+def _looks(operation: Operation) -> Dim:
     """Returns the number of elements times the number of updates."""
-    numbers = operation.attributes["scatter_dimension_numbers"]
-    assert isinstance(numbers, StructAttr)
-    value, _, updates = (type_shape(operand.tensor) for operand in operation.operands)
-    window = numbers.ints("update_window_dims")
-    return math.prod(value) * math.prod(length for axis, length in enumerate(updates) if axis not in window)
+    axes = ScatterAxes(operation)
+    return product(axes.target) * product(axes.shape[axis] for axis in axes.scatter)
 
 
 GIVEN: Final = "given"

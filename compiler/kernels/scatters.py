@@ -3,52 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from ...spirv.binary.expression import Id
 from ...spirv.binary.grammar import Op
-from ..ir.attributes import StructAttr
+from ..analysis.special_forms import ScatterAxes
 from ..ir.operation import Operation
 from ..ir.sizes import product
-from .elements import Frame, Structure, scalar_of, shape_of
+from .elements import Frame, Structure, scalar_of
 from .index import Index, split
 from .movement import saturated, vector_index
 from .scalars.scalars import Scalar, is_signed
-
-if TYPE_CHECKING:
-    from ..ir.sizes import Dim
-
-
-class ScatterAxes:
-    """The correspondence between the dimensions of a scatter's inputs, indices and updates.
-
-    Attributes:
-        shape: the shape of the updates.
-        target: the shape of the inputs.
-        scatter: dimensions of the updates that select an index vector; the others are window dimensions.
-        window: dimensions of the updates, one for each of ``kept``.
-        kept: dimensions of the inputs that windows have.
-        mapped: the dimension of the inputs for each component of an index vector.
-        batches: dimensions of the updates, by the batch dimensions of the inputs.
-        vector: the dimension of the indices that holds the components.
-    """
-
-    def __init__(self, operation: Operation) -> None:
-        numbers = operation.attributes["scatter_dimension_numbers"]
-        assert isinstance(numbers, StructAttr)
-        self.shape: tuple[Dim, ...]
-        self.target: tuple[Dim, ...]
-        self.shape, self.target = shape_of(operation.operands[-1]), shape_of(operation.operands[0])
-        self.window: tuple[int, ...]
-        self.window, inserted = numbers.ints("update_window_dims"), numbers.ints("inserted_window_dims")
-        self.mapped: tuple[int, ...] = numbers.ints("scatter_dims_to_operand_dims")
-        self.vector: int = numbers.int("index_vector_dim")
-        self.scatter: list[int] = [axis for axis in range(len(self.shape)) if axis not in self.window]
-        inputs, indices = numbers.ints("input_batching_dims"), numbers.ints("scatter_indices_batching_dims")
-        self.batches: dict[int, int] = {
-            axis: self.scatter[source - (source > self.vector)] for axis, source in zip(inputs, indices, strict=True)
-        }
-        self.kept: list[int] = [axis for axis in range(len(self.target)) if axis not in inserted and axis not in inputs]
 
 
 def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:

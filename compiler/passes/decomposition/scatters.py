@@ -11,16 +11,17 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...analysis.special_forms import IN_ORDER, MAX_LOOKS, is_direct
+from ...analysis.special_forms import IN_ORDER, MAX_LOOKS, ScatterAxes, is_direct
 from ...analysis.weights import iterations_of
 from ...dialects.builder import Builder
 from ...dialects.rewrite import rewrite_block
-from ...ir.attributes import StructAttr, type_shape
+from ...ir.attributes import type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I1, I32, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import over_tensors
+from ..formulas.expression import Expression
 from .updates_by_place import applied, most_looks
 
 Values = Sequence[Value]
@@ -59,25 +60,17 @@ def _is_small(count: int, elements: int, body: Block) -> bool:
 def _scatter(builder: Builder, operation: Operation, device: Target) -> Values | None:
     count = len(operation.results)
     inputs, indices, updates = operation.operands[:count], operation.operands[count], operation.operands[count + 1 :]
-    numbers = operation.attributes["scatter_dimension_numbers"]
-    assert isinstance(numbers, StructAttr)
-    window, inserted = numbers.ints("update_window_dims"), numbers.ints("inserted_window_dims")
-    mapped = numbers.ints("scatter_dims_to_operand_dims")
-    input_batch, index_batch = numbers.ints("input_batching_dims"), numbers.ints("scatter_indices_batching_dims")
-    shape, target = _shape(updates[0]), _shape(inputs[0])
-    scatter = [axis for axis in range(len(shape)) if axis not in window]
-    vector = numbers.int("index_vector_dim")
-    batches = [scatter[source - (source > vector)] for source in index_batch]
-    updated = math.prod(shape[axis] for axis in scatter if axis not in batches)
+    shape, target, dims = _shape(updates[0]), _shape(inputs[0]), ScatterAxes(operation)
+    scatter, mapped, batches = dims.scatter, dims.mapped, dims.batches
+    updated = math.prod(shape[axis] for axis in scatter if axis not in batches.values())
     if 0 in target or is_direct(operation) or _is_small(updated, math.prod(target), operation.regions[0].block):
         return None
     in_order = _in_order(builder, operation, updated, device)
     if in_order is not None:
         return in_order
     # Dimensions in which an update has one index, and those in which it is a whole row.
-    kept = [axis for axis in range(len(target)) if axis not in inserted and axis not in input_batch]
-    update_axis = dict(zip(kept, window, strict=True))
-    rows = [axis for axis in kept if axis not in mapped]
+    update_axis = dict(zip(dims.kept, dims.window, strict=True))
+    rows = [axis for axis in dims.kept if axis not in mapped]
     points = [axis for axis in range(len(target)) if axis not in rows]
     moved = [update_axis[axis] for axis in points if axis in update_axis]
     order = [*scatter, *moved, *(update_axis[axis] for axis in rows)]
@@ -85,33 +78,31 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     lengths = [shape[update_axis[axis]] for axis in rows]
     # The position of each update, in the shape of the grid.
     type = TensorType(grid, I32)
-    keys = builder.constant(0, type)
-    inside = builder.constant(True, type.of(I1))
+    keys = Expression(builder, builder.constant(0, type))
+    inside = Expression(builder, builder.constant(True, type.of(I1)))
     for axis in points:
         if axis in mapped:
-            position = _component(builder, indices, vector, mapped.index(axis), grid, len(scatter))
-        elif axis in input_batch:
-            position = builder.iota(type, scatter.index(batches[input_batch.index(axis)]))
+            number = _component(builder, indices, dims.vector, mapped.index(axis), grid, len(scatter))
+        elif axis in batches:
+            number = builder.iota(type, scatter.index(batches[axis]))
         else:
-            position = builder.constant(0, type)
+            number = builder.constant(0, type)
+        position = Expression(builder, number)
         if axis in update_axis:
             offset = builder.iota(type, len(scatter) + moved.index(update_axis[axis]))
-            position = builder.elementwise("add", position, offset)
-        good = builder.elementwise(
-            "and", builder.compare("GE", position, 0), builder.compare("LT", position, target[axis])
-        )
-        inside = builder.elementwise("and", inside, good)
-        keys = builder.elementwise("add", builder.elementwise("multiply", keys, target[axis]), position)
+            position = position + Expression(builder, offset)
+        inside = inside & ((position >= 0) & (position < target[axis]))
+        keys = keys * target[axis] + position
     places = math.prod(target[axis] for axis in points)
     total = math.prod(grid)
-    keys = builder.reshape(builder.select(inside, keys, places), (total,))
+    flat = builder.reshape(inside.then(keys, places).value, (total,))
     update_rows = [builder.reshape(builder.transpose(value, order), (total, *lengths)) for value in updates]
     # The elements that rows reach, with all positions in one dimension.
     axes = [*points, *rows]
     reached = [slice_to(builder, value, dict(zip(rows, lengths, strict=True))) for value in inputs]
     old = [builder.reshape(builder.transpose(value, axes), (places, *lengths)) for value in reached]
     body = operation.regions[0].block
-    new = applied(builder, body, keys, update_rows, old, operation.flag("unique_indices"), device)
+    new = applied(builder, body, flat, update_rows, old, operation.flag("unique_indices"), device)
     back = [axes.index(axis) for axis in range(len(axes))]
     results = []
     for value, before in zip(new, inputs, strict=True):

@@ -13,6 +13,7 @@ import numpy as np
 from ...dialects.builder import Builder
 from ...ir.attributes import type_shape
 from ...ir.operation import Value, tensor_of
+from ...ir.sizes import Dim
 from ...ir.types import I32, ScalarType, TensorType
 
 
@@ -146,6 +147,16 @@ class Matrix(Expression):
         return type_shape(tensor_of(self.value))
 
     @property
+    def lengths(self) -> tuple[Dim, ...]:
+        """Lengths of all dimensions, which may depend on the call."""
+        return tensor_of(self.value).lengths
+
+    @property
+    def rank(self) -> int:
+        """The number of dimensions."""
+        return tensor_of(self.value).rank
+
+    @property
     def is_complex(self) -> bool:
         """Whether elements are complex."""
         return self.element.kind == "complex"
@@ -160,49 +171,49 @@ class Matrix(Expression):
 
     def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
         values = super()._aligned(*operands)
-        shapes = [type_shape(tensor_of(value)) for value in values if isinstance(value, Value)]
-        whole = np.broadcast_shapes(*shapes)
+        shapes = [tensor_of(value).lengths for value in values if isinstance(value, Value)]
+        shapes = [shape for shape in shapes if len(shape) == max(map(len, shapes))]
+        whole = [next((length for length in lengths if length != 1), 1) for lengths in zip(*shapes, strict=True)]
         return [self._stretched(value, whole) if isinstance(value, Value) else value for value in values]
 
-    def _stretched(self, value: Value, shape: Sequence[int]) -> Value:
+    def _stretched(self, value: Value, shape: Sequence[Dim]) -> Value:
         type = tensor_of(value)
-        if type.shape == tuple(shape):
-            return value
-        kept = [axis for axis, length in enumerate(type.shape) if length != 1 or shape[axis] == 1] if type.rank else []
-        small = self.builder.reshape(value, [shape[axis] for axis in kept])
-        return self.builder.broadcast(small, shape, kept)
+        is_whole = type.lengths == tuple(shape)
+        return value if is_whole else self.builder.broadcast(value, shape, range(type.rank))
 
     # -- parts -----------------------------------------------------------------------------------------
 
     def rows(self, start: int, stop: int) -> Self:
         """Returns rows from ``start`` to ``stop``."""
-        return self._part(len(self.shape) - 2, start, stop)
+        return self._part(self.rank - 2, start, stop)
 
     def columns(self, start: int, stop: int) -> Self:
         """Columns from ``start`` to ``stop``."""
-        return self._part(len(self.shape) - 1, start, stop)
+        return self._part(self.rank - 1, start, stop)
 
     def _part(self, axis: int, start: int, stop: int) -> Self:
         return self.of(self.builder.piece(self.value, axis, start, stop))
 
-    def row(self, number: Value) -> Self:
-        """Returns the row of a computed index."""
-        return self._picked(len(self.shape) - 2, number)
+    def row(self, number: Value, count: int = 1) -> Self:
+        """Returns rows from a computed index on."""
+        return self.of(self.builder.piece_at(self.value, self.rank - 2, number, count))
 
-    def column(self, number: Value) -> Self:
-        """Returns the column of a computed index."""
-        return self._picked(len(self.shape) - 1, number)
+    def column(self, number: Value, count: int = 1) -> Self:
+        """Returns columns from a computed index on."""
+        return self.of(self.builder.piece_at(self.value, self.rank - 1, number, count))
 
-    def _picked(self, axis: int, number: Value) -> Self:
-        return self.of(self.builder.piece_at(self.value, axis, number, 1))
+    def lengthened(self, rows: int, columns: int) -> Self:
+        """Adds rows and columns of zeros at the ends."""
+        below = self.builder.lengthen(self.value, self.rank - 2, rows)
+        return self.of(self.builder.lengthen(below, self.rank - 1, columns))
 
     def beside(self, *others: Expression) -> Self:
         """Concatenates columns."""
-        return self._joined(len(self.shape) - 1, others)
+        return self._joined(self.rank - 1, others)
 
     def above(self, *others: Expression) -> Self:
         """Concatenates rows."""
-        return self._joined(len(self.shape) - 2, others)
+        return self._joined(self.rank - 2, others)
 
     def _joined(self, axis: int, others: Sequence[Expression]) -> Self:
         values = [self.value, *(other.value for other in others)]
@@ -211,7 +222,7 @@ class Matrix(Expression):
 
     def reordered(self, order: Value) -> Self:
         """Reorders columns by a row of i32."""
-        rank = len(self.shape)
+        rank = self.rank
         batch = tuple(range(rank - 2))
         numbers = {
             "offset_dims": (rank - 2,),
@@ -230,12 +241,12 @@ class Matrix(Expression):
 
     def row_numbers(self) -> Self:
         """Returns the index of each row, as a column."""
-        return self.of(self.builder.iota(TensorType((*self.shape[:-1], 1), I32), len(self.shape) - 2))
+        return self.of(self.builder.iota(TensorType((*self.lengths[:-1], 1), I32), self.rank - 2))
 
     def column_numbers(self) -> Self:
         """Returns the index of each column, as a row."""
-        shape = (*self.shape[:-2], 1, self.shape[-1])
-        return self.of(self.builder.iota(TensorType(shape, I32), len(self.shape) - 1))
+        shape = (*self.lengths[:-2], 1, self.lengths[-1])
+        return self.of(self.builder.iota(TensorType(shape, I32), self.rank - 1))
 
     # -- arithmetic ------------------------------------------------------------------------------------
 
@@ -264,7 +275,7 @@ class Matrix(Expression):
 
     def transposed(self) -> Self:
         """Returns the transpose."""
-        rank = len(self.shape)
+        rank = self.rank
         return self.of(self.builder.transpose(self.value, (*range(rank - 2), rank - 1, rank - 2)))
 
     def adjoint(self) -> Self:
@@ -286,7 +297,7 @@ class Matrix(Expression):
         return self._reduced("maximum", 0, axes)
 
     def _reduced(self, name: str, start: float, axes: Sequence[int]) -> Self:
-        rank = len(self.shape)
+        rank = self.rank
         dropped = tuple(sorted(axis % rank for axis in axes))
         result = self.builder.reduce(name, self.value, start, dropped)
         shape = [1 if axis in dropped else length for axis, length in enumerate(self.shape)]
@@ -305,13 +316,13 @@ class Matrix(Expression):
 
         region = self.builder.region([*scalars, *scalars], larger)
         starts = [self.builder.constant(-np.inf, scalars[0]), self.builder.constant(2**31 - 1, scalars[1])]
-        result = self.builder.reduction([self.value, numbers.value], starts, (len(self.shape) - 2,), region)[1]
+        result = self.builder.reduction([self.value, numbers.value], starts, (self.rank - 2,), region)[1]
         return self.of(self.builder.reshape(result, [*self.shape[:-2], 1, self.shape[-1]]))
 
     def falling_order(self) -> Value:
         """Returns the column indices of a row, in descending order of its elements."""
         values = [self.value, self.column_numbers().value]
-        axis = len(self.shape) - 1
+        axis = self.rank - 1
         return self.builder.sort(values, axis, lambda inner, pairs: inner.compare("GT", pairs[0], pairs[1]))[1]
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ....spirv.binary.expression import Id
-from ...analysis.special_forms import IN_ORDER
+from ...analysis.special_forms import IN_ORDER, ScatterAxes
 from ...ir.operation import Operation
 from ...ir.sizes import number_of, product
 from ...kernels.elements import scalar_of
@@ -18,7 +18,7 @@ from ...kernels.index import split
 from ...kernels.kernel import Kernel
 from ...kernels.region import KernelRegion, Shader, group_count
 from ...kernels.scalars.scalars import Scalar, storage_bits
-from ...kernels.scatters import ScatterAxes, target_of
+from ...kernels.scatters import target_of
 from ...kernels.strategy import Strategy
 
 WORKGROUPS: Final = {"cpu": 8, "default": 64}
