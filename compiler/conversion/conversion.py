@@ -9,6 +9,7 @@ from ..dialects.builder import Builder
 from ..dialects.rules.requirements import OperationError
 from ..ir.operation import Block, Operation, Value, tensor_of
 from ..ir.types import I64, FunctionType, ScalarType, ShapedType, TensorType, TupleType, Type
+from ..passes.canonical.legacy import constant_integer
 from ..passes.formulas.expression import Expression
 from .quantized import quantized_of
 
@@ -105,15 +106,6 @@ def integers_of(values: Sequence[Value], what: str) -> list[int]:
     return integers
 
 
-def constant_integer(value: Value) -> int | None:
-    """Returns the integer of a constant without dimensions; None for another value."""
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
-        return None
-    array = getattr(owner.attributes["value"], "array", None)
-    return int(array.reshape(-1)[0]) if array is not None and array.size == 1 else None
-
-
 def length_of(site: Site, value: Value, axis: int) -> Value:
     """Returns the length of a dimension as i64; it may depend on the call."""
     type = tensor_of(value)
@@ -125,11 +117,10 @@ def length_of(site: Site, value: Value, axis: int) -> Value:
     return site.builder.convert(site.builder.dimension(value, axis), I64)
 
 
-def static_shape(value: Value) -> tuple[int, ...]:
-    """Lengths of a tensor, all of which must be known."""
-    type = value.type
+def static_shape(type: Type, noun: str = "a tensor") -> tuple[int, ...]:
+    """Returns the lengths of a tensor, all of which must be known; ``noun`` names it in the error."""
     if not isinstance(type, ShapedType) or not all(isinstance(length, int) for length in type.shape):
-        raise OperationError(f"a tensor of known shape, got {type}")
+        raise OperationError(f"{noun} of known shape, got {type}")
     return tuple(length for length in type.shape if isinstance(length, int))
 
 

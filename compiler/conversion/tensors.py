@@ -32,7 +32,7 @@ def _starts(site: Site, indices: Sequence[Value], rank: int) -> list[Value]:
 
 def _extract(site: Site) -> Values:
     value, *indices = site.operands
-    shape = static_shape(value)
+    shape = static_shape(value.type)
     starts = _starts(site, indices, len(shape))
     element = value
     if shape:
@@ -42,7 +42,7 @@ def _extract(site: Site) -> Values:
 
 def _insert(site: Site) -> Values:
     scalar, target, *indices = site.operands
-    shape = static_shape(target)
+    shape = static_shape(target.type)
     starts = _starts(site, indices, len(shape))
     part = site.builder.reshape(scalar, (1,) * len(shape))
     return [site.builder.put_at(target, part, starts)]
@@ -55,18 +55,11 @@ def _from_elements(site: Site) -> Values:
     if not site.operands:
         return [site.builder.constant(0, result)]
     parts = [site.builder.reshape(value, (1,)) for value in site.operands]
-    return [site.builder.reshape(_joined(site, parts, 0), static_shape_of(result))]
-
-
-def static_shape_of(type: TensorType) -> tuple[int, ...]:
-    """Lengths of a type, all of which must be known."""
-    if not all(isinstance(length, int) for length in type.shape):
-        raise OperationError(f"a result of known shape, got {type}")
-    return tuple(length for length in type.shape if isinstance(length, int))
+    return [site.builder.reshape(_joined(site, parts, 0), static_shape(result, "a result"))]
 
 
 def _joined(site: Site, parts: Sequence[Value], axis: int) -> Value:
-    shapes = [static_shape(part) for part in parts]
+    shapes = [static_shape(part.type) for part in parts]
     if not 0 <= axis < len(shapes[0]):
         raise OperationError(f"a dimension below {len(shapes[0])}, got {axis}")
     shape = list(shapes[0])
@@ -81,11 +74,13 @@ def _concat(site: Site) -> Values:
 
 
 def _splat(site: Site) -> Values:
-    return [site.builder.broadcast(site.operands[0], static_shape_of(site.result_type()), ())]
+    return [site.builder.broadcast(site.operands[0], static_shape(site.result_type(), "a result"), ())]
 
 
 def _empty(site: Site) -> Values:
-    return [site.builder.constant(0, TensorType(static_shape_of(site.result_type()), site.result_type().element))]
+    return [
+        site.builder.constant(0, TensorType(static_shape(site.result_type(), "a result"), site.result_type().element))
+    ]
 
 
 def _dim(site: Site) -> Values:
@@ -100,14 +95,14 @@ def _rank(site: Site) -> Values:
 
 def _cast(site: Site) -> Values:
     (value,) = site.operands
-    static_shape(value)
+    static_shape(value.type)
     return [value]
 
 
 def _reshaped(site: Site) -> Values:
     value, result = site.operands[0], site.result_type()
-    shape = static_shape_of(result)
-    if math.prod(static_shape(value)) != math.prod(shape):
+    shape = static_shape(result, "a result")
+    if math.prod(static_shape(value.type)) != math.prod(shape):
         raise OperationError(f"as many elements in the result as in {value.type}, got {result}", 0)
     return [site.builder.reshape(value, shape)]
 
@@ -139,7 +134,7 @@ def _ranges(site: Site, first: int) -> tuple[list[Value | int], list[int], list[
 
 def _extract_slice(site: Site) -> Values:
     value = site.operands[0]
-    shape = static_shape(value)
+    shape = static_shape(value.type)
     offsets, sizes, strides = _ranges(site, 1)
     if len(sizes) != len(shape) or any(stride < 1 or size < 0 for size, stride in zip(sizes, strides, strict=True)):
         raise OperationError(f"an offset, a size and a stride of 1 or more for each of {len(shape)} dimensions")
@@ -149,14 +144,14 @@ def _extract_slice(site: Site) -> Values:
         raise OperationError(f"a slice within {value.type}, got sizes {sizes} and strides {strides}", 0)
     part = site.builder.part_at(value, starts, spans) if shape else value
     part = site.builder.slice(part, [(0, *pair) for pair in zip(spans, strides, strict=True)])
-    return [site.builder.reshape(part, static_shape_of(site.result_type()))]
+    return [site.builder.reshape(part, static_shape(site.result_type(), "a result"))]
 
 
 def _insert_slice(site: Site) -> Values:
     source, target = site.operands[:2]
-    shape = static_shape(target)
+    shape = static_shape(target.type)
     offsets, sizes, strides = _ranges(site, 2)
-    if len(sizes) != len(shape) or math.prod(sizes) != math.prod(static_shape(source)):
+    if len(sizes) != len(shape) or math.prod(sizes) != math.prod(static_shape(source.type)):
         raise OperationError(f"a source of sizes {sizes}, got {source.type}", 0)
     if any(stride != 1 for stride in strides):
         raise OperationError(f"strides of 1, got {strides}; insert slices with gaps by a stablehlo.scatter")
@@ -174,7 +169,7 @@ def _pad(site: Site) -> Values:
         taken = [rest.pop(0) if number == DYNAMIC and rest else number for number in numbers]
         amounts.append([integers_of([item], "paddings")[0] if isinstance(item, Value) else item for item in taken])
     low, high = amounts
-    shape = static_shape(value)
+    shape = static_shape(value.type)
     if not len(low) == len(high) == len(shape):
         raise OperationError(f"padding below and above each of {len(shape)} dimensions")
     padded = [a + length + b for a, length, b in zip(low, shape, high, strict=True)]
@@ -193,7 +188,7 @@ def _pad(site: Site) -> Values:
 def _generate(site: Site) -> Values:
     """Applies the body to all indices at once."""
     type = site.result_type()
-    shape = static_shape_of(type)
+    shape = static_shape(type, "a result")
     indices = [site.builder.iota(TensorType(shape, I64), axis) for axis in range(len(shape))]
     body = site.operation.regions[0].block
     if len(body.arguments) != len(shape):

@@ -20,6 +20,12 @@ _EXTENSIONS = {
 
 
 @pytest.fixture
+def opened() -> Iterator[pumice.Device]:
+    with pumice.open_device() as device:
+        yield device
+
+
+@pytest.fixture
 def gpu() -> Iterator[pumice.Device]:
     with pumice.open_device("lavapipe") as device:
         yield device

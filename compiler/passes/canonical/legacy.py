@@ -87,6 +87,12 @@ def constant_of(value: Value) -> DenseElements | None:
     return None
 
 
+def constant_integer(value: Value) -> int | None:
+    """Returns the integer of a constant with one element; None for another value."""
+    constant = constant_of(value)
+    return int(constant.array.reshape(-1)[0]) if constant is not None and constant.array.size == 1 else None
+
+
 def _dot(builder: Builder, operation: Operation) -> Values:
     left, right = operation.operands
     return [builder.contract(left, right, ((tensor_of(left).rank - 1,), (0,)), element=operation.tensor.element)]

@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from typing import Final, NamedTuple
 
 from ...dialects.builder import Builder
-from ...ir.attributes import DenseElements, EnumAttr, IntegerAttr
+from ...ir.attributes import EnumAttr, IntegerAttr
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I32, I64
+from .legacy import constant_integer
 
 _SWAPPED: Final[Mapping[str, str]] = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "NE": "NE"}
 
@@ -95,7 +96,7 @@ def _counter(condition: Block, body: Block, starts: list[Value]) -> _Counter | N
     ):
         if counter.owner is not condition or case not in _SWAPPED or not tensor_of(counter).scalar.is_integer:
             continue
-        if limit.owner is condition or (_number(limit) is None and limit.owner in condition.operations):
+        if limit.owner is condition or (constant_integer(limit) is None and limit.owner in condition.operations):
             continue
         step = _step(body.terminator.operands[counter.index], body.arguments[counter.index])
         if step is not None:
@@ -111,25 +112,15 @@ def _step(value: Value, argument: Value) -> int | None:
     left, right = owner.operands
     if owner.name == "stablehlo.add" and right is argument:
         left, right = right, left
-    number = _number(right)
+    number = constant_integer(right)
     if left is not argument or number is None:
         return None
     return number if owner.name == "stablehlo.add" else -number
 
 
-def _number(value: Value) -> int | None:
-    """Returns the integer of a constant with one element."""
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant":
-        return None
-    constant = owner.attributes["value"]
-    assert isinstance(constant, DenseElements)
-    return int(constant.array.reshape(-1)[0]) if constant.array.size == 1 else None
-
-
 def _constant_trips(counter: _Counter) -> int | None:
     """Returns the trip count of a loop between constants; None where the counter would wrap around."""
-    start, limit = _number(counter.start), _number(counter.limit)
+    start, limit = constant_integer(counter.start), constant_integer(counter.limit)
     if start is None or limit is None:
         return None
     step, direction = counter.step, counter.direction
@@ -144,7 +135,7 @@ def _constant_trips(counter: _Counter) -> int | None:
         trips = math.ceil(distance / step) if step > 0 else -1
     type = tensor_of(counter.start).scalar
     lowest = -(1 << type.bits - 1) if type.kind == "int" else 0
-    last = (_number(counter.start) or 0) + trips * counter.step
+    last = (constant_integer(counter.start) or 0) + trips * counter.step
     return trips if 0 <= trips < 1 << 32 and lowest <= last < lowest + (1 << type.bits) else None
 
 
@@ -159,7 +150,7 @@ def _counted(builder: Builder, counter: _Counter) -> Value:
 
     A limit that is a constant inside the condition is made again.
     """
-    number = _number(counter.limit)
+    number = constant_integer(counter.limit)
     limit = counter.limit if number is None else builder.like(counter.start, number)
     low, high = (counter.start, limit) if counter.direction == "LT" else (limit, counter.start)
     runs = builder.compare("LT", low, high)

@@ -204,8 +204,8 @@ class Matrix(Expression):
 
     def lengthened(self, rows: int, columns: int) -> Self:
         """Adds rows and columns of zeros at the ends."""
-        below = self.builder.lengthen(self.value, self.rank - 2, rows)
-        return self.of(self.builder.lengthen(below, self.rank - 1, columns))
+        none, zero = [0] * self.rank, self.builder.constant(0, TensorType((), self.element))
+        return self.of(self.builder.pad(self.value, zero, none, [*none[2:], rows, columns], none))
 
     def beside(self, *others: Expression) -> Self:
         """Concatenates columns."""

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from support.compiler.regions import Array, by_definition, function_of
+from support.compiler.regions import Array, by_definition, called, function_of
 
 import pumice
 from pumice.compiler.ir.attributes import attribute_text
@@ -201,23 +199,15 @@ def test_what_windows_select_is_scattered_to(
     np.testing.assert_array_equal(after[0], before[0])
 
 
-@pytest.fixture
-def opened() -> Iterator[pumice.Device]:
-    with pumice.open_device() as device:
-        yield device
-
-
 @pytest.mark.vulkan
 def test_updates_by_the_thousands(opened: pumice.Device) -> None:
     count = 20_000
     rng = np.random.default_rng(0)
     places, values = rng.integers(-9, 3000, (count, 1)).astype(np.int32), rng.integers(0, 99, count).astype(np.int32)
     text = scatter("3000x", f"{count}x1xi32", f"{count}x", POINTS, body_of("add"))
-    with pumice.Session(device=opened) as session:
-        session.load(pumice.compile(text))
-        found = session.call("module.main", np.ones(3000, np.int32), places, values)
+    (found,) = called(opened, text, np.ones(3000, np.int32), places, values, target=Target())
     inside = places[:, 0] >= 0
-    np.testing.assert_array_equal(found.numpy(), 1 + np.bincount(places[inside, 0], values[inside], 3000).astype("i4"))
+    np.testing.assert_array_equal(found, 1 + np.bincount(places[inside, 0], values[inside], 3000).astype("i4"))
 
 
 @pytest.mark.vulkan
@@ -230,12 +220,9 @@ def test_sums_of_floats_are_the_same_in_every_order(opened: pumice.Device) -> No
     before = rng.standard_normal(300).astype(np.float32)
     text = scatter("300x", f"{count}x1xi32", f"{count}x", POINTS, body_of("add", "f32"), "f32")
     order = rng.permutation(count)
-    with pumice.Session(device=opened) as session:
-        session.load(pumice.compile(text))
-        found, again = (
-            session.call("module.main", before, places[each], values[each]).numpy()
-            for each in (np.arange(count), order)
-        )
+    (found,), (again,) = (
+        called(opened, text, before, places[each], values[each], target=Target()) for each in (np.arange(count), order)
+    )
     np.testing.assert_array_equal(found.view(np.uint32), again.view(np.uint32))
     wanted = before.astype(np.float64)
     inside = places[:, 0] < 300
@@ -263,9 +250,7 @@ def test_the_device_does_as_the_definition(opened: pumice.Device, name: str, typ
     before, values = ((rng.standard_normal((each, 2)) * 2**9).astype(dtype) for each in (300, 9000))
     if dtype.kind == "f":
         values[:3, 0] = np.nan
-    with pumice.Session(device=opened) as session:
-        session.load(pumice.compile(text))
-        found = session.call("module.main", before, places, values).numpy()
+    (found,) = called(opened, text, before, places, values, target=Target())
     np.testing.assert_array_equal(found, by_definition(function, (before, places, values))[0])
 
 
@@ -279,9 +264,7 @@ def test_long_rows_are_updated_in_order(opened: pumice.Device, type: str) -> Non
     dtype = function.regions[0].block.arguments[0].tensor.scalar.dtype
     places = rng.integers(-9, 99, (2000, 3, 1)).astype(np.int32)
     before, values = (rng.integers(0, 99, each).astype(dtype) for each in ((3, 90, 16), (2000, 3, 12)))
-    with pumice.Session(device=opened) as session:
-        session.load(pumice.compile(text, device=opened.profile))
-        found = session.call("module.main", before, places, values).numpy()
+    (found,) = called(opened, text, before, places, values)
     np.testing.assert_array_equal(found, by_definition(function, (before, places, values))[0])
 
 
@@ -292,7 +275,5 @@ def test_long_windows_that_overlap_are_not_taken_by_rows(opened: pumice.Device) 
     text = scatter("300x", "60x1xi32", "60x128x", numbers, body_of("subtract reversed"))
     places = rng.integers(-9, 200, (60, 1)).astype(np.int32)
     before, values = (rng.integers(0, 99, each).astype(np.int32) for each in (300, (60, 128)))
-    with pumice.Session(device=opened) as session:
-        session.load(pumice.compile(text, device=opened.profile))
-        found = session.call("module.main", before, places, values).numpy()
+    (found,) = called(opened, text, before, places, values)
     np.testing.assert_array_equal(found, by_definition(function_of(text), (before, places, values))[0])

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 import pytest
-from support.compiler.regions import Array, by_definition, function_of
+from support.compiler.regions import Array, by_definition, called, function_of
 
 import pumice
 from pumice.compiler.ir.operation import Operation
@@ -193,12 +191,6 @@ def test_windows_are_made_of_those_of_powers_of_two(
     np.testing.assert_array_equal(after[0], before[0])
 
 
-@pytest.fixture
-def opened() -> Iterator[pumice.Device]:
-    with pumice.open_device() as device:
-        yield device
-
-
 LARGE = """
 func.func @main(%x: tensor<3000000xf32>, %y: tensor<3000000xf32>)
     -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<3000000xf32>) {
@@ -224,9 +216,7 @@ func.func @main(%x: tensor<3000000xf32>, %y: tensor<3000000xf32>)
 def test_millions_of_elements(opened: pumice.Device) -> None:
     rng = np.random.default_rng(0)
     x, y = (rng.random(3_000_000, np.float32) for _ in range(2))
-    with pumice.Session(device=opened) as session:
-        session.load(pumice.compile(LARGE))
-        total, most, product, sums = (each.numpy() for each in session.call("module.main", x, y))
+    total, most, product, sums = called(opened, LARGE, x, y, target=Target())
     exact = x.astype(np.float64)
     np.testing.assert_allclose(total, exact.sum(), 2e-7)
     assert float(most) == x.max()
