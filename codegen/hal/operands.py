@@ -87,18 +87,9 @@ class OperandWriter:
             return element_type(int(operand.number))
         return self.arg(operand)
 
-    def encoding(self, operand: Operand) -> Iterator[Expression]:
-        """Yields the keyword argument for an encoding that is not the dense one."""
-        if not (isinstance(operand, Constant) and operand.number == 1):
-            yield Keyword("encoding", self.arg(operand))
-
     def pattern(self, pattern: Operand, width: Operand) -> Expression:
         """Returns the bytes of a pattern."""
         if isinstance(pattern, Constant) and isinstance(width, Constant) and width.number in (1, 2, 4):
             number, size = int(pattern.number), int(width.number)
             return Literal((number & ((1 << 8 * size) - 1)).to_bytes(size, "little"))
         return call("pattern_of", self.arg(pattern), self.arg(width))
-
-    def plain(self, name: str, operands: Sequence[Operand]) -> Expression:
-        """Returns a call of a function with these operands."""
-        return call(name, *map(self.arg, operands))

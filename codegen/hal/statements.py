@@ -27,12 +27,11 @@ from ...vm.translation.operations import OPERATIONS
 from ...vm.translation.ranges import FULL
 from ..program.folding import is_pure
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Rodata, Value, Variable
-from .calls import CallWriter
+from .calls import ALLOCATOR, DEVICE, CallWriter
 from .expressions import Term, constant, expression
 from .lines import PASS, Node, PythonComment, Statement, Suite, has_statements
 from .module import Module
 from .names import annotation
-from .queue_calls import ALLOCATOR, DEVICE
 
 _LONG: Final = 70  # a longer value is a statement of its own
 _LETTERS: Final = {"i8": "b", "i16": "h", "i32": "i", "i64": "q", "f32": "f", "f64": "d"}
