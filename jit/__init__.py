@@ -3,7 +3,7 @@
 ``pumice.jit`` names this package, and calling the package calls ``jit``. So it means the same whether a program wrote
 ``import pumice`` or ``import pumice.jit.stages`` first. JAX is imported when the first function is decorated.
 
-Read: devices, leaves, parameters, places, targets, stages, cache, function, decorator.
+Read: devices, leaves, parameters, places, stages, cache, function, decorator.
 """
 
 import sys

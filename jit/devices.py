@@ -1,11 +1,15 @@
-"""The devices that functions share."""
+"""The devices that functions share, and targets of compilation for them."""
 
 from __future__ import annotations
 
 from typing import Final
 
+from ..compiler.kernels.scalars.target import Target
+from ..compiler.stages import Origin
 from ..runtime import Device, Instance
-from ..status import InvalidArgumentError
+from ..runtime.opening import REFERENCE
+from ..status import InvalidArgumentError, UnavailableError
+from ..tuning.database import tuned_target
 
 _instance: Final = Instance()
 
@@ -22,3 +26,31 @@ def shared_device(wanted: str | Device | None) -> Device:
     Raises: as ``pumice.open_device``.
     """
     return wanted if isinstance(wanted, Device) else _instance.device(wanted)
+
+
+def target_for(device: Device, data: bytes, name: str, tune: bool | float) -> Target:
+    """Returns the target of a device, tuned for a program first if ``tune`` asks for it.
+
+    Args:
+        device: an open device.
+        data: the program, as text of the stage ``hlo``.
+        name: the program's name in errors.
+        tune: as for ``pumice.jit``.
+
+    Raises:
+        UnavailableError: tuning needs the extra ``study``, which is not installed.
+        CompileError: the program is wrong, or something in it is not supported.
+    """
+    if device.uri == REFERENCE:
+        return Target(kinds=("reference",))
+    if not tune:
+        return tuned_target(device.profile)
+    try:
+        from ..tuning.tuner import DEFAULT_SECONDS, tune_program
+    except ModuleNotFoundError as error:
+        raise UnavailableError(
+            f"pumice.jit(…, tune=…) measures with the extra `study`, which cannot be imported ({error}): "
+            "pip install 'pumice[study]'"
+        ) from None
+    seconds = DEFAULT_SECONDS if tune is True else tune
+    return tune_program(data, name, Origin("hlo"), device.profile, device.uri, seconds=seconds)[0]

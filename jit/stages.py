@@ -16,10 +16,9 @@ from ..compiler.stages import Origin
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module
-from .devices import shared_device
+from .devices import shared_device, target_for
 from .leaves import host_argument, is_key, leaf_key, leaf_spec, result_converter
 from .places import in_python, name_of, with_place
-from .targets import target_for
 
 
 class Stage:

@@ -17,9 +17,9 @@ from ..kernels.kernel import Kernel
 from ..passes.dynamic.requirements import REQUIRES, values_of
 from ..passes.dynamic.resolve import MAX_SIZE
 from ..passes.sequencing.steps import Dispatch, Schedule, walk
-from .argument_values import read_values
 from .function_builder import FunctionBuilder, Register
 from .lengths import Lengths
+from .memory import read_values
 from .parameters import Parameters
 
 if TYPE_CHECKING:

@@ -21,11 +21,10 @@ from ..ir.operation import Operation
 from ..ir.source import SourceText
 from ..kernels.kernel import Variant
 from ..passes.sequencing.steps import Schedule
-from .context import ModuleContext
+from .context import ModuleContext, Rodata
 from .dynamic_call import ELEMENT, LIST
 from .function_builder import BYTECODE_VERSION, FunctionBuilder, Register
 from .imports import HAL_VERSION, IMPORTS
-from .rodata import Rodata
 from .sequence import SequenceWriter
 
 _TYPES: Final = (

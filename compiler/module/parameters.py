@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from ..abi.function_abi import Abi, FunctionAbi
 from ..passes.sequencing.steps import Buffer, Schedule
-from .allocation import STRIDE
+from .context import Rodata
 from .function_builder import FunctionBuilder, Register
 from .lengths import Lengths
-from .rodata import Rodata
-from .scalars import letter_of, store_scalar, widened
-from .views import ENCODING_DENSE, element_code
+from .memory import ENCODING_DENSE, STRIDE, element_code, letter_of, store_scalar, widened
 
 _DEVICE_VISIBLE, _USAGE = 16, 0xC03
 """Memory and usage that a bare buffer needs: the device copies it, and dispatches read and write it."""

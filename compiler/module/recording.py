@@ -13,11 +13,11 @@ from typing import Final
 from ..ir.sizes import Size
 from ..kernels.kernel import Workload
 from ..passes.sequencing.steps import Barrier, Buffer, Copy, Dispatch, Repeat, Schedule, Step, uses, walk
-from .allocation import STRIDE
 from .context import ModuleContext
 from .dynamic_call import DynamicCall
 from .function_builder import FunctionBuilder, Register
 from .lengths import Lengths
+from .memory import STRIDE
 
 _ONE_SHOT: Final = 1
 

@@ -31,16 +31,14 @@ from ..passes.sequencing.steps import (
     rounds_together,
     walk,
 )
-from .allocation import DEVICE, HOST, INDIRECT, STRIDE, allocate, new_fence
 from .context import ModuleContext
 from .declaration import ASYNC, reflection
 from .dynamic_call import DynamicCall
 from .function_builder import FunctionBuilder, Register
 from .lengths import Lengths
+from .memory import DEVICE, HOST, INDIRECT, STRIDE, allocate, load_scalar, new_fence, view_of
 from .parameters import Parameters
 from .recording import Recorder
-from .synchronous import write_synchronous
-from .views import view_of
 
 MAX_PENDING: Final = 256
 """Submissions between two waits of the host, so that no queue holds more."""
@@ -134,7 +132,26 @@ class SequenceWriter:
             takes, gives = takes + gives, ""
         attributes = reflection(self._function, self._reused, is_async=False)
         code = FunctionBuilder(self._name, takes, gives, attributes, self._place)
-        write_synchronous(code, plan, abi, self._call, self._context)
+        device, last = code.load_global("device", "!hal.device"), code.null()
+        storages, memories = [], []
+        if not abi.has_outs:
+            lengths = Lengths(code, plan.plan, {})
+            if any(isinstance(length, Size) for result in plan.results for length in result.type.lengths):
+                parameters = Parameters(code, plan, abi, self._context.rodata)
+                lengths = self._call.begin(code, parameters, device, last, self._context.kernels)
+            for result, kind in zip(plan.results, abi.results, strict=True):
+                use = HOST if kind is Abi.VALUE else DEVICE
+                memory, last = allocate(code, device, last, use, lengths.words(result))
+                memories.append(memory)
+                storages.append(memory if kind is Abi.BUFFER else view_of(code, lengths, result, memory))
+        done = new_fence(code, device)
+        code.call(f"{code.name}{ASYNC}", [*code.arguments, *storages, last, done])
+        code.await_fence(done)
+        results = [
+            load_scalar(code, memory, 0, result.type.scalar) if kind is Abi.VALUE else storage
+            for result, kind, memory, storage in zip(plan.results, abi.results, memories, storages, strict=False)
+        ]
+        code.emit("return", results)
         return code
 
     # -- buffers ---------------------------------------------------------------------------------------
