@@ -1,4 +1,4 @@
 """Front ends: programs of other frameworks become StableHLO.
 
-Read: building, graphdef.
+Read: graphdef.
 """

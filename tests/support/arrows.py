@@ -77,13 +77,12 @@ compiler
     strategies: analysis ir kernels kernels.scalars strategies.contraction strategies.movement strategies.rows
         strategies.scans strategies.sorts
     targets: analysis dialects.rules dialects.syntax ir kernels kernels.scalars strategies strategies.rows
-    frontends.building: analysis dialects ir passes.dynamic passes.formulas
-    frontends.graphdef.operators: dialects frontends.building frontends.graphdef.file ir passes.formulas
+    frontends.graphdef.operators: analysis dialects frontends.graphdef.file ir passes.dynamic passes.formulas
     passes.canonical: analysis dialects dialects.rules ir passes.formulas
     conversion: dialects dialects.rules dialects.syntax ir passes.canonical passes.formulas
     abi: conversion dialects.rules ir
-    frontends.graphdef: dialects dialects.rules frontends.building frontends.graphdef.file
-        frontends.graphdef.operators ir passes.canonical
+    frontends.graphdef: dialects dialects.rules frontends.graphdef.file frontends.graphdef.operators ir
+        passes.canonical
     passes.decomposition: analysis dialects dialects.rules ir kernels.scalars passes.canonical passes.formulas
     passes.dispatch: analysis dialects dialects.syntax ir passes.canonical
     passes.sequencing: dialects ir passes.dispatch

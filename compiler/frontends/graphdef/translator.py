@@ -17,11 +17,11 @@ from ...ir.operation import Block, DebugLocation, Location, Operation, Value
 from ...ir.parser import MAX_OPERATIONS
 from ...ir.source import CompileError
 from ...ir.types import I1, I32, TensorType, Type, types_text
-from ..building.control import choose, while_loop
-from ..building.known_values import known_array
 from .file.graph import ARGUMENT, Graph, GraphNode, Ref
 from .file.plan import Context, GraphLoop, GraphPlan
 from .operations import OPERATIONS, why_not
+from .operators.control import choose, while_loop
+from .operators.known_values import known_array
 from .operators.lists import opened
 from .operators.node import MAX_ELEMENTS, Node, Translate
 

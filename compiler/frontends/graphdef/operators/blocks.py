@@ -8,8 +8,8 @@ from typing import Final
 
 from ....ir.operation import Value
 from ....ir.sizes import Dim, is_multiple, number_of, quotient
-from ...building.known_values import lengths_of
-from ...building.movement import padded
+from .known_values import lengths_of
+from .movement import padded
 from .node import Node, Translate
 from .pieces import pairs_of
 

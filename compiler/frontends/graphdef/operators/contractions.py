@@ -1,14 +1,137 @@
-"""Products of matrices, Einstein sums and biases."""
+"""Products of tensors, Einstein sums and biases."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ....dialects.builder import Builder
+from ....ir.attributes import Attribute, StructAttr
 from ....ir.operation import Value, tensor_of
-from ...building.broadcasting import broadcast_shape, broadcast_to
-from ...building.contractions import dot_general, einsum
+from ....ir.sizes import Dim
+from ....ir.types import I32, TensorType
+from ....passes.formulas.expression import Expression
+from .known_values import broadcast_shape, broadcast_to, lengths_of
 from .node import Node, Translate
+from .reductions import reduced
+
+Pairs = Sequence[tuple[int, int]]
+
+
+def dot_general(builder: Builder, left: Value, right: Value, batch: Pairs, contracted: Pairs) -> Value:
+    """Returns a contraction. Its batch dimensions come first, then those of the left operand, then those of the right.
+
+    Args:
+        builder: appends the operation.
+        left: operand.
+        right: operand.
+        batch: pairs of parallel dimensions of the two.
+        contracted: pairs of dimensions to multiply and sum over.
+    """
+    fields = {
+        "lhs_batching_dimensions": tuple(axis for axis, _ in batch),
+        "rhs_batching_dimensions": tuple(axis for _, axis in batch),
+        "lhs_contracting_dimensions": tuple(axis for axis, _ in contracted),
+        "rhs_contracting_dimensions": tuple(axis for _, axis in contracted),
+    }
+    shapes = lengths_of(left), lengths_of(right)
+    shape = [shapes[0][axis] for axis, _ in batch]
+    for side, lengths in enumerate(shapes):
+        used = {pair[side] for pair in (*batch, *contracted)}
+        shape += [length for axis, length in enumerate(lengths) if axis not in used]
+    attributes: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
+    type = TensorType(shape, tensor_of(left).element)
+    return builder.append("dot_general", [left, right], [type], attributes).result
+
+
+def einsum(builder: Builder, equation: str, values: Sequence[Value]) -> Value:
+    """Returns an Einstein sum, such as ``"bij,bjk->bik"``; ``...`` stands for dimensions that broadcast.
+
+    Raises:
+        ValueError: the equation has no output, or does not fit the values.
+    """
+    inputs, arrow, output = equation.replace(" ", "").partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(values) or not arrow:
+        raise ValueError(f"expected the equation to have {len(values)} inputs and an output")
+    ranks = [
+        tensor_of(value).rank - len(term.replace("...", "")) if "..." in term else 0
+        for value, term in zip(values, terms, strict=True)
+    ]
+    if min(ranks) < 0:
+        raise ValueError(f"the equation {equation} does not fit the ranks of its inputs")
+    # Dimensions of the ellipsis are named from the last, since shorter ones lack the first.
+    hidden = [f"<{number}>" for number in range(max(ranks), 0, -1)]
+
+    def labels(term: str, rank: int) -> list[str]:
+        before, dots, after = term.partition("...")
+        return [*before, *(hidden[len(hidden) - rank :] if dots else ()), *after]
+
+    names = [labels(term, rank) for term, rank in zip(terms, ranks, strict=True)]
+    wanted = labels(output, max(ranks))
+    lengths: dict[str, Dim] = {}
+    for index, (value, term_names) in enumerate(zip(values, names, strict=True)):
+        shape = lengths_of(value)
+        if len(shape) != len(term_names):
+            raise ValueError(f"the equation names {len(term_names)} dimensions of input {index}, {value.type}")
+        for name, length in zip(term_names, shape, strict=True):
+            (lengths[name],) = broadcast_shape([(lengths.get(name, 1),), (length,)])
+    if not set(wanted) <= set(lengths) or len(set(wanted)) < len(wanted):
+        raise ValueError("expected the equation's output to name dimensions of its inputs, each once")
+    factors = [_full(builder, value, term_names, lengths) for value, term_names in zip(values, names, strict=True)]
+    value, left = factors[0]
+    for other, right in factors[1:]:
+        value, left = _multiplied(builder, value, left, other, right, wanted)
+    value, left = _summed(builder, value, left, wanted)
+    return builder.transpose(value, [left.index(name) for name in wanted])
+
+
+def _full(
+    builder: Builder, value: Value, names: Sequence[str], lengths: Mapping[str, Dim]
+) -> tuple[Value, Sequence[str]]:
+    """Broadcasts every dimension to its full length; takes the diagonal where a name is repeated."""
+    value = builder.broadcast(value, [lengths[name] for name in names], range(len(names)))
+    kept = list(names)
+    for name in dict.fromkeys(names):
+        while kept.count(name) > 1:
+            first = kept.index(name)
+            second = kept.index(name, first + 1)
+            counting = tensor_of(value).of(I32)
+            positions = [Expression(builder, builder.iota(counting, axis)) for axis in (first, second)]
+            value = builder.select(positions[0].equals(positions[1]).value, value, 0)
+            value = reduced(builder, value, [second], "add")
+            del kept[second]
+    return value, kept
+
+
+def _summed(builder: Builder, value: Value, names: Sequence[str], wanted: Sequence[str]) -> tuple[Value, list[str]]:
+    """Sums over the dimensions that are not wanted."""
+    axes = [axis for axis, name in enumerate(names) if name not in wanted]
+    total = reduced(builder, value, axes, "add") if axes else value
+    return total, [name for name in names if name in wanted]
+
+
+def _multiplied(
+    builder: Builder,
+    left: Value,
+    left_names: Sequence[str],
+    right: Value,
+    right_names: Sequence[str],
+    wanted: Sequence[str],
+) -> tuple[Value, list[str]]:
+    """Returns the product of two values, summed over shared dimensions that are not wanted."""
+    left, left_names = _summed(builder, left, left_names, [*right_names, *wanted])
+    right, right_names = _summed(builder, right, right_names, [*left_names, *wanted])
+    shared = [name for name in left_names if name in right_names]
+    batch = [name for name in shared if name in wanted]
+    contracted = [name for name in shared if name not in wanted]
+
+    def pairs(names: Sequence[str]) -> Pairs:
+        return [(left_names.index(name), right_names.index(name)) for name in names]
+
+    value = dot_general(builder, left, right, pairs(batch), pairs(contracted))
+    rest = [name for names in (left_names, right_names) for name in names if name not in shared]
+    return value, [*batch, *rest]
 
 
 def _matmul(node: Node) -> Sequence[Value]:

@@ -2,17 +2,125 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import Final
+from typing import Final, TypeAlias
 
 from ....dialects.builder import Builder
-from ....ir.operation import Value
-from ....ir.types import I32, TensorType
-from ...building.control import choose, truth, while_loop
-from ...building.known_values import known_array
+from ....ir.operation import Block, Location, Operation, Region, Value
+from ....ir.types import I1, I32, TensorType, Type, types_text
+from .known_values import known_array
 from .lists import opened
 from .node import Node, Translate
+
+Body: TypeAlias = Callable[[Builder, Sequence[Value]], Sequence[Value]]
+"""Appends operations for arguments; returns results."""
+
+
+def truth(builder: Builder, values: Sequence[Value]) -> Value:
+    """Returns a condition as a boolean: whether a number is not 0.
+
+    Raises:
+        ValueError: there is not one value without dimensions.
+    """
+    if len(values) != 1 or not isinstance(values[0].type, TensorType) or values[0].type.rank:
+        raise ValueError(f"expected one boolean as the condition, got ({types_text([value.type for value in values])})")
+    (value,) = values
+    return value if value.type is TensorType((), I1) else builder.compare("NE", value, 0)
+
+
+def choose(
+    builder: Builder, name: str, index: Value, branches: Sequence[tuple[str, Callable[[Builder], Sequence[Value]]]]
+) -> Sequence[Value]:
+    """Returns a conditional; returns its results.
+
+    Args:
+        builder: appends it.
+        name: of the operation, ``if`` or ``case``.
+        index: chooses the branch.
+        branches: append operations and return results; each with what errors call it.
+
+    Raises:
+        ValueError: branches return different types.
+    """
+    location = builder.location
+    regions = [_region(branch, location) for _, branch in branches]
+    types = [[value.type for value in region.block.terminator.operands] for region in regions]
+    for (label, _), returned in zip(branches, types, strict=True):
+        if returned != types[0]:
+            raise ValueError(f"{label} gives ({types_text(returned)}), {branches[0][0]} ({types_text(types[0])})")
+    builder.location = location  # branches may have appended what they use from outside
+    return builder.append(name, [index], types[0], regions=regions).results
+
+
+def _region(body: Callable[[Builder], Sequence[Value]], location: Location) -> Region:
+    block = Block()
+    results = body(Builder(block, location))
+    block.append(Operation("stablehlo.return", list(results), location=location))
+    return Region([block])
+
+
+def while_loop(
+    builder: Builder,
+    initial: Sequence[Value],
+    test: Body,
+    body: Body,
+    start_of: Callable[[Value, Type], Value] = lambda value, type: value,
+) -> Sequence[Value]:
+    """Returns a loop; returns the last value of each variable.
+
+    The body is run twice. The first time shows which variables it passes on unchanged: these are then used from
+    outside, where their values may be known.
+
+    Args:
+        builder: appends the loop.
+        initial: values of the variables.
+        test: returns whether to continue.
+        body: returns the variables' next values.
+        start_of: the start of a variable, from its initial value and the type of the next one.
+
+    Raises:
+        ValueError: the body returns another number of values, or of other types.
+    """
+    location = builder.location
+    first = Block([value.type for value in initial])
+    following = body(Builder(first, location), first.arguments)
+    if len(following) != len(initial):
+        raise ValueError(f"the loop has {len(initial)} variables, its body gives {len(following)}")
+    pairs = zip(initial, first.arguments, following, strict=True)
+    variables = [index for index, (_, argument, value) in enumerate(pairs) if value is not argument]
+    starts = list(initial)
+    for index in variables:
+        starts[index] = start_of(starts[index], following[index].type)
+
+    def inside(part: Body, is_test: bool) -> Region:
+        block = Block([starts[index].type for index in variables])
+        inner = Builder(block, location)
+        arguments = list(starts)
+        for index, argument in zip(variables, block.arguments, strict=True):
+            arguments[index] = argument
+        results = part(inner, arguments)
+        if is_test:
+            results = [truth(inner, results)]
+        else:
+            results = [results[index] for index in variables]
+            for index, value in zip(variables, results, strict=True):
+                if value.type is not starts[index].type:
+                    raise ValueError(
+                        f"variable {index} of the loop starts as {starts[index].type} and goes on as {value.type}; "
+                        "a shape has to stay the same"
+                    )
+        block.append(Operation("stablehlo.return", list(results), location=location))
+        return Region([block])
+
+    regions = [inside(test, True), inside(body, False)]
+    builder.location = location
+    operands = [starts[index] for index in variables]
+    loop = builder.append("while", operands, [value.type for value in operands], regions=regions)
+    results = list(starts)
+    for index, value in zip(variables, loop.results, strict=True):
+        results[index] = value
+    return results
 
 
 def _branches(node: Node, op: str, index: Value, names: Sequence[str]) -> Sequence[Value]:

@@ -5,29 +5,57 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ....ir.operation import Value
-from ....ir.types import ScalarType
+from ....ir.operation import Value, tensor_of
+from ....ir.types import I1, ScalarType
 from ....passes.formulas.expression import Expression
-from ...building.broadcasting import broadcast_all
-from ...building.elementwise import (
-    ceil,
-    elu,
-    floor,
-    floor_div,
-    floor_mod,
-    is_finite,
-    is_inf,
-    is_nan,
-    relu6,
-    rounded,
-    selu,
-    sign,
-    softplus,
-    softsign,
-    squared_difference,
-    truncate_div,
-)
+from .known_values import broadcast_all
 from .node import Node, Translate
+
+_SELU_SCALE: Final = 1.0507009873554804934193349852946
+_SELU_ALPHA: Final = 1.6732632423543772848170429916717
+
+
+def _floor_div(x: Expression, y: Expression) -> Expression:
+    if not x.element.is_integer:
+        return (x / y).call("floor")
+    quotient = x / y
+    if x.element.kind == "uint":
+        return quotient
+    inexact = (quotient * y).differs(x) & (x < 0).call("xor", y < 0)
+    return inexact.then(quotient - 1, quotient)
+
+
+def _floor_mod(x: Expression, y: Expression) -> Expression:
+    rest = x.call("remainder", y)
+    if x.element.kind == "uint":
+        return rest
+    wrong = rest.differs(0) & (rest < 0).call("xor", y < 0)
+    return wrong.then(rest + y, rest)
+
+
+def _truncate_div(x: Expression, y: Expression) -> Expression:
+    if x.element.is_integer:
+        return x / y
+    quotient = x / y
+    return (quotient < 0).then(quotient.call("ceil"), quotient.call("floor"))
+
+
+def _squared_difference(x: Expression, y: Expression) -> Expression:
+    difference = x - y
+    return Expression(x.builder, x.builder.conjugate(difference.value)) * difference
+
+
+def _selu(x: Expression) -> Expression:
+    return (x > 0).then(x * _SELU_SCALE, x.call("exponential_minus_one") * (_SELU_SCALE * _SELU_ALPHA))
+
+
+def _softplus(x: Expression) -> Expression:
+    # log(1 + e^x) without overflow: max(x, 0) + log(1 + e^-|x|).
+    return x.call("maximum", 0) + (-abs(x)).call("exponential").call("log_plus_one")
+
+
+def _is_finite(x: Expression) -> Expression:
+    return Expression(x.builder, x.builder.append("is_finite", [x.value], [tensor_of(x.value).of(I1)]).result)
 
 
 def _unary(function: Callable[[Expression], Expression]) -> Translate:
@@ -40,6 +68,11 @@ def _unary(function: Callable[[Expression], Expression]) -> Translate:
 
 def _named(name: str) -> Translate:
     return _unary(lambda x: x.call(name))
+
+
+def _to_whole(name: str) -> Translate:
+    """Rounds; integers are whole already."""
+    return _unary(lambda x: x if x.element.is_integer else x.call(name))
 
 
 def _chlo(name: str) -> Translate:
@@ -203,25 +236,25 @@ _UNARY: Final[Mapping[str, Translate]] = {
     "Atan": _chlo("atan"),
     "Atanh": _chlo("atanh"),
     "BesselI1e": _chlo("bessel_i1e"),
-    "Ceil": _unary(ceil),
+    "Ceil": _to_whole("ceil"),
     "ComplexAbs": _complex_abs,
     "Conj": _chlo("conj"),
     "Cos": _named("cosine"),
     "Cosh": _chlo("cosh"),
     "Digamma": _chlo("digamma"),
-    "Elu": _unary(elu),
+    "Elu": _unary(lambda x: (x > 0).then(x, x.call("exponential_minus_one"))),
     "Erf": _chlo("erf"),
     "Erfc": _chlo("erfc"),
     "Erfinv": _chlo("erf_inv"),
     "Exp": _named("exponential"),
     "Expm1": _named("exponential_minus_one"),
-    "Floor": _unary(floor),
+    "Floor": _to_whole("floor"),
     "Imag": _part("imag"),
     "Inv": _unary(lambda x: 1 / x),
     "Invert": _named("not"),
-    "IsFinite": _unary(is_finite),
-    "IsInf": _unary(is_inf),
-    "IsNan": _unary(is_nan),
+    "IsFinite": _unary(_is_finite),
+    "IsInf": _unary(lambda x: abs(x).equals(float("inf"))),
+    "IsNan": _unary(lambda x: x.differs(x)),
     "LeakyRelu": _leaky_relu,
     "Lgamma": _chlo("lgamma"),
     "Log": _named("log"),
@@ -235,17 +268,17 @@ _UNARY: Final[Mapping[str, Translate]] = {
     "Real": _part("real"),
     "Reciprocal": _unary(lambda x: 1 / x),
     "Relu": _unary(lambda x: x.call("maximum", 0)),
-    "Relu6": _unary(relu6),
+    "Relu6": _unary(lambda x: x.call("maximum", 0).call("minimum", 6)),
     "Rint": _named("round_nearest_even"),
-    "Round": _unary(rounded),
+    "Round": _to_whole("round_nearest_even"),
     "Rsqrt": _named("rsqrt"),
-    "Selu": _unary(selu),
+    "Selu": _unary(_selu),
     "Sigmoid": _named("logistic"),
-    "Sign": _unary(sign),
+    "Sign": _unary(lambda x: x.call("sign") if x.element.kind != "uint" else x.call("minimum", 1)),
     "Sin": _named("sine"),
     "Sinh": _chlo("sinh"),
-    "Softplus": _unary(softplus),
-    "Softsign": _unary(softsign),
+    "Softplus": _unary(_softplus),
+    "Softsign": _unary(lambda x: x / (abs(x) + 1)),
     "Sqrt": _named("sqrt"),
     "Square": _unary(lambda x: x * x),
     "Tan": _named("tan"),
@@ -261,8 +294,8 @@ _BINARY: Final[Mapping[str, Translate]] = {
     "Div": _pair("divide"),
     "DivNoNan": _no_nan("divide"),
     "Equal": _compared("EQ"),
-    "FloorDiv": _binary(floor_div),
-    "FloorMod": _binary(floor_mod),
+    "FloorDiv": _binary(_floor_div),
+    "FloorMod": _binary(_floor_mod),
     "Greater": _compared("GT"),
     "GreaterEqual": _compared("GE"),
     "LeftShift": _pair("shift_left"),
@@ -282,9 +315,9 @@ _BINARY: Final[Mapping[str, Translate]] = {
     "RightShift": _binary(
         lambda x, y: x.call("shift_right_logical" if x.element.kind == "uint" else "shift_right_arithmetic", y)
     ),
-    "SquaredDifference": _binary(squared_difference),
+    "SquaredDifference": _binary(_squared_difference),
     "Sub": _pair("subtract"),
-    "TruncateDiv": _binary(truncate_div),
+    "TruncateDiv": _binary(_truncate_div),
     "TruncateMod": _pair("remainder"),
     "Xdivy": _binary(lambda x, y: x.equals(0).then(0, x / y)),
     "Xlog1py": _times_log("log_plus_one"),

@@ -12,8 +12,8 @@ from ....ir.operation import Value, tensor_of
 from ....ir.sizes import number_of
 from ....ir.types import F32, I32, TensorType
 from ....passes.formulas.expression import Expression
-from ...building.known_values import lengths_of
-from ...building.movement import take
+from .known_values import lengths_of
+from .movement import take
 from .node import Node, Translate
 
 Coordinates = npt.NDArray[np.float32]

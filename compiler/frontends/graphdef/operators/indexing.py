@@ -10,8 +10,8 @@ from ....ir.operation import Operation, Value, tensor_of
 from ....ir.sizes import Dim, Size, is_at_least, number_of
 from ....ir.types import I32, I64, TensorType
 from ....passes.formulas.expression import Expression
-from ...building.known_values import lengths_of
-from ...building.movement import element_of, part, scatter, strided_part, take, take_by_vectors
+from .known_values import lengths_of
+from .movement import element_of, part, scatter, strided_part, take, take_by_vectors
 from .node import Node, Translate
 
 

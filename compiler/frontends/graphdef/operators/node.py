@@ -12,11 +12,10 @@ from ....ir.sizes import Dim
 from ....ir.source import CompileError
 from ....ir.types import ScalarType, TensorType, Type, types_text
 from ....passes.formulas.expression import Expression
-from ...building.broadcasting import broadcast_all
-from ...building.known_values import known_array, known_lengths
 from ..file.graph import Graph, GraphNode
 from ..file.messages import AttributeMessage
 from ..file.tensors import dims_of, element_of
+from .known_values import broadcast_all, known_array, known_lengths
 
 MAX_ELEMENTS: Final = 1 << 32
 """A tensor has fewer elements."""

@@ -8,10 +8,9 @@ from typing import Final
 from ....ir.operation import Value
 from ....ir.sizes import number_of, product
 from ....passes.formulas.expression import Expression
-from ...building.normalization import softmax
-from ...building.reductions import mean, wide
-from ...building.windows import reduced_windows
 from .node import Node, Translate
+from .reductions import mean, reduced, wide
+from .windows import reduced_windows
 
 
 def _fused_batch_norm(node: Node) -> Sequence[Value]:
@@ -66,10 +65,22 @@ def _batch_norm(node: Node) -> Sequence[Value]:
 
 
 def _softmax(node: Node) -> Sequence[Value]:
+    """Computes in f32 for narrow floats. The largest element is subtracted first, so that nothing overflows."""
     (value,) = node.expect(1)
-    if not node.shape(0):
+    builder, shape = node.builder, node.shape(0)
+    if not shape:
         raise node.error(f"expected at least one dimension, got {node.type(0)}")
-    return [softmax(node.builder, value, is_log=node.op == "LogSoftmax")]
+    last = len(shape) - 1
+    x = Expression(builder, wide(builder, value))
+
+    def spread(reduction: Value) -> Expression:
+        return Expression(builder, builder.broadcast(reduction, shape, range(last)))
+
+    x = x - spread(reduced(builder, x.value, [last], "maximum"))
+    power = x.call("exponential")
+    total = spread(reduced(builder, power.value, [last], "add"))
+    result = x - total.call("log") if node.op == "LogSoftmax" else power / total
+    return [result.convert(node.type(0).scalar).value]
 
 
 def _local_response(node: Node) -> Sequence[Value]:

@@ -7,8 +7,8 @@ from typing import Final
 
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import number_of
-from ...building.known_values import lengths_of
-from ...building.movement import padded, parts
+from .known_values import lengths_of
+from .movement import padded, parts
 from .node import Node, Translate
 
 

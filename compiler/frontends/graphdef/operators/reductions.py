@@ -1,16 +1,103 @@
-"""Reductions over dimensions, positions of extremes, and running sums."""
+"""Reductions over dimensions, positions of extremes, and running results."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from ....ir.operation import Value
-from ....ir.sizes import number_of
-from ....ir.types import I1, I64
+from ....analysis.identities import identity_of
+from ....dialects.builder import Builder
+from ....ir.attributes import Attribute, DenseArray
+from ....ir.operation import Value, tensor_of
+from ....ir.sizes import number_of, product
+from ....ir.types import F32, I1, I32, I64, TensorType
 from ....passes.formulas.expression import Expression
-from ...building.reductions import first_position, mean, reduced, running, wide
+from .known_values import lengths_of
 from .node import Node, Translate
+
+
+def reduced(builder: Builder, value: Value, axes: Sequence[int], name: str) -> Value:
+    """Reduces dimensions, which the result does not have, by an operation.
+
+    Raises:
+        ValueError: the operation has no identity element for the type.
+    """
+    type = tensor_of(value)
+    # A sum starts with 0: the identity -0 would show where it is empty.
+    identity = 0 if name == "add" else identity_of(name, type.scalar)
+    if identity is None:
+        raise ValueError(f"{type} has no order")
+    return builder.reduce(name, value, identity, axes)
+
+
+def wide(builder: Builder, value: Value) -> Value:
+    """Converts narrow floats to f32, in which they are summed."""
+    type = tensor_of(value)
+    return builder.convert(value, F32) if type.scalar.kind == "float" and type.scalar.bits < 32 else value
+
+
+def mean(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
+    """Returns the mean over dimensions; of narrow floats in f32."""
+    total = Expression(builder, reduced(builder, wide(builder, value), axes, "add"))
+    return (total / number_of(product(lengths_of(value)[axis] for axis in axes))).value
+
+
+def first_position(builder: Builder, value: Value, axis: int, direction: str) -> Value:
+    """Returns the first position of the largest element along a dimension (``GT``), or of the smallest (``LT``), as
+    i32.
+    """
+    type = tensor_of(value)
+    length = number_of(lengths_of(value)[axis])
+    scalars = [TensorType((), type.element), TensorType((), I32)]
+
+    def better(inner: Builder, arguments: Sequence[Value]) -> Sequence[Value]:
+        left, left_index, right, right_index = (Expression(inner, argument) for argument in arguments)
+        is_better = Expression(inner, inner.compare(direction, left.value, right.value))
+        chosen = is_better | left.equals(right) & (left_index < right_index)
+        return [chosen.then(left, right).value, chosen.then(left_index, right_index).value]
+
+    region = builder.region([*scalars, *scalars], better)
+    extreme = identity_of("maximum" if direction == "GT" else "minimum", type.scalar)
+    starts = [builder.constant(0 if extreme is None else extreme, scalars[0])]
+    # A position past the end loses against an element that equals the start.
+    starts.append(builder.constant(length, scalars[1]))
+    shape = [length for number, length in enumerate(type.shape) if number != axis]
+    types = [TensorType(shape, type.element), TensorType(shape, I32)]
+    positions = builder.iota(type.of(I32), axis)
+    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (axis,))}
+    return builder.append("reduce", [value, positions, *starts], types, attributes, [region]).results[1]
+
+
+def running(
+    builder: Builder, value: Value, axis: int, name: str, *, is_reversed: bool = False, is_exclusive: bool = False
+) -> Value:
+    """Running sums (``add``) or products (``multiply``) along a dimension, each of two runs half as long.
+
+    Args:
+        builder: appends the operations.
+        value: to sum.
+        axis: the dimension.
+        name: of the operation.
+        is_reversed: whether runs start at the end.
+        is_exclusive: whether an element's run ends before it.
+    """
+    shape = lengths_of(value)
+    length = number_of(shape[axis])
+    filling = builder.constant(0 if name == "add" else 1, TensorType((), tensor_of(value).element))
+
+    def shifted(value: Value, count: int) -> Value:
+        low, none = [0] * len(shape), [0] * len(shape)
+        low[axis] = count
+        return builder.pad(builder.piece(value, axis, 0, length - count), filling, low, none, none)
+
+    value = builder.reverse(value, [axis]) if is_reversed else value
+    if is_exclusive and length:
+        value = shifted(value, 1)
+    step = 1
+    while step < length:
+        value = builder.elementwise(name, value, shifted(value, step))
+        step *= 2
+    return builder.reverse(value, [axis]) if is_reversed else value
 
 
 def _axes(node: Node) -> list[int]:

@@ -14,9 +14,9 @@ from ....ir.operation import Value, tensor_of
 from ....ir.sizes import Dim, Size, is_multiple, number_of, product, quotient
 from ....ir.types import I32, TensorType
 from ....passes.formulas.expression import Expression
-from ...building.broadcasting import broadcast_shape, broadcast_to
-from ...building.movement import parts
 from ..file.tensors import array_of
+from .known_values import broadcast_shape, broadcast_to
+from .movement import parts
 from .node import Node, Translate
 
 

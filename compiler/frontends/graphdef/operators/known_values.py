@@ -1,4 +1,7 @@
-"""Values that are known while a program is read: they depend on constants and lengths only."""
+"""Values that are known while a program is read, and broadcasting by NumPy's rules.
+
+Known values depend on constants and lengths only.
+"""
 
 from __future__ import annotations
 
@@ -8,13 +11,14 @@ from typing import Final
 
 import numpy as np
 
-from ....hal_reference.operations import DEFINITIONS, evaluate
-from ...analysis.reference_program import ProgramWriter
-from ...ir.attributes import Array, type_shape
-from ...ir.operation import Block, Operation, Value, tensor_of
-from ...ir.sizes import Dim
-from ...ir.types import TensorType
-from ...passes.dynamic.known_sizes import Known, is_size
+from .....hal_reference.operations import DEFINITIONS, evaluate
+from ....analysis.reference_program import ProgramWriter
+from ....dialects.builder import Builder
+from ....ir.attributes import Array, type_shape
+from ....ir.operation import Block, Operation, Value, tensor_of
+from ....ir.sizes import Dim
+from ....ir.types import TensorType
+from ....passes.dynamic.known_sizes import Known, is_size
 
 _MAX_KNOWN: Final = 1 << 20
 """Values with more elements are not computed while a program is read."""
@@ -117,3 +121,35 @@ def _is_closed(operation: Operation) -> bool:
             return False
         defined.update(inner.results)
     return True
+
+
+def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
+    """Returns the shape that shapes broadcast to.
+
+    Raises:
+        ValueError: two lengths differ.
+    """
+    rank = max(map(len, shapes))
+    lengths: list[Dim] = [1] * rank
+    for shape in shapes:
+        for axis, length in enumerate(shape, rank - len(shape)):
+            if length != 1 and lengths[axis] not in (1, length):
+                raise ValueError(f"shapes {' and '.join(str(list(dims)) for dims in shapes)} do not broadcast")
+            lengths[axis] = length if length != 1 else lengths[axis]
+    return tuple(lengths)
+
+
+def broadcast_to(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
+    """Broadcasts a value to a shape, whose last dimensions are its own."""
+    lengths = lengths_of(value)
+    if lengths == tuple(shape):
+        return value
+    if len(lengths) > len(shape):
+        raise ValueError(f"{list(lengths)} does not broadcast to {list(shape)}")
+    return builder.broadcast(value, shape, range(len(shape) - len(lengths), len(shape)))
+
+
+def broadcast_all(builder: Builder, values: Sequence[Value]) -> list[Value]:
+    """Broadcasts values to one shape."""
+    shape = broadcast_shape([lengths_of(value) for value in values])
+    return [broadcast_to(builder, value, shape) for value in values]

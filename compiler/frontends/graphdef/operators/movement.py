@@ -6,11 +6,11 @@ import itertools
 from collections.abc import Sequence
 from typing import Final
 
-from ...dialects.builder import Builder
-from ...ir.attributes import StructAttr
-from ...ir.operation import Operation, Value, tensor_of
-from ...ir.sizes import Dim, Size, number_of
-from ...ir.types import TensorType
+from ....dialects.builder import Builder
+from ....ir.attributes import StructAttr
+from ....ir.operation import Operation, Value, tensor_of
+from ....ir.sizes import Dim, Size, number_of
+from ....ir.types import TensorType
 from .known_values import known_array, lengths_of
 
 _MAX_PARTS: Final = 1 << 14
