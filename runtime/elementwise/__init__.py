@@ -1,6 +1,6 @@
 """Kernels from expressions: elementwise, reductions and scans, generated as GLSL and kept.
 
-Read: geometry, types, parameters, arguments, axes, kernels, program, accumulator, loads, elementwise, reduction, scan.
+Read: types, parameters, arguments, geometry, kernels, program, accumulator, loads, elementwise, reduction, scan.
 """
 
 from .elementwise import ElementwiseKernel

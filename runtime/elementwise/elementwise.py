@@ -9,8 +9,7 @@ from ...status import InvalidArgumentError
 from ..arrays.spec import check_shape
 from ..kernels.kernel import Kernel
 from .arguments import Argument, Arguments, Result, Value
-from .axes import common_shape
-from .geometry import geometry_of
+from .geometry import common_shape, geometry_of
 from .kernels import Generated, text_of
 from .loads import Loads
 from .parameters import parse_parameters

@@ -11,8 +11,7 @@ from ..arrays.array import DeviceArray
 from ..kernels.kernel import Kernel
 from .accumulator import Accumulator
 from .arguments import Argument, Arguments, Result, Value
-from .axes import Axes, common_shape
-from .geometry import geometry_of
+from .geometry import Axes, common_shape, geometry_of
 from .kernels import Generated, constant_of, expression_of, text_of
 from .loads import Loads
 from .program import LANES, Program, indexed, quoted, run

@@ -1,6 +1,6 @@
 """Images on a device, samplers, and arrays as texel buffers.
 
-Read: layout, conversion, sampler, bound, image, pool, texel_array, making.
+Read: layout, sampler, bound, image, pool, texel_array, making.
 """
 
 from typing import TYPE_CHECKING

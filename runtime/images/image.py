@@ -24,8 +24,7 @@ from ...status import ClosedError, InvalidArgumentError, UnimplementedError, sho
 from ..arrays.array_device import READBACK, UPLOAD, ArrayDevice, check_timeout
 from ..arrays.spec import check_dtype, check_out, raw_bytes
 from ..arrays.uses import Uses
-from .conversion import as_dtype, between, checked_shape
-from .layout import AXES, ImageLayout
+from .layout import AXES, ImageLayout, as_dtype, between, checked_shape
 from .sampler import Sampler
 
 if TYPE_CHECKING:

@@ -15,9 +15,8 @@ from ...status import InvalidArgumentError, shown
 from ..arrays.array import DeviceArray, array_of
 from ..arrays.array_device import ArrayDevice
 from ..arrays.spec import check_dtype, check_shape
-from .conversion import checked_shape
 from .image import DeviceImage, new_image
-from .layout import ImageLayout, declared_dim
+from .layout import ImageLayout, checked_shape, declared_dim
 from .texel_array import TexelArray
 
 

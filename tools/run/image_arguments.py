@@ -15,8 +15,7 @@ from ...formats.image_texels import from_texels, to_texels
 from ...formats.picture import array_to_picture, texels_to_picture
 from ...hal_vulkan import Binding
 from ...runtime import Device, DeviceImage, Sampler, TexelArray
-from ...runtime.images.conversion import checked_shape
-from ...runtime.images.layout import ImageLayout
+from ...runtime.images.layout import ImageLayout, checked_shape
 from ...runtime.images.making import image_for
 from ...runtime.values.format import format_value
 from ...runtime.values.image_text import ImageSpec, element_type_of

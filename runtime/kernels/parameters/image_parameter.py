@@ -18,9 +18,8 @@ from ...arrays.array_device import ArrayDevice
 from ...arrays.spec import ArraySpec
 from ...arrays.transfer import Transfer
 from ...images.bound import Bound, HostImage
-from ...images.conversion import as_dtype, check_gives, checked_shape
 from ...images.image import DeviceImage, new_image
-from ...images.layout import ImageLayout, declared_dim, expected_shape
+from ...images.layout import ImageLayout, as_dtype, check_gives, checked_shape, declared_dim, expected_shape
 from ...images.pool import ImagePool, Lease
 from ...images.sampler import Sampler
 from ...images.texel_array import TexelArray, texel_format
