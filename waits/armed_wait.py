@@ -7,14 +7,13 @@ once, however long the others take.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Sequence
 
 from ..status import DeadlineExceededError, InternalError, InvalidArgumentError, PumiceError
 from .futures import as_pumice_error, as_wait_source
 from .notification import Callback, JointNotification
-from .source import LONGEST_WAIT, WaitSource, seconds_until
+from .source import LONGEST_WAIT, WaitSource, block
 from .wait_frame import WaitFrame
 
 
@@ -146,19 +145,6 @@ def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
 
 def wait_several(sources: Sequence[WaitSource], any: bool, until: float | None) -> None:
     """Blocks until all sources are ready, or one of them; raises the first failure, or DeadlineExceededError."""
-    outcome = threading.Event()
-    failures: list[PumiceError] = []
-
-    def callback(error: PumiceError | None) -> None:
-        if error is not None:
-            failures.append(error)
-        outcome.set()
-
-    armed = arm(sources, any, None, callback)
-    try:
-        if not outcome.wait(seconds_until(until)):
-            raise DeadlineExceededError(armed.describe())
-    finally:
-        armed.cancel()
-    if failures:
-        raise failures[0].again()
+    late = block(lambda callback: arm(sources, any, None, callback), until)
+    if late is not None:
+        raise DeadlineExceededError(late.describe())

@@ -10,7 +10,7 @@ import threading
 import time
 from abc import abstractmethod
 from collections.abc import Callable, Generator
-from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from ..status import DeadlineExceededError, PumiceError
 from .awaitable import await_source
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     import asyncio
     import concurrent.futures
 
+Armed = TypeVar("Armed", bound=Cancellable)
+
 LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
 """Seconds, some thirty years. Longer waits have no limit, as platforms' timers end somewhere."""
 
@@ -28,6 +30,30 @@ LONGEST_WAIT: Final = min(threading.TIMEOUT_MAX, 1e9)
 def seconds_until(deadline: float | None) -> float | None:
     """Returns the seconds left until ``time.monotonic()`` is at ``deadline``, as a limit for threads."""
     return None if deadline is None else min(max(0.0, deadline - time.monotonic()), LONGEST_WAIT)
+
+
+def block(notify: Callable[[Callback], Armed], deadline: float | None) -> Armed | None:
+    """Blocks until a notification that is armed here comes; raises the failure that it brings.
+
+    Returns:
+        ``None``, or the notification, cancelled, if it has not come at ``deadline``.
+    """
+    ended = threading.Event()
+    failures: list[PumiceError] = []
+
+    def callback(error: PumiceError | None) -> None:
+        if error is not None:
+            failures.append(error)
+        ended.set()
+
+    armed = notify(callback)
+    try:
+        is_late = not ended.wait(seconds_until(deadline))
+    finally:
+        armed.cancel()
+    if failures:
+        raise failures[0].again()
+    return armed if is_late else None
 
 
 @runtime_checkable
@@ -67,24 +93,8 @@ class Source(WaitSource):
 
     def wait_until(self, deadline: float | None = None) -> None:
         """Blocks until ready; raises its failure, or DeadlineExceededError at ``deadline`` (``time.monotonic()``)."""
-        if self.query():
-            return
-        ended = threading.Event()
-        failures: list[PumiceError] = []
-
-        def callback(error: PumiceError | None) -> None:
-            if error is not None:
-                failures.append(error)
-            ended.set()
-
-        notification = self.notify(callback)
-        try:
-            if not ended.wait(seconds_until(deadline)) and not self.query():
-                raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
-        finally:
-            notification.cancel()
-        if failures:
-            raise failures[0].again()
+        if not self.query() and block(self.notify, deadline) is not None and not self.query():
+            raise DeadlineExceededError(f"{self!r} was not ready in time; it can be waited for again")
 
     def __await__(self) -> Generator[Any, Any, Any]:
         """Suspends an asyncio coroutine, or a native function that is a coroutine; blocks nothing."""

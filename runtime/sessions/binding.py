@@ -67,6 +67,7 @@ class _Reference:
     ) -> None:
         declared = argument.declared
         self._argument = argument
+        self._is_tensor = argument.is_tensor
         self._function = function
         self._first = first
         self._devices = devices
@@ -81,7 +82,7 @@ class _Reference:
             return self._view(value)
         if self._type == _BUFFER and isinstance(value, Buffer):
             return value
-        if self._argument.is_tensor:
+        if self._is_tensor:
             return self._array(self._elements(value))
         if isinstance(value, np.ndarray) and self._type in (None, _VIEW, _BUFFER):
             return self._array(value)
@@ -192,7 +193,7 @@ class _Reference:
 
     def _check_dtype(self, value: np.ndarray | DeviceArray) -> None:
         dtype = value.dtype
-        if dtype in self._argument.dtypes or not self._argument.is_tensor:
+        if dtype in self._argument.dtypes or not self._is_tensor:
             return
         declared = self._argument.declared
         if not self._argument.dtypes:
@@ -218,7 +219,7 @@ class _Reference:
 
     def _view(self, view: BufferView) -> object:
         element_type = self._argument.element_type
-        if self._argument.is_tensor:
+        if self._is_tensor:
             self._check_shape(view, view.shape)
             if element_type is not None and view.element_type is not element_type:
                 if view.element_type.dtype is None or view.element_type.dtype not in self._argument.dtypes:
@@ -226,7 +227,7 @@ class _Reference:
                 view = BufferView(view.buffer, view.shape, element_type, view.encoding)
         if self._type == _BUFFER:
             return view.buffer
-        if not self._argument.is_tensor and self._classes is not None and not isinstance(view, self._classes):
+        if not self._is_tensor and self._classes is not None and not isinstance(view, self._classes):
             raise self._error(view, f"expected a {self._type}")
         return view
 

@@ -85,7 +85,7 @@ class SessionDevices:
 
     def first(self) -> Device:
         """Returns the device that arguments go to."""
-        return self.open()[0]
+        return (self.opened or self.open())[0]
 
     def wrap(self, view: BufferView) -> DeviceArray | BufferView:
         """Returns the array of a buffer view; the view itself where NumPy has no dtype for its elements."""
