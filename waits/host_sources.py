@@ -56,9 +56,9 @@ class Delay(Source):
     __slots__ = ("when",)
 
     def __init__(self, seconds: float) -> None:
-        given: object = seconds
+        value: object = seconds
         try:
-            when = float("nan") if isinstance(given, (str, bytes, bool)) else time.monotonic() + float(seconds)
+            when = float("nan") if isinstance(value, (str, bytes, bool)) else time.monotonic() + float(seconds)
         except (TypeError, ValueError, OverflowError):
             when = float("nan")
         if when != when:

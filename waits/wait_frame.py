@@ -69,14 +69,14 @@ class Wait:
                     f"a Wait takes a sequence of wait sources, got {type(sources).__name__}"
                 ) from None
         if deadline is not None:
-            given: object = deadline
+            value: object = deadline
             try:
                 deadline = float(deadline)
             except (TypeError, ValueError, OverflowError):
                 deadline = math.nan
             if deadline != deadline:
                 raise InvalidArgumentError(
-                    f"a Wait's deadline is a time.monotonic() time in seconds or None, got {given!r}"
+                    f"a Wait's deadline is a time.monotonic() time in seconds or None, got {value!r}"
                 )
         if not callable(resume):
             raise InvalidArgumentError(

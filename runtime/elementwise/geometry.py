@@ -59,13 +59,13 @@ def _normalised(kernel: str, shape: tuple[int, ...], axis: object) -> tuple[int,
         return tuple(range(len(shape)))
     several = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
     normalised = []
-    for one in several:
+    for entry in several:
         try:
-            at = operator.index(one)
+            at = operator.index(entry)
         except TypeError:
             raise InvalidArgumentError(f"{kernel}: axis is an int, several, or None; got {axis!r}") from None
-        if not -len(shape) <= at < len(shape) or isinstance(one, bool):
-            raise OutOfRangeError(f"{kernel}: there is no axis {one} in shape {shape}")
+        if not -len(shape) <= at < len(shape) or isinstance(entry, bool):
+            raise OutOfRangeError(f"{kernel}: there is no axis {entry} in shape {shape}")
         normalised.append(at % len(shape))
     if len(set(normalised)) < len(normalised):
         raise InvalidArgumentError(f"{kernel}: axis {axis!r} names one twice")
@@ -105,8 +105,8 @@ def geometry_of(shape: Sequence[int], shapes: Sequence[Sequence[int]], order: Se
     """Returns the geometry of C-contiguous arrays, broadcast from ``shapes`` to ``shape``, its axes in an order."""
     axes = list(range(len(shape))) if order is None else list(order)
     strides = []
-    for one in shapes:
-        padded = (1,) * (len(shape) - len(one)) + tuple(one)
+    for operand in shapes:
+        padded = (1,) * (len(shape) - len(operand)) + tuple(operand)
         full = [math.prod(padded[axis + 1 :]) if padded[axis] != 1 else 0 for axis in range(len(shape))]
         strides.append([full[axis] for axis in axes])
     lengths: list[int] = []

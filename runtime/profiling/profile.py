@@ -195,7 +195,7 @@ class Profile:
     @cached_property
     def _attribution(self) -> Attribution:
         self._check_stopped()
-        submissions = [one for device in self._devices for one in device.timed.take_submissions()]
+        submissions = [submission for device in self._devices for submission in device.timed.take_submissions()]
         return attribute(self._all_calls, self._sampling.natives, submissions, concurrent=self._is_concurrent)
 
     @cached_property

@@ -117,23 +117,25 @@ class Donation:
         ``storages`` are arguments and their bytes, where they are known.
         """
         candidates = {
-            storage.position: [one for one in storage.reuses if one in self.arrays and self._suits(one, nbytes)]
+            storage.position: [
+                position for position in storage.reuses if position in self.arrays and self._suits(position, nbytes)
+            ]
             for storage, nbytes in storages
         }
         holder: dict[int, int] = {}  # storage by donated argument
 
         def place(storage: int, seen: set[int]) -> bool:
-            for one in candidates[storage]:
-                if one not in seen:
-                    seen.add(one)
-                    if one not in holder or place(holder[one], seen):
-                        holder[one] = storage
+            for position in candidates[storage]:
+                if position not in seen:
+                    seen.add(position)
+                    if position not in holder or place(holder[position], seen):
+                        holder[position] = storage
                         return True
             return False
 
         for storage in candidates:
             place(storage, set())
-        return {storage: self.arrays[one].shared() for one, storage in holder.items()}
+        return {storage: self.arrays[position].shared() for position, storage in holder.items()}
 
     def _suits(self, position: int, nbytes: int | None) -> bool:
         array, declared = self.arrays[position], self._signature.arguments[position].element_type

@@ -53,8 +53,8 @@ class FunctionBinding:
         )
         devices = target.devices
         arguments, results = self.signature.arguments, self.signature.results
-        self._binders = tuple(argument_binder(one, self.name, devices.first, devices.known) for one in arguments)
-        self._unbinders = tuple(result_unbinder(one, devices.wrap, devices.wrap_dense) for one in results)
+        self._binders = tuple(argument_binder(value, self.name, devices.first, devices.known) for value in arguments)
+        self._unbinders = tuple(result_unbinder(value, devices.wrap, devices.wrap_dense) for value in results)
         self._count = len(self._binders)
         self._single = self._unbinders[0] if len(self._unbinders) == 1 else None
         self._takes_storages = len(self.signature.inputs) < len(arguments)
@@ -100,8 +100,8 @@ class FunctionBinding:
         unbinders: Sequence[Callable[[Any], Any]] = self._unbinders
         numbers: set[int] = set()
         if not signature.results:
-            unbinders = [result_unbinder(one, devices.wrap, devices.wrap_dense) for one in signature.storages]
-            numbers = {number for number, one in enumerate(results) if one.letter != "r"}
+            unbinders = [result_unbinder(value, devices.wrap, devices.wrap_dense) for value in signature.storages]
+            numbers = {number for number, value in enumerate(results) if value.letter != "r"}
         return Outputs(signature, self._binders, unbinders, numbers, self._target)
 
     def _writer_for(self, out: object) -> FunctionBinding:

@@ -146,13 +146,13 @@ class OutputCall:
             return list(returned)
         return [self._views[number] for number in range(self._outputs.count)]
 
-    def _copy(self, found: Sequence[object]) -> None:
+    def _copy(self, results: Sequence[object]) -> None:
         """Copies results into their arrays: at once, or when the function's work is done."""
         by_device: dict[LogicalDevice, list[tuple[Buffer, Buffer]]] = {}
         for number in self._copied:
             target, source = (
                 self._targets[number],
-                buffer_of(self._views[number] if number in self._views else found[number]),
+                buffer_of(self._views[number] if number in self._views else results[number]),
             )
             assert source is not None
             size = target.nbytes if isinstance(target, DeviceArray) else target.byte_length

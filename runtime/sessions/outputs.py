@@ -94,14 +94,14 @@ class Outputs:
         self.target = target
         self.inputs: tuple[Argument, ...] = signature.inputs
         self._donated: dict[int | tuple[int | str, ...], tuple[int, ...]] = {}
-        storages = {one.storage: one for one in signature.arguments if one.storage is not None}
+        storages = {output.storage: output for output in signature.arguments if output.storage is not None}
         self.is_returned: bool = bool(signature.results)
         self.count: int = len(signature.results or storages)
         outputs = [_output(number, signature, storages.get(number)) for number in range(self.count)]
-        tensors = [one for one in outputs if one is not None]
-        self.tensors: tuple[Output, ...] = tuple([one for one in tensors if one.number not in numbers])
+        tensors = [output for output in outputs if output is not None]
+        self.tensors: tuple[Output, ...] = tuple([output for output in tensors if output.number not in numbers])
         self.stored: tuple[tuple[Output, Argument], ...] = tuple(
-            [(one, one.storage) for one in tensors if one.storage is not None]
+            [(output, output.storage) for output in tensors if output.storage is not None]
         )
 
     def contexts(self) -> Mapping[Any, DeviceContext]:
@@ -206,7 +206,7 @@ class Outputs:
                     problem = f"it is on another device object, {target.device.name}, than the session"
         elif tensor.element_type not in (None, target.element_type):
             problem = f"expected elements of type {tensor.element_type}"
-        elif buffer.device not in {one.hal for one in self.target.devices.open()}:
+        elif buffer.device not in {device.hal for device in self.target.devices.open()}:
             problem = "it is on another device object than the session"
         if problem is not None:
             raise InvalidArgumentError(self._wrong(output, target, problem))
@@ -229,27 +229,27 @@ class Outputs:
                 f"out= out and donate the argument (donate={index})"
             )
 
-    def check_result(self, output: Output, target: Target, found: object, view: BufferView | None) -> None:
+    def check_result(self, output: Output, target: Target, result: object, view: BufferView | None) -> None:
         """Checks what the program returned against the array that it is for, and the storage that it was given."""
         tensor, shape = output.tensor, target.shape
-        if isinstance(found, BufferView):
-            kind = found.element_type
+        if isinstance(result, BufferView):
+            kind = result.element_type
             if isinstance(target, BufferView):
                 same = kind is target.element_type
             else:
                 same = kind.dtype == target.dtype or (kind is tensor.element_type and target.dtype in tensor.dtypes)
-            same = same and found.shape == shape and found.encoding is EncodingType.DENSE_ROW_MAJOR
+            same = same and result.shape == shape and result.encoding is EncodingType.DENSE_ROW_MAJOR
         else:
-            same = isinstance(found, Buffer) and found.size == target.buffer.size
-        source = buffer_of(found)
+            same = isinstance(result, Buffer) and result.size == target.buffer.size
+        source = buffer_of(result)
         if same and source is not None:
             if view is None and source.device is target.buffer.device:
                 return
             if view is not None and (source.overlaps(view.buffer) or not source.size):
                 return
-        text = type(found).__name__
-        if isinstance(found, BufferView):
-            text = f"{format_shape_and_type(found.shape, found.element_type)} on {found.buffer.device.name}"
+        text = type(result).__name__
+        if isinstance(result, BufferView):
+            text = f"{format_shape_and_type(result.shape, result.element_type)} on {result.buffer.device.name}"
         written = "nothing was written"
         if view is not None:
             written = (

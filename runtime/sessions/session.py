@@ -325,6 +325,6 @@ class Session(SessionCalls, Closeable):
     def __repr__(self) -> str:
         if self.is_closed:
             return "<closed Session>"
-        names = ", ".join(one.name for one in self._context.modules) or "no modules"
-        where = ", ".join(one.name for one in self._devices.opened) or "no device yet"
+        names = ", ".join(item.name for item in self._context.modules) or "no modules"
+        where = ", ".join(item.name for item in self._devices.opened) or "no device yet"
         return f"<Session of {names} on {where}{', frozen' if self._context.is_frozen else ''}>"

@@ -60,8 +60,8 @@ def _bytes_of(source: object) -> bytes | bytearray | memoryview:
 
 def imported_modules(module: BytecodeModule) -> set[str]:
     """Returns the names of the modules that a module imports from."""
-    imported = {one.name.partition(".")[0] for one in module.definition.imports}
-    return imported.union(one.name for one in module.definition.dependencies)
+    imported = {entry.name.partition(".")[0] for entry in module.definition.imports}
+    return imported.union(entry.name for entry in module.definition.dependencies)
 
 
 def builtin_modules(

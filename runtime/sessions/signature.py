@@ -202,19 +202,23 @@ class Signature:
             wanted = self.arguments
         if len(arguments) > len(wanted) or (not named and len(arguments) < len(wanted)):
             raise InvalidArgumentError(f"{self} takes {_count(len(wanted))}, got {len(arguments)}")
-        values: dict[int, object] = {one.position: value for one, value in zip(wanted, arguments, strict=False)}
+        values: dict[int, object] = {
+            argument.position: value for argument, value in zip(wanted, arguments, strict=False)
+        }
         for name, value in named.items():
-            positions = [one.position for one in wanted if one.name == name and one.declared is not None]
+            positions = [
+                argument.position for argument in wanted if argument.name == name and argument.declared is not None
+            ]
             if len(positions) != 1:
                 which = "no argument" if not positions else f"{len(positions)} arguments"
                 raise InvalidArgumentError(f"{self} has {which} named {name!r}; give it by position")
             if positions[0] in values:
                 raise InvalidArgumentError(f"{self} got argument {name!r} twice, by position and by name")
             values[positions[0]] = value
-        missing = [str(one) for one in wanted if one.position not in values]
+        missing = [str(argument) for argument in wanted if argument.position not in values]
         if missing:
             raise InvalidArgumentError(f"{self} takes {_count(len(wanted))}; missing: {', '.join(missing)}")
-        return tuple([values[one.position] for one in wanted])
+        return tuple([values[argument.position] for argument in wanted])
 
 
 def make_signature(
@@ -242,7 +246,7 @@ def make_signature(
         declared = declaration.results[position] if declaration is not None else None
         results.append(Result(declared.name if declared is not None else f"result{position}", letter, declared))
     if not _has_storages(arguments, results):
-        arguments = [replace(one, storage=None) for one in arguments]
+        arguments = [replace(argument, storage=None) for argument in arguments]
     return Signature(name, tuple(arguments), tuple(results), convention, is_async, dict(attributes))
 
 

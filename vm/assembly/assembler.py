@@ -136,9 +136,9 @@ class _Symbols:
         if name in self._imports:
             return IMPORT_BIT | self._imports[name]
         local = name.removeprefix(f"{self._module.name}.")
-        for each in (local, name):
-            if each in self._functions:
-                return self._functions[each]
+        for candidate in (local, name):
+            if candidate in self._functions:
+                return self._functions[candidate]
         raise self._source.unknown("the name of a function", token, name, [*self._functions, *self._imports])
 
     def local_ordinal(self, token: Token) -> int:
@@ -173,7 +173,7 @@ def _encoded(function: FunctionSyntax, symbols: _Symbols, source: SourceText, is
 
     def label(token: Token) -> str:
         if token.text not in labels:
-            known = [each[1:] for each in labels]
+            known = [text[1:] for text in labels]
             raise source.unknown(f"a block of @{function.name}", token, token.text[1:], known)
         return token.text
 
@@ -196,7 +196,7 @@ def _encoded(function: FunctionSyntax, symbols: _Symbols, source: SourceText, is
         encoder.block(block.label and block.label.text)
         for instruction in block.instructions:
             encoder.instruction(
-                instruction.operation, [resolved(each) for each in instruction.values], instruction.place
+                instruction.operation, [resolved(value) for value in instruction.values], instruction.place
             )
             registers = max(registers, _result_registers(instruction, symbols))
     return encoder, registers

@@ -51,9 +51,9 @@ def disassemble_module(
             optional = "" if dependency.required else "optional "
             lines.append(f"vm.dependency {optional}{_symbol(dependency.name)} version {dependency.minimum_version}")
     lines += [f"vm.type {name}" for name in definition.types]
-    for each in definition.imports:
-        optional = "" if each.required else "optional "
-        lines.append(f'vm.import {optional}{_symbol(each.name)} cconv "{each.signature.calling_convention}"')
+    for imported in definition.imports:
+        optional = "" if imported.required else "optional "
+        lines.append(f'vm.import {optional}{_symbol(imported.name)} cconv "{imported.signature.calling_convention}"')
     for ordinal, segment in enumerate(definition.rodata):
         data = f" = {bytes(segment).hex().upper()}" if rodata else f": {len(segment)}b"
         lines.append(f"{'' if rodata else '// '}vm.rodata[{ordinal}]{data}")
@@ -92,7 +92,7 @@ def _symbol(name: str) -> str:
 
 def _unquoted(text: str) -> str:
     # Quoted text ends at the next quote or the end of its line, and has no escapes.
-    return "".join("'" if each == '"' else " " if each in "\r\n\0" else each for each in text)
+    return "".join("'" if character == '"' else " " if character in "\r\n\0" else character for character in text)
 
 
 def _attributes(attributes: Mapping[str, str]) -> str:

@@ -72,7 +72,7 @@ class InstructionParser:
                 message = f"vm.{name} is of bytecode version {version[0]}.{version[1]} and not of {major}.{minor}"
                 raise self._cursor.error(token, f"{message}; assemble for the newer version")
         near = close_to(name, self._isa.operations)
-        hint = f"; did you mean {' or '.join(f'vm.{each}' for each in near)}?" if near else ""
+        hint = f"; did you mean {' or '.join(f'vm.{mnemonic}' for mnemonic in near)}?" if near else ""
         raise self._cursor.error(token, f"expected an instruction of bytecode {major}.{minor}, got {token}{hint}")
 
     def _operands(self, operation: Operation) -> None:

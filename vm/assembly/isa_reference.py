@@ -66,9 +66,9 @@ def _lines() -> Iterator[str]:
     major, minor = isa_tables.VERSIONS[-1]
     isa = Isa.for_version(major << 16 | minor)
     yield _HEAD.format(
-        versions=_listed([f"{each[0]}.{each[1]}" for each in isa_tables.VERSIONS]),
+        versions=_listed([f"{item[0]}.{item[1]}" for item in isa_tables.VERSIONS]),
         newest=f"{major}.{minor}",
-        ignoring=_listed([str(each) for each in sorted(isa_tables.VERSIONS_IGNORING_FIELD_MOVES)]),
+        ignoring=_listed([str(item) for item in sorted(isa_tables.VERSIONS_IGNORING_FIELD_MOVES)]),
     )
     for title, prefix in (
         ("Core", None),
@@ -78,19 +78,19 @@ def _lines() -> Iterator[str]:
         yield f"## {title}\n"
         yield "| opcode | operation | fields | assembly | since |"
         yield "| -- | -- | -- | -- | -- |"
-        rows = [each for each in isa.operations.values() if each.prefix == prefix]
-        for operation in sorted(rows, key=lambda each: each.opcode):
+        rows = [item for item in isa.operations.values() if item.prefix == prefix]
+        for operation in sorted(rows, key=lambda item: item.opcode):
             yield _row(operation)
         yield ""
     yield "## Terminators\n"
-    terminators = _listed([f"`{each}`" for each in sorted(isa_tables.TERMINATORS)])
+    terminators = _listed([f"`{item}`" for item in sorted(isa_tables.TERMINATORS)])
     yield textwrap.fill(
         f"{terminators}. `fail` with status 0 does nothing: control continues with the next block.", 120
     )
 
 
 def _row(operation: Operation) -> str:
-    fields = ", ".join(_field(each) for each in operation.fields)
+    fields = ", ".join(_field(field) for field in operation.fields)
     since = isa_tables.FIRST_VERSION.get(operation.mnemonic)
     return (
         f"| 0x{operation.opcode:02X} | `{operation.mnemonic}` | {fields} | `{assembly_form(operation)}` | "

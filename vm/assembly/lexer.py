@@ -96,7 +96,7 @@ class SourceText:
 
     def unknown(self, expected: str, at: Token, name: str, known: Iterable[str]) -> InvalidArgumentError:
         """Returns an error for an unknown name after its sigil, with the nearest known ones."""
-        near = [at.text[0] + each for each in close_to(name, list(known), 2)]
+        near = [at.text[0] + candidate for candidate in close_to(name, list(known), 2)]
         hint = f"; did you mean {' or '.join(near)}?" if near else ""
         return self.error(at, f"expected {expected}, got {at}{hint}")
 

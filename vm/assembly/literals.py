@@ -115,9 +115,9 @@ def _finite_bits(body: str, bits: int) -> int:
     if exact != value and not struct.pack("<d", value)[0] & 1:
         value = math.nextafter(value, math.inf if exact > value else 0.0)
     try:
-        found = int.from_bytes(struct.pack("<f", value), "little")
+        number = int.from_bytes(struct.pack("<f", value), "little")
     except OverflowError:
         raise LiteralError("a number that an f32 can hold; write inf for infinity") from None
-    if found == 0:
+    if number == 0:
         raise LiteralError("a number that an f32 can hold, this one rounds to 0")
-    return found
+    return number

@@ -218,7 +218,7 @@ class AssemblyParser:
 
     def _arguments(self, cursor: Cursor, function: FunctionSyntax) -> str:
         letters = ""
-        found: list[tuple[Token, int, str]] = []
+        arguments: list[tuple[Token, int, str]] = []
         cursor.expect("(")
         while not cursor.accept(")"):
             if letters:
@@ -227,10 +227,10 @@ class AssemblyParser:
             cursor.expect(":")
             bank = self._bank(cursor)
             field = Field("argument", FieldKind.REGISTER, bank, move=Move.REFUSE)
-            found.append((token, parse_register(cursor, token, field, function), bank))
+            arguments.append((token, parse_register(cursor, token, field, function), bank))
             letters += LETTERS[bank]
         expected = argument_registers(CallingConvention.parse(f"0{letters}"))
-        for (token, register, bank), wanted in zip(found, expected, strict=True):
+        for (token, register, bank), wanted in zip(arguments, expected, strict=True):
             if register != wanted:
                 name = register_text(wanted, bank)
                 raise cursor.error(token, f"expected {name}: arguments take the registers in order, got {token}")

@@ -116,5 +116,5 @@ _TEXT_FORMS: Final[dict[str, tuple[str, ...]]] = {
 @cache
 def text_forms(operation: Operation) -> tuple[str, ...]:
     """Returns the texts of an instruction's fields."""
-    default = " , ".join(f"<{each.name}>" for each in operation.fields if not each.is_written)
+    default = " , ".join(f"<{field.name}>" for field in operation.fields if not field.is_written)
     return _TEXT_FORMS.get(operation.form, (default,))

@@ -92,8 +92,8 @@ def _parse(text: str) -> CallingConvention:
                 f"calling convention {shown(text)}: expected version 0, got {text[0]}; compile again"
             )
         raise _error(text, 0, "the version digit 0")
-    arguments, found, results = text[1:].partition("_")
-    position = 1 + len(arguments) + len(found)
+    arguments, separator, results = text[1:].partition("_")
+    position = 1 + len(arguments) + len(separator)
     return CallingConvention(
         _elements(text, 1, arguments, repeats=True),
         tuple(str(element) for element in _elements(text, position, results, repeats=False)),
@@ -129,8 +129,8 @@ def _elements(text: str, base: int, part: str, *, repeats: bool) -> tuple[Elemen
 
 
 def _error(text: str, position: int, expected: str) -> InvalidArgumentError:
-    found = repr(text[position]) if position < len(text) else "the end"
+    character = repr(text[position]) if position < len(text) else "the end"
     return InvalidArgumentError(
-        f"calling convention {shown(text)}, character {position}: expected {expected}, got {found}; "
+        f"calling convention {shown(text)}, character {position}: expected {expected}, got {character}; "
         "write it like '0iI_r'"
     )

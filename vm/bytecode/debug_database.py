@@ -150,10 +150,10 @@ class DebugDatabase:
         damaged table gives ``None`` too: this is called while an error is reported.
         """
         try:
-            found = self._maps.get(function)
+            source_map = self._maps.get(function)
         except InvalidArgumentError:
             return None
-        location = None if found is None else found.location_at(pc)
+        location = None if source_map is None else source_map.location_at(pc)
         return None if location is None else self.describe(location)
 
     def describe(self, location: int) -> str | None:

@@ -116,10 +116,10 @@ _LISTS: Final = tuple(struct.Struct(f"<{count}H").unpack_from for count in range
 
 
 def _unknown(isa: Isa, code: memoryview, pc: int) -> InvalidArgumentError:
-    found = " ".join(f"0x{byte:02X}" for byte in code[pc : pc + (2 if code[pc] in _PREFIXES else 1)])
+    opcode = " ".join(f"0x{byte:02X}" for byte in code[pc : pc + (2 if code[pc] in _PREFIXES else 1)])
     major, minor = isa.version
     return InvalidArgumentError(
-        f"expected an opcode of bytecode version {major}.{minor} at pc {pc} (0x{pc:X}), got {found}: "
+        f"expected an opcode of bytecode version {major}.{minor} at pc {pc} (0x{pc:X}), got {opcode}: "
         "the file is damaged"
     )
 

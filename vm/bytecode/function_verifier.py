@@ -66,7 +66,9 @@ class FunctionVerifier:
         self.ref_count: int = self.descriptor.ref_register_count
         self.i32_limit: int = min(_rounded(self.i32_count), MAX_I32_REGISTERS)
         self.ref_limit: int = min(_rounded(self.ref_count), MAX_REF_REGISTERS)
-        self.blocks: frozenset[int] = frozenset(each.pc for each in instructions if each.operation.mnemonic == "block")
+        self.blocks: frozenset[int] = frozenset(
+            instruction.pc for instruction in instructions if instruction.operation.mnemonic == "block"
+        )
 
     def make_room(self, arguments: Sequence[int]) -> None:
         """Extends the frame to arguments that no instruction names: assemblers do not count their registers."""
@@ -87,14 +89,17 @@ class FunctionVerifier:
     def check_blocks(self) -> None:
         """Blocks start with a marker, end with a terminator, and are as many as the descriptor says."""
         in_block = False
-        for each in self.instructions:
-            if each.operation.mnemonic == "block":
+        for instruction in self.instructions:
+            if instruction.operation.mnemonic == "block":
                 if in_block:
-                    raise Refusal(f"expected a terminator before the block at pc {each.pc}, got none")
+                    raise Refusal(f"expected a terminator before the block at pc {instruction.pc}, got none")
                 in_block = True
             elif not in_block:
-                raise Refusal(f"expected a block marker at pc {each.pc} (0x{each.pc:X}), got {each.operation.mnemonic}")
-            elif each.operation.is_terminator:
+                raise Refusal(
+                    f"expected a block marker at pc {instruction.pc} (0x{instruction.pc:X}), "
+                    f"got {instruction.operation.mnemonic}"
+                )
+            elif instruction.operation.is_terminator:
                 in_block = False
         if in_block:
             raise Refusal("expected a terminator at the end of the last block, got none")
@@ -243,7 +248,7 @@ def _list_check(index: int, bank: str | None) -> _Check:
 
 
 def _global_check(operation: Operation, index: int) -> _Check:
-    size = BANK_SIZES[next(each.bank or "" for each in operation.fields if each.kind is FieldKind.REGISTER)]
+    size = BANK_SIZES[next(field.bank or "" for field in operation.fields if field.kind is FieldKind.REGISTER)]
 
     def check(function: FunctionVerifier, position: int) -> None:
         definition = function.definition

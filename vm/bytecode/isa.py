@@ -169,11 +169,11 @@ def _fields(form: str, banks: list[str], major: int) -> tuple[Field, ...]:
 
 
 def _field(name: str, kind: str, major: int) -> Field:
-    found = _WORDS.get(kind)
-    if found is FieldKind.RESULTS:
-        return Field(name, found, is_written=True, move=Move.ALLOW)
-    if found is not None:
-        return Field(name, found, move=Move.ALLOW if kind in ("remap", "cases") else Move.NONE)
+    words = _WORDS.get(kind)
+    if words is FieldKind.RESULTS:
+        return Field(name, words, is_written=True, move=Move.ALLOW)
+    if words is not None:
+        return Field(name, words, move=Move.ALLOW if kind in ("remap", "cases") else Move.NONE)
     if kind.startswith("list."):
         bank = None if kind == "list.any" else kind[5:]
         return Field(name, FieldKind.OPERANDS, bank, move=Move.ALLOW if bank in (None, "ref") else Move.NONE)

@@ -75,11 +75,11 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
     for export in definition.exports:
         names.setdefault(export.ordinal, export.name)
     imports = tuple(
-        parse_named(f"import {each.name}", each.signature.calling_convention) for each in definition.imports
+        parse_named(f"import {entry.name}", entry.signature.calling_convention) for entry in definition.imports
     )
     signatures = tuple(
-        parse_named(_function_text(ordinal, names.get(ordinal)), each.calling_convention)
-        for ordinal, each in enumerate(definition.signatures)
+        parse_named(_function_text(ordinal, names.get(ordinal)), entry.calling_convention)
+        for ordinal, entry in enumerate(definition.signatures)
     )
     _check_ranges(definition)
     functions = tuple(
@@ -123,25 +123,26 @@ def _check_ranges(definition: ModuleDef) -> None:
     size = len(definition.bytecode)
     end = 0
     previous = None
-    for ordinal, each in sorted(enumerate(definition.functions), key=lambda pair: pair[1].offset):
-        if each.length <= 0 or each.offset < 0 or each.offset + each.length > size:
+    for ordinal, function in sorted(enumerate(definition.functions), key=lambda pair: pair[1].offset):
+        if function.length <= 0 or function.offset < 0 or function.offset + function.length > size:
             raise InvalidArgumentError(
-                f"function {ordinal}: expected at least one byte of bytecode within {size}, got {each.length} bytes at "
-                f"{each.offset}: the file is damaged"
+                f"function {ordinal}: expected at least one byte of bytecode within {size}, "
+                f"got {function.length} bytes at {function.offset}: the file is damaged"
             )
-        if each.offset < end:
+        if function.offset < end:
             raise InvalidArgumentError(
-                f"function {ordinal} at {each.offset} expected to begin after function {previous}, "
+                f"function {ordinal} at {function.offset} expected to begin after function {previous}, "
                 f"which ends at {end}, got an overlap: the file is damaged"
             )
-        end = each.offset + each.length
+        end = function.offset + function.length
         previous = ordinal
         if not (
-            0 <= each.i32_register_count <= MAX_I32_REGISTERS and 0 <= each.ref_register_count <= MAX_REF_REGISTERS
+            0 <= function.i32_register_count <= MAX_I32_REGISTERS
+            and 0 <= function.ref_register_count <= MAX_REF_REGISTERS
         ):
             raise InvalidArgumentError(
                 f"function {ordinal}: expected at most {MAX_I32_REGISTERS} value and {MAX_REF_REGISTERS} reference "
-                f"registers, got {each.i32_register_count} and {each.ref_register_count}: the file is damaged"
+                f"registers, got {function.i32_register_count} and {function.ref_register_count}: the file is damaged"
             )
 
 

@@ -71,7 +71,9 @@ class CodeCache:
 
 def _renamed(code: CodeType, file_name: str) -> CodeType:
     """Returns a code object, and those in it, with another file name."""
-    constants = tuple(_renamed(one, file_name) if isinstance(one, CodeType) else one for one in code.co_consts)
+    constants = tuple(
+        _renamed(constant, file_name) if isinstance(constant, CodeType) else constant for constant in code.co_consts
+    )
     return code.replace(co_filename=file_name, co_consts=constants)
 
 

@@ -213,20 +213,20 @@ class Context(Closeable):
         return tuple(self._function(loaded, name) for name in loaded.module.exports if name not in (_INIT, _DEINIT))
 
     def _function(self, loaded: LoadedModule, name: str) -> Function:
-        found = self._functions.get((loaded, name))
-        if found is not None:
-            return found
+        function = self._functions.get((loaded, name))
+        if function is not None:
+            return function
         module = loaded.module
         if name not in module.exports:
             raise unknown_export(module, name)
         if isinstance(module, NativeModule):
             export = module.find_export(name)[0]
-            found = Function(self, module.name, name, export.convention, native=native_function(loaded, export))
+            function = Function(self, module.name, name, export.convention, native=native_function(loaded, export))
         else:
             ordinal = module.exports[name]
             signature = module.definition.signatures[ordinal]
             assert isinstance(loaded.state, ModuleState)
-            found = Function(
+            function = Function(
                 self,
                 module.name,
                 name,
@@ -235,7 +235,7 @@ class Context(Closeable):
                 declaration_of(signature),
                 bytecode=loaded.state.function(ordinal),
             )
-        return self._functions.setdefault((loaded, name), found)
+        return self._functions.setdefault((loaded, name), function)
 
     # -- invocation ----------------------------------------------------------------------------------
 

@@ -108,14 +108,14 @@ def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[Li
 def non_suspending_imports(module: BytecodeModule, natives: Iterable[NativeModule]) -> frozenset[int]:
     """Returns the imports that never suspend where these native modules provide them; for dumps."""
     modules = {native.name: LoadedModule(native, None) for native in natives}
-    found = set()
+    imports = set()
     for ordinal, convention in enumerate(module.imports):
         loaded, name = _split_name(module.definition.imports[ordinal].name, modules)
         if loaded is not None and isinstance(loaded.module, NativeModule):
             exports = loaded.module.find_export(name)
-            if any(one.convention == convention and not one.suspends for one in exports):
-                found.add(ordinal)
-    return frozenset(found)
+            if any(export.convention == convention and not export.suspends for export in exports):
+                imports.add(ordinal)
+    return frozenset(imports)
 
 
 def _resolve(
@@ -130,24 +130,24 @@ def _resolve(
             )
         return None
     provider = loaded.module
-    found: list[str] = []
+    missing: list[str] = []
     if isinstance(provider, NativeModule):
         for export in provider.find_export(name):
             if export.convention == convention:
                 function = native_function(loaded, export)
                 return LinkedImport(function, is_native=True, suspends=export.suspends, trusted=export.trusted)
-            found.append(export.convention.text)
+            missing.append(export.convention.text)
     elif name in provider.exports:
         ordinal = provider.exports[name]
         signature = provider.signatures[ordinal]
         if signature == convention:
             assert isinstance(loaded.state, ModuleState)
             return LinkedImport(_bytecode_import(loaded.state.function(ordinal)))
-        found.append(signature.text)
-    if found:
+        missing.append(signature.text)
+    if missing:
         raise IncompatibleError(
             f"module {module.name!r} imports {imported.name} with calling convention {convention.text}, module "
-            f"{provider.name!r} (version {provider.version}) has it with {', '.join(found)}: the two were made for "
+            f"{provider.name!r} (version {provider.version}) has it with {', '.join(missing)}: the two were made for "
             "different versions of each other"
         )
     if imported.required:

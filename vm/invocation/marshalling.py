@@ -58,10 +58,10 @@ def _repeated(values: Any, kinds: tuple[str, ...], position: int, function: Func
     try:
         rows = tuple(values)
         if len(kinds) == 1:
-            return tuple([_value(one, kinds[0], position, function) for one in rows])
+            return tuple([_value(item, kinds[0], position, function) for item in rows])
         return tuple(
             [
-                tuple([_value(one, kind, position, function) for one, kind in zip(row, kinds, strict=True)])
+                tuple([_value(item, kind, position, function) for item, kind in zip(row, kinds, strict=True)])
                 for row in rows
             ]
         )

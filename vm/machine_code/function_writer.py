@@ -70,12 +70,12 @@ class FunctionWriter(HomeWriter):
                 self._block(block)
         self.lines: list[str]
         body, self.lines = self.lines, []
-        given = {f"{kind}{number}" for kind, number in analysis.arguments}
+        arguments = {f"{kind}{number}" for kind, number in analysis.arguments}
         live = analysis.blocks[0].live_in
         zeroed = [
             name
             for name in layout.homes
-            if name in self.homed and name not in given and analysis.mask([(name[0], int(name[1:]))]) & live
+            if name in self.homed and name not in arguments and analysis.mask([(name[0], int(name[1:]))]) & live
         ]
         self.lines += [
             f"define {linkage}i32 @f{self.ordinal}(ptr noalias %context, ptr noalias %frame, i32 %entry) nounwind {{",
@@ -85,7 +85,7 @@ class FunctionWriter(HomeWriter):
             if name in self._context:
                 self.line(f"%p_{name} = getelementptr i64, ptr %context, i64 {word}")
                 self.line(f"%{name} = load ptr, ptr %p_{name}, !invariant.load !0")
-        for name in sorted(self.homed | given, key=layout.homes.__getitem__):
+        for name in sorted(self.homed | arguments, key=layout.homes.__getitem__):
             self.line(f"%h_{name} = {self.address(layout.homes[name])}")
         entries = " ".join(
             f"i32 {analysis.blocks[index].start + 1}, label %b{index}" for index in sorted(layout.loops.headers)
@@ -156,7 +156,7 @@ class FunctionWriter(HomeWriter):
                 self.assign(("r", number), Value("0"))
 
     def _switch(self, reads: tuple[Variable, ...], result: Variable) -> None:
-        at, text, *values = (self.read(one) for one in reads)
+        at, text, *values = (self.read(variable) for variable in reads)
         t = TYPES[result[0]]
         for position, value in enumerate(values):
             n = self.fresh()

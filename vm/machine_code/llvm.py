@@ -69,8 +69,8 @@ class Compiler:
         """Returns the object file of LLVM IR."""
         module = self._llvm.parse_assembly(text)
         module.verify()
-        found: bytes = self._machine.emit_object(module)
-        return found
+        code: bytes = self._machine.emit_object(module)
+        return code
 
     def load(self, code: bytes, function: str) -> MachineCode:
         """Loads an object file and finds its function."""

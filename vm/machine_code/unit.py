@@ -47,7 +47,7 @@ class UnitModule:
         return self._closures[ordinal]
 
     def _find_closure(self, ordinal: int) -> frozenset[int] | None:
-        found = {ordinal}
+        closure = {ordinal}
         pending = [ordinal]
         count = 0
         while pending:
@@ -59,10 +59,10 @@ class UnitModule:
                 callee = callee_of(instruction)
                 if not is_known(instruction) or (callee is not None and callee & IMPORT_BIT):
                     return None
-                if callee is not None and callee not in found:
-                    found.add(callee)
+                if callee is not None and callee not in closure:
+                    closure.add(callee)
                     pending.append(callee)
-        return frozenset(found)
+        return frozenset(closure)
 
     def _is_native(self, instruction: Instruction) -> bool:
         callee = callee_of(instruction)
@@ -85,9 +85,9 @@ class UnitModule:
             lengths[index] = block.end - block.start if is_native else None
         turns: dict[tuple[int, int], int] = {}
         for edge, body in loops.bodies.items():
-            found = [lengths[block] for block in body]
-            if None not in found:
-                turns[edge] = sum(cast("list[int]", found))
+            counts = [lengths[block] for block in body]
+            if None not in counts:
+                turns[edge] = sum(cast("list[int]", counts))
         callees = {callee for callee in map(callee_of, instructions) if callee is not None and not callee & IMPORT_BIT}
         is_recursive = any(ordinal in (self.closure(callee) or ()) for callee in callees)
         return Warmth(turns, len(instructions) if is_recursive else 0)
@@ -95,11 +95,11 @@ class UnitModule:
     # -- making it -----------------------------------------------------------------------------------
 
     def _layout(self, ordinal: int) -> Layout:
-        found = self._layouts.get(ordinal)
-        if found is None:
+        layout = self._layouts.get(ordinal)
+        if layout is None:
             analysis = FunctionAnalysis(self._verified.functions[ordinal], self._analysis)
-            found = self._layouts[ordinal] = Layout(analysis)
-        return found
+            layout = self._layouts[ordinal] = Layout(analysis)
+        return layout
 
     def unit(self, ordinal: int) -> Unit:
         """Returns the unit of a function and its callees."""
@@ -163,7 +163,7 @@ def unit_text(unit: Unit, ordinal: int) -> str:
 
 
 def _declarations(text: str) -> Iterable[str]:
-    found = {}
+    declared = {}
     for result, name, operands in _DECLARED.findall(text):
-        found[name] = f"declare {result} {name}({', '.join(one.split()[0] for one in operands.split(', '))})"
-    return found.values()
+        declared[name] = f"declare {result} {name}({', '.join(operand.split()[0] for operand in operands.split(', '))})"
+    return declared.values()

@@ -351,13 +351,13 @@ class FunctionAnalysis:
             again |= once & mask
             once |= mask
         entry = self.blocks[0]
-        found: dict[Variable, Expression] = {}
+        constants: dict[Variable, Expression] = {}
         for index in range(entry.start, entry.end):
             mnemonic = self.instructions[index].operation.mnemonic
             is_constant = mnemonic.startswith("const.") and "ref" not in mnemonic
             if is_constant and not self._write_masks[index] & (again | entry.live_in):
-                found[self.operands[index].writes[0]] = constant_of(self.instructions[index])
-        return found
+                constants[self.operands[index].writes[0]] = constant_of(self.instructions[index])
+        return constants
 
 
 @cache

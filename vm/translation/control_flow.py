@@ -128,12 +128,12 @@ class Graph:
         self.loops: dict[int, tuple[int, ...]] = {}
         for node in self.order:
             around = inner.get(node)
-            found = self.loops[around] if around is not None else ()
+            headers = self.loops[around] if around is not None else ()
             if node in self.headers:
-                found = (*found, node)
-            if len(found) > _MAX_LOOPS:
+                headers = (*headers, node)
+            if len(headers) > _MAX_LOOPS:
                 raise UnstructuredError
-            self.loops[node] = found
+            self.loops[node] = headers
 
 
 class Placement:
@@ -200,8 +200,8 @@ class Placement:
                     targets.add(target)
             self.statement_targets[node] = frozenset(targets)
             after, behind = self.after.get(node, ()), self.after_loop.get(node, ())
-            for one in (*after, *behind):
-                targets |= self.whole_targets[one]
+            for follower in (*after, *behind):
+                targets |= self.whole_targets[follower]
             targets.difference_update(after, behind)
             targets.discard(node)
             if len(targets) > _MAX_LABELS:
@@ -211,4 +211,4 @@ class Placement:
     def loop_targets(self, header: int) -> frozenset[int]:
         """Returns the labels that branches out of a whole loop go to."""
         targets = self.statement_targets[header]
-        return targets.union(*(self.whole_targets[one] for one in self.after.get(header, ())))
+        return targets.union(*(self.whole_targets[node] for node in self.after.get(header, ())))

@@ -77,10 +77,10 @@ def _fails(analysis: FunctionAnalysis, block: Block) -> bool:
     register = analysis.operands[block.end - 1].reads[0][1]
     if ("i", register) in analysis.constants:
         return analysis.constants["i", register] != ZERO
-    found: object = 0
+    status: object = 0
     for index in range(block.start, block.end):
         for kind, number in analysis.operands[index].writes:
             if number == register or (kind in "IF" and number + 1 == register):
                 instruction = analysis.instructions[index]
-                found = instruction.values[0] if instruction.operation.mnemonic == "const.i32" else 0
-    return found != 0
+                status = instruction.values[0] if instruction.operation.mnemonic == "const.i32" else 0
+    return status != 0

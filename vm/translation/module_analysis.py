@@ -48,7 +48,11 @@ class ModuleAnalysis:
                     ordinals.add(int(instruction.values[0]))  # type: ignore[arg-type]
                 elif mnemonic == "yield":
                     suspends = True
-            called.append(None if suspends or any(one & IMPORT_BIT for one in ordinals) else frozenset(ordinals))
+            called.append(
+                None
+                if suspends or any(called_ordinal & IMPORT_BIT for called_ordinal in ordinals)
+                else frozenset(ordinals)
+            )
         return called
 
     @cached_property

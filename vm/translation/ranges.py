@@ -66,7 +66,7 @@ def _and(bits: int, a: int, b: int, c: int, d: int) -> Range:
 
 def _bitwise(bits: int, a: int, b: int, c: int, d: int) -> Range:
     # The result has no more bits than the operands; it is not negative if they are not.
-    width = max((~one if one < 0 else one).bit_length() for one in (a, b, c, d))
+    width = max((~bound if bound < 0 else bound).bit_length() for bound in (a, b, c, d))
     return (0 if a >= 0 and c >= 0 else -(1 << width)), (1 << width) - 1
 
 

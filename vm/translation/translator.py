@@ -84,14 +84,14 @@ class Translator:
             head.line("frame.registers = ()")
         elif any(name[0] == "r" for name in names):
             head.line("a = None")  # otherwise arguments live as long as the call, even if moved
-        given = set(names)
+        bound = set(names)
         if writer.raw and writer.entry == 0:
             for kind, number in analysis.arguments:
                 if kind != "r":
-                    given |= {f"s{number}", f"s{number + 1}"} if kind in "IF" else {f"s{number}"}
+                    bound |= {f"s{number}", f"s{number + 1}"} if kind in "IF" else {f"s{number}"}
                     head.write_raw((kind, number), Name(f"{kind}{number}"))
         zeroed: dict[str, list[str]] = {}
-        for name in sorted(writer.read_names - given):
+        for name in sorted(writer.read_names - bound):
             number = int(name[1:])
             register = number + analysis.ref_shift if name[0] == "r" else number
             if live >> register & 1:

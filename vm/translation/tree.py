@@ -124,7 +124,7 @@ class TreeWriter(ABC):
 
     def _guard(self, labels: Sequence[int], targets: frozenset[int], place: Place) -> None:
         """Numbers the labels of a statement that may leave for several of them."""
-        if labels and sum(one in targets for one in place.labels) > 1:
+        if labels and sum(label in targets for label in place.labels) > 1:
             self._guarded.update(labels)
 
     def write_inline(self, node: int, place: Place) -> None:

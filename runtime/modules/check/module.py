@@ -128,16 +128,16 @@ class CheckState:
         value = self._read(operands[-1], f"{name} operand")
         if not value.has_values:
             raise InvalidArgumentError(f"{name}: expected integers, booleans or floats, got {value.kind}")
-        found = zeros(value, self._recorder.max_differences)
-        if found.count:
+        failing = zeros(value, self._recorder.max_differences)
+        if failing.count:
             self._recorder.failed(
                 lambda: CheckFailure(
                     name,
-                    f"{found.count} of {value.count} element(s) are zero",
+                    f"{failing.count} of {value.count} element(s) are zero",
                     location=_location(),
                     lhs=value.format(self._recorder.max_elements),
-                    differing=found.count,
-                    differences=tuple(ElementDifference(value.index(i), value.element(i)) for i in found.first),
+                    differing=failing.count,
+                    differences=tuple(ElementDifference(value.index(i), value.element(i)) for i in failing.first),
                 )
             )
 
@@ -152,9 +152,9 @@ class CheckState:
         if not left.is_dense:
             self._fail(name, "the bytes differ", left, right)
             return
-        found = differing_bits(left, right, self._recorder.max_differences)
-        if found.count:
-            self._fail(name, f"{found.count} of {left.count} element(s) differ", left, right, found)
+        differing = differing_bits(left, right, self._recorder.max_differences)
+        if differing.count:
+            self._fail(name, f"{differing.count} of {left.count} element(s) differ", left, right, differing)
 
     @export("expect_almost_eq", "0rrrff_v")
     def expect_almost_eq(self, device: object, lhs: object, rhs: object, atol: float, rtol: float) -> None:
@@ -171,10 +171,10 @@ class CheckState:
             raise InvalidArgumentError(f"{name}: expected floats or complex numbers, got {left.kind}; use expect_eq")
         if left.data == right.data:
             return
-        found = far_apart(left, right, atol, rtol, self._recorder.max_differences)
-        if found.count:
-            summary = f"{found.count} of {left.count} element(s) differ by more than {atol:g} + {rtol:g} * |rhs|"
-            self._fail(name, summary, left, right, found, (atol, rtol))
+        differing = far_apart(left, right, atol, rtol, self._recorder.max_differences)
+        if differing.count:
+            summary = f"{differing.count} of {left.count} element(s) differ by more than {atol:g} + {rtol:g} * |rhs|"
+            self._fail(name, summary, left, right, differing, (atol, rtol))
 
     @export("expect_almost_eq", "0rrr_v", "0rr_v")
     def expect_almost_eq_fixed(self, *operands: object) -> None:
@@ -242,9 +242,9 @@ def _location() -> str | None:
     for _ in range(_MAX_FRAMES_UP):
         if frame is None:
             break
-        found = translated_function(frame.f_code, frame.f_lineno)
-        if found is not None:
-            translation, pc = found
+        position = translated_function(frame.f_code, frame.f_lineno)
+        if position is not None:
+            translation, pc = position
             return translation.source_location(pc) or translation.place(pc)
         frame = frame.f_back
     return None

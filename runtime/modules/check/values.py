@@ -149,16 +149,16 @@ def far_apart(left: HostView, right: HostView, atol: float, rtol: float, shown: 
 
 def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]], shown: int) -> Differing:
     """Compares in parts; ``differs`` returns which elements of a part differ, and by how much."""
-    found = Differing()
+    differing = Differing()
     largest = -1.0
     for start in range(0, count, _CHUNK):
         wrong, distance = differs(slice(start, min(start + _CHUNK, count)))
         positions = np.flatnonzero(wrong)
         if not positions.size:
             continue
-        found.count += positions.size
-        if len(found.first) < shown:
-            found.first += tuple(start + int(i) for i in positions[: shown - len(found.first)])
+        differing.count += positions.size
+        if len(differing.first) < shown:
+            differing.first += tuple(start + int(i) for i in positions[: shown - len(differing.first)])
         if distance is not None:
             sizes = distance[positions]
             # A NaN or an infinity and a number have no difference to compare.
@@ -166,8 +166,8 @@ def _scan(count: int, differs: Callable[[slice], tuple[Mask, Magnitude | None]],
             place = int(np.argmax(sizes))
             if sizes[place] > largest:
                 largest = float(sizes[place])
-                found.largest = start + int(positions[place])
-    return found
+                differing.largest = start + int(positions[place])
+    return differing
 
 
 def describe_difference(

@@ -64,17 +64,17 @@ class CommandExports(DeviceTable):
         self, commands: Ref, target: Ref, offset: int, size: int, slot: int, pattern: int, width: int, flags: int = 0
     ) -> None:
         """Fills a range with the low bytes of a pattern."""
-        found = require(commands, ProgramCommandBuffer, "command_buffer")
-        found.fill(found.reference(slot, target, offset, size), pattern_of(pattern, width))
+        recording = require(commands, ProgramCommandBuffer, "command_buffer")
+        recording.fill(recording.reference(slot, target, offset, size), pattern_of(pattern, width))
 
     @export("command_buffer.update_buffer", "0rrIrIIiI_v", "0rrIrIIi_v")
     def command_buffer_update_buffer(
         self, commands: Ref, source: Ref, start: int, target: Ref, offset: int, size: int, slot: int, flags: int = 0
     ) -> None:
         """Writes host bytes, captured now."""
-        found = require(commands, ProgramCommandBuffer, "command_buffer")
+        recording = require(commands, ProgramCommandBuffer, "command_buffer")
         data = HalFile(memory_of(source, "source")).range(start, size, "update_buffer")
-        found.update(found.reference(slot, target, offset, size), data.tobytes())
+        recording.update(recording.reference(slot, target, offset, size), data.tobytes())
 
     @export("command_buffer.copy_buffer", "0riirIrIII_v", "0riirIrII_v")
     def command_buffer_copy_buffer(
@@ -90,10 +90,10 @@ class CommandExports(DeviceTable):
         flags: int = 0,
     ) -> None:
         """Copies a range."""
-        found = require(commands, ProgramCommandBuffer, "command_buffer")
-        found.copy(
-            found.reference(source_slot, source, source_offset, size, written=False),
-            found.reference(target_slot, target, target_offset, size),
+        recording = require(commands, ProgramCommandBuffer, "command_buffer")
+        recording.copy(
+            recording.reference(source_slot, source, source_offset, size, written=False),
+            recording.reference(target_slot, target, target_offset, size),
             None if size == -1 else size,
         )
 
@@ -111,11 +111,11 @@ class CommandExports(DeviceTable):
         bindings: tuple[BindingReference, ...],
     ) -> None:
         """Runs a function of an executable over x * y * z workgroups: unsigned counts; with a 0 nothing runs."""
-        found = require(commands, ProgramCommandBuffer, "command_buffer")
+        recording = require(commands, ProgramCommandBuffer, "command_buffer")
         executed = require(executable, Executable, "executable")
         if x < 0 or y < 0 or z < 0:
             x, y, z = x & 0xFFFFFFFF, y & 0xFFFFFFFF, z & 0xFFFFFFFF
-        found.dispatch_function(executed, function, (x, y, z), flags, constants, bindings)
+        recording.dispatch_function(executed, function, (x, y, z), flags, constants, bindings)
 
     @export("command_buffer.dispatch.indirect", "0rrIirIICiDCiirIID_v", "0rriirIICiDCiirIID_v")
     def command_buffer_dispatch_indirect(
@@ -131,10 +131,10 @@ class CommandExports(DeviceTable):
         bindings: tuple[BindingReference, ...],
     ) -> None:
         """Runs a function over workgroup counts in a buffer, three uint32."""
-        found = require(commands, ProgramCommandBuffer, "command_buffer")
+        recording = require(commands, ProgramCommandBuffer, "command_buffer")
         executed = require(executable, Executable, "executable")
-        counts = found.reference(workgroups_slot, workgroups, workgroups_offset, 12, written=False)
-        found.dispatch_function_indirect(executed, function, counts, flags, constants, bindings)
+        counts = recording.reference(workgroups_slot, workgroups, workgroups_offset, 12, written=False)
+        recording.dispatch_function_indirect(executed, function, counts, flags, constants, bindings)
 
     @export("executable.create", "0rIrrr_r", "0rrrr_r")
     def executable_create(self, device: Ref, *arguments: Ref) -> Executable:

@@ -76,10 +76,10 @@ class DeviceExports(DeviceTable):
         size: int,
     ) -> Buffer | None:
         """Returns a buffer over host memory in place; null if that is not possible and ``attempt`` is set."""
-        found = require(allocator, ProgramAllocator, "allocator")
-        device = self.device_context(found.device).device
+        checked = require(allocator, ProgramAllocator, "allocator")
+        device = self.device_context(checked.device).device
         data = memory_of(source, "source")
-        return import_memory(device, found, data, offset, size, memory_types, usage, attempt=bool(attempt))
+        return import_memory(device, checked, data, offset, size, memory_types, usage, attempt=bool(attempt))
 
     @export("channel.create", "0rIIrrii_r", "0rIirrii_r")
     @export("channel.split", "0riiI_r", "0riii_r")

@@ -135,8 +135,8 @@ class QueueExports(DeviceTable):
         if not command_buffers:
             self.queue_barrier(device, affinity, wait, target, 0)
             return
-        found = [require(commands, ProgramCommandBuffer, "command_buffer") for commands in command_buffers]
-        self.device_context(device).submit(found, wait, target)
+        recordings = [require(commands, ProgramCommandBuffer, "command_buffer") for commands in command_buffers]
+        self.device_context(device).submit(recordings, wait, target)
 
     @_transfer("device.queue.fill", "0rIrrrIIIiI_v")
     def queue_fill(

@@ -126,15 +126,15 @@ class _Parameters:
     ) -> None:
         """Parameters into ranges of one buffer."""
         with self._call(device, wait, target) as (context, wait_fence, signal_fence):
-            found = check_buffer(buffer, "io_parameters.gather")
-            spans = self._resolve(scope, keys, found)
+            checked = check_buffer(buffer, "io_parameters.gather")
+            spans = self._resolve(scope, keys, checked)
             failure = failure_of(wait_fence)
             if failure is not None:
                 fail(signal_fence, failure)
                 return
             with ParameterUpload(context, wait_fence) as upload:
                 for span in spans:
-                    span.upload(upload, found)
+                    span.upload(upload, checked)
                 upload.finish(wait_fence, signal_fence)
 
     @export("scatter", "0rIrrrrrrr_v")
@@ -143,11 +143,11 @@ class _Parameters:
     ) -> None:
         """Ranges of one buffer into parameters, which must be writable."""
         with self._call(device, wait, target) as (context, wait_fence, signal_fence):
-            found = check_buffer(buffer, "io_parameters.scatter")
+            checked = check_buffer(buffer, "io_parameters.scatter")
             # All are checked before the first is written.
-            spans = self._resolve(scope, keys, found)
+            spans = self._resolve(scope, keys, checked)
             moves = [(span.buffer_offset, span.of(span.entry.writable_view())) for span in spans]
-            read_back(context, wait_fence, signal_fence, found, moves)
+            read_back(context, wait_fence, signal_fence, checked, moves)
 
     @contextmanager
     def _call(
