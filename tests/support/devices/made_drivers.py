@@ -24,6 +24,21 @@ Statistics = Sequence[tuple[str, str, float | int | bool]]
 _FORMATS = ("b32", "i64", "u64", "f64")
 
 
+def _taken(head: Any, *names: str) -> dict[str, Any]:
+    """Takes structures out of the chain behind another one; returns those that were there, by name."""
+    kinds = {new(name).sType: name for name in names}
+    taken: dict[str, Any] = {}
+    at = ffi.cast("VkBaseOutStructure *", head)
+    while at.pNext != ffi.NULL:
+        name = kinds.get(at.pNext.sType)
+        if name is None:
+            at = at.pNext
+        else:
+            taken[name] = ffi.cast(f"{name} *", at.pNext)
+            at.pNext = at.pNext.pNext
+    return taken
+
+
 def offer_extensions(monkeypatch: pytest.MonkeyPatch, driver: Driver, structures: Mapping[str, str]) -> list[set[str]]:
     """Has every device offer extensions, by the structure of features of each or ``""``; the driver that is there sees
     neither. Returns the extensions of these that each new device enables, and has to have enabled the features of.
@@ -36,16 +51,11 @@ def offer_extensions(monkeypatch: pytest.MonkeyPatch, driver: Driver, structures
         names = [text(info.ppEnabledExtensionNames[i]) for i in range(info.enabledExtensionCount)]
         mine = {name for name in names if name in structures}
         enabled.append(mine)
-        kinds = {new(structures[name]).sType: structures[name] for name in mine if structures[name]}
-        at = ffi.cast("VkBaseOutStructure *", info)
-        while at.pNext != ffi.NULL:
-            if at.pNext.sType in kinds:
-                found = ffi.cast(f"{kinds.pop(at.pNext.sType)} *", at.pNext)
-                assert ffi.cast("VkBool32 *", ffi.cast("char *", found) + ffi.sizeof("VkBaseOutStructure"))[0] == 1
-                at.pNext = at.pNext.pNext
-            else:
-                at = at.pNext
-        assert not kinds, "an extension is enabled without its feature"
+        features = {structures[name] for name in mine if structures[name]}
+        taken = _taken(info, *features)
+        for feature in taken.values():
+            assert ffi.cast("VkBool32 *", ffi.cast("char *", feature) + ffi.sizeof("VkBaseOutStructure"))[0] == 1
+        assert taken.keys() == features, "an extension is enabled without its feature"
         others = [name for name in names if name not in mine]
         texts = [ffi.new("char[]", name.encode()) for name in others]
         array = ffi.new("char *[]", texts)
@@ -58,20 +68,14 @@ def offer_extensions(monkeypatch: pytest.MonkeyPatch, driver: Driver, structures
 
 def offer_properties(monkeypatch: pytest.MonkeyPatch, driver: Driver, struct_name: str, **values: int) -> None:
     """Has every physical device answer with values in a structure of properties."""
-    real, kind = driver.functions.vkGetPhysicalDeviceProperties2, new(struct_name).sType
+    real = driver.functions.vkGetPhysicalDeviceProperties2
 
     def answer(physical: Any, head: Any) -> None:
-        at = ffi.cast("VkBaseOutStructure *", head)
-        found = None
-        while at.pNext != ffi.NULL:
-            if at.pNext.sType == kind:
-                found = ffi.cast(f"{struct_name} *", at.pNext)
-                at.pNext = at.pNext.pNext
-            else:
-                at = at.pNext
+        taken = _taken(head, struct_name)
         real(physical, head)
-        for name, value in values.items() if found is not None else ():
-            setattr(found, name, value)
+        for properties in taken.values():
+            for name, value in values.items():
+                setattr(properties, name, value)
 
     monkeypatch.setattr(driver.functions, "vkGetPhysicalDeviceProperties2", answer)
 
@@ -146,7 +150,6 @@ def offer_counters(
     storages = ("int32", "int64", "uint32", "uint64", "float32", "float64")
     done: list[str] = []
     pools: dict[int, list[int]] = {}
-    in_chain = new("VkPerformanceQuerySubmitInfoKHR").sType
 
     def real(device: Any, name: str) -> Any:
         return ffi.cast(f"PFN_{name}", driver.functions.vkGetDeviceProcAddr(device, name.encode()))
@@ -178,14 +181,9 @@ def offer_counters(
         return int(result)
 
     def submit(queue: Any, count: int, info: Any, fence: Any) -> int:
-        at = ffi.cast("VkBaseOutStructure *", info)
-        while at.pNext != ffi.NULL:
-            if at.pNext.sType == in_chain:
-                found = ffi.cast("VkPerformanceQuerySubmitInfoKHR *", at.pNext)
-                done.append(f"pass {found.counterPassIndex}")
-                at.pNext = at.pNext.pNext
-            else:
-                at = at.pNext
+        done.extend(
+            f"pass {taken.counterPassIndex}" for taken in _taken(info, "VkPerformanceQuerySubmitInfoKHR").values()
+        )
         return int(real(devices[-1], "vkQueueSubmit")(queue, count, info, fence))
 
     def results(device: Any, pool: Any, first: int, count: int, size: int, data: Any, stride: int, flags: int) -> int:
