@@ -10,17 +10,18 @@ import math
 import re
 import tomllib
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import ml_dtypes
 import numpy as np
+import pytest
 from conformance import program_expectations
 from support.iree_releases import CompileError, Compiler, release_key
 
-__all__ = ["Call", "Failure", "Program", "Value", "compile_all", "difference", "dtype_named", "load_corpus"]
+import pumice
 
 Value = np.ndarray | int | float | bool
 PROGRAMS = Path(__file__).with_name("programs")
@@ -200,6 +201,45 @@ def compile_all(programs: Sequence[Program], compiler: Compiler, *, workers: int
     known = [program for program in programs if program.reason_not_compiled(compiler.release) is None]
     with ThreadPoolExecutor(workers) as pool:
         return dict(zip((program.name for program in known), pool.map(compiled, known), strict=True))
+
+
+def run_program(program: Program, module: Path | bytes, device: pumice.Device | str, *, tensors: bool = False) -> None:
+    """Loads a module and makes all calls of its program."""
+    with pumice.Session(device, options=pumice.SessionOptions(parameters=program.parameters)) as session:
+        name = session.load(module).name
+        check_calls(program, lambda function, *values: session.call(f"{name}.{function}", *values, timeout=60), tensors)
+
+
+def check_calls(program: Program, call: Callable[..., object], tensors: bool = False) -> None:
+    """Makes all calls of a program, each of which gives what NumPy gives, and those that fail."""
+    calls = list(zip(program.calls, program.expectations(), strict=True))
+    for made, expected in calls:
+        # Each result is read before the next call: state must not leak into results already given.
+        assert not differences(program, made.function, call(made.function, *made.arguments), expected, tensors)
+    for failure in program.failures:
+        with pytest.raises(pumice.PumiceError, match=failure.message):
+            call(failure.call.function, *failure.call.arguments)
+        # A failed call leaves the program usable.
+        made, expected = calls[0]
+        assert not differences(program, made.function, call(made.function, *made.arguments), expected, tensors)
+
+
+def differences(
+    program: Program, function: str, returned: object, expected: tuple[Value, ...], tensors: bool = False
+) -> list[str]:
+    """Lists how the results of a call differ; with ``tensors``, numbers come as tensors without dimensions."""
+    results = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
+    if len(results) != len(expected):
+        return [f"{function}: expected {len(expected)} results, got {len(results)}"]
+    said = []
+    for index, (result, wanted) in enumerate(zip(results, expected, strict=True)):
+        got = result if isinstance(result, (bool, int, float)) else np.asarray(result)
+        if tensors and not isinstance(wanted, np.ndarray):
+            got = np.asarray(got)
+            wanted = np.asarray(wanted, got.dtype)
+        apart = difference(got, wanted, program.tolerance)
+        said += [] if apart is None else [f"{function}, result {index}: {apart}"]
+    return said
 
 
 def difference(got: Value, expected: Value, tolerance: tuple[float, float] | None = None) -> str | None:

@@ -5,18 +5,14 @@ A dozen programs whose host code has control flow, state, calls and scalars; all
 
 from __future__ import annotations
 
-from typing import Any
-
-import numpy as np
 import pytest
-from conformance.program_corpus import Program, Value, difference, load_corpus
+from conformance.program_corpus import check_calls, load_corpus
 from support.codegen import hal_code
 from support.iree_releases import CompileError
 from support.peer import peer_compiler
 from support.soak import SOAK
 
 from pumice.hal_vulkan.device import Device
-from pumice.status import PumiceError
 
 pytestmark = [pytest.mark.peer, pytest.mark.vulkan]
 
@@ -42,24 +38,4 @@ def test_hal_code_gives_what_numpy_gives(name: str, device: Device) -> None:
     except CompileError as error:
         pytest.fail(str(error))
     with hal_code.hal_program(path.read_bytes(), device) as code:
-        for call, expected in zip(program.calls, program.expectations(), strict=True):
-            got = hal_code.call(code, call.function, _given(call.arguments))
-            assert not _differences(program, got, expected)
-        for failure in program.failures:
-            with pytest.raises(PumiceError, match=failure.message):
-                hal_code.call(code, failure.call.function, _given(failure.call.arguments))
-
-
-def _given(arguments: tuple[Value, ...]) -> list[Any]:
-    return list(arguments)
-
-
-def _differences(program: Program, got: list[Any], expected: tuple[Value, ...]) -> list[str]:
-    assert len(got) == len(expected)
-    pairs = zip(got, expected, strict=True)
-    said = [difference(_like(one, other), other, program.tolerance) for one, other in pairs]
-    return [one for one in said if one is not None]
-
-
-def _like(one: Any, other: Value) -> Any:
-    return one if isinstance(other, np.ndarray) else one.item()
+        check_calls(program, lambda function, *values: tuple(hal_code.call(code, function, values)), tensors=True)

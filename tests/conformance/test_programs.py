@@ -5,13 +5,12 @@ With the installed compiler alone that is one release; ``PUMICE_IREE_COMPILERS``
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
 from conformance.iree.peer import run_call
-from conformance.program_corpus import Program, Value, difference, load_corpus
+from conformance.program_corpus import Program, Value, difference, differences, load_corpus, run_program
 from support.iree_releases import LOCAL, CompileError, Compiler, available_compilers, installed_compiler, installed_tool
 
 import pumice
@@ -32,22 +31,6 @@ def module_path(release: str, program: Program) -> Path:
         pytest.fail(str(error))
 
 
-def results_of(returned: object) -> tuple[Value, ...]:
-    """Returns the results of ``Session.call`` as a tuple of arrays and numbers."""
-    several = returned if isinstance(returned, tuple) else () if returned is None else (returned,)
-    return tuple(result if isinstance(result, (bool, int, float)) else np.asarray(result) for result in several)
-
-
-def differences(program: Program, function: str, got: tuple[Value, ...], expected: tuple[Value, ...]) -> Iterator[str]:
-    if len(got) != len(expected):
-        yield f"{function}: expected {len(expected)} results, got {len(got)}"
-        return
-    for index, (one, other) in enumerate(zip(got, expected, strict=True)):
-        said = difference(one, other, program.tolerance)
-        if said is not None:
-            yield f"{function}, result {index}: {said}"
-
-
 def _cases() -> list[object]:
     if not COMPILERS:
         return [pytest.param(None, None, marks=pytest.mark.skip(reason=NO_COMPILER))]
@@ -65,23 +48,8 @@ def _cases() -> list[object]:
 @pytest.mark.parametrize(("release", "name"), _cases())
 def test_pumice_gives_what_numpy_gives(release: str, name: str) -> None:
     program = CORPUS[name]
-    path = module_path(release, program)
-    options = pumice.SessionOptions(parameters=program.parameters)
-    with pumice.open_device() as device, pumice.Session(device, options=options) as session:
-        session.load(path)
-        for call, expected in zip(program.calls, program.expectations(), strict=True):
-            # Each result is read before the next call: state must not leak into results already given.
-            got = results_of(session.call(f"module.{call.function}", *call.arguments, timeout=60))
-            assert not list(differences(program, call.function, got, expected))
-        for failure in program.failures:
-            call = failure.call
-            with pytest.raises(pumice.PumiceError, match=failure.message):
-                session.call(f"module.{call.function}", *call.arguments, timeout=60)
-        # A failed call leaves the session usable.
-        if program.failures:
-            call, expected = program.calls[0], program.expectations()[0]
-            got = results_of(session.call(f"module.{call.function}", *call.arguments, timeout=60))
-            assert not list(differences(program, call.function, got, expected))
+    with pumice.open_device() as device:
+        run_program(program, module_path(release, program), device)
 
 
 @pytest.mark.sample(12)
@@ -100,7 +68,7 @@ def test_the_peer_gives_what_numpy_gives(name: str) -> None:
     calls = list(zip(program.calls, program.expectations(), strict=True))
     for call, expected in calls[:1] if program.source_name in STATEFUL else calls:
         got = run_call(path, call, expected, device=program.peer_device, parameters=program.parameters)
-        assert not list(differences(program, call.function, got, expected))
+        assert not differences(program, call.function, got, expected)
 
 
 def test_every_function_of_every_program_is_called() -> None:

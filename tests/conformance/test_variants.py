@@ -13,8 +13,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from conformance.program_corpus import Program, load_corpus
-from conformance.test_programs import NO_COMPILER, differences, results_of
+from conformance.program_corpus import Program, check_calls, load_corpus, run_program
+from conformance.test_programs import NO_COMPILER
 from support.iree_releases import CompileError, Compiler, available_compilers
 from support.soak import SOAK
 
@@ -147,19 +147,6 @@ def flags_of(variant: str, program: Program) -> tuple[str, ...]:
     return (*own, *VARIANTS[variant])
 
 
-def run(program: Program, path: Path, device: pumice.Device, *, strict: bool = True) -> None:
-    """Loads a module and makes all the program's calls, each of which gives what NumPy gives."""
-    options = pumice.SessionOptions(parameters=program.parameters)
-    with pumice.Session(device, options=options) as session:
-        session.load(path)
-        for call, expected in zip(program.calls, program.expectations(), strict=True):
-            got = results_of(session.call(f"module.{call.function}", *call.arguments, timeout=60))
-            assert not list(differences(program, call.function, got, expected))
-        for failure in program.failures if strict else ():
-            with pytest.raises(pumice.PumiceError, match=failure.message):
-                session.call(f"module.{failure.call.function}", *failure.call.arguments, timeout=60)
-
-
 def _cases() -> list[object]:
     if not COMPILERS:
         return [pytest.param(None, None, marks=pytest.mark.skip(reason=NO_COMPILER))]
@@ -200,7 +187,7 @@ def test_variants(compiler: Compiler, variant: str) -> None:
                 wrong[name] = str(module)
                 continue
             try:
-                run(CORPUS[name], module, device)
+                run_program(CORPUS[name], module, device)
             except pumice.UnimplementedError as error:
                 # Better no results than wrong ones: nothing but what the device lacks is named.
                 if variant not in TARGETS or not ("subgroups of" in str(error) or "SPIR-V" in str(error)):
@@ -223,7 +210,9 @@ def test_ways_to_open_a_device(way: str, variant: str) -> None:
         else pumice.open_device(staging="staging" in way, robust="robust" in way) as device
     ):
         for name in names:
-            run(CORPUS[name], COMPILERS[0].compile(CORPUS[name].source, flags_of(variant, CORPUS[name])), device)
+            run_program(
+                CORPUS[name], COMPILERS[0].compile(CORPUS[name].source, flags_of(variant, CORPUS[name])), device
+            )
 
 
 @pytest.mark.skipif(not COMPILERS, reason=NO_COMPILER)
@@ -231,9 +220,7 @@ def test_a_session_opens_the_default_device() -> None:
     program = CORPUS["mlp"]
     with pumice.Session() as session:
         session.load(COMPILERS[0].compile(program.source, program.flags))
-        (call, *_), (expected, *_) = program.calls, program.expectations()
-        got = results_of(session.call(f"module.{call.function}", *call.arguments))
-        assert not list(differences(program, call.function, got, expected))
+        check_calls(program, lambda function, *values: session.call(f"module.{function}", *values))
 
 
 @pytest.mark.sample(2)
@@ -264,7 +251,7 @@ def test_two_devices(flags: tuple[str, ...]) -> None:
 def test_traces_name_dispatches(capfd: pytest.CaptureFixture[str]) -> None:
     program = CORPUS["mlp"]
     with pumice.open_device() as device:
-        run(program, COMPILERS[0].compile(program.source, flags_of("traced", program)), device)
+        run_program(program, COMPILERS[0].compile(program.source, flags_of("traced", program)), device)
     said = capfd.readouterr().err
     assert "forward_dispatch_0" in said and "inputs ===" in said and "outputs ===" in said
 
