@@ -279,7 +279,7 @@ def test_sides_of_different_kinds_and_settings_on_a_device(tmp_path: Path) -> No
     bindings = [{"shape": 64}] * 2
     new = Target("it", "kernel", {"source": "builtin:examples/saxpy", "bindings": bindings, "push": [2.0]}, "total")
     old = Target("it", "submit", {}, "total")
-    sampling = Sampling(max_samples=40, block=2, time_limit=1.0, warmup_time=0.0, reference=False)
+    sampling = Sampling(max_samples=40, block=2, time_limit=30.0, warmup_time=0.0, reference=False)
     study = Study("kinds", (new,), sampling=sampling, against=Study("kinds", (old,)))
     outcome = run_study(study, tmp_path, devices=("vulkan",))
     assert sorted(outcome.done + outcome.noisy) == [0, 1]
