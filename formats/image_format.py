@@ -270,21 +270,10 @@ _STENCIL: Final = (
     ImageFormat("d32floats8uint", "d32_sfloat_s8_uint", "", 130, "float", (("d", 32), ("s", 8)), packed=False),
 )
 _ASTC_HDR: Final = 1000066000
-_ASTC_BLOCKS: Final = (
-    "4x4",
-    "5x4",
-    "5x5",
-    "6x5",
-    "6x6",
-    "8x5",
-    "8x6",
-    "8x8",
-    "10x5",
-    "10x6",
-    "10x8",
-    "10x10",
-    "12x10",
-    "12x12",
+_ASTC_BLOCKS: Final = tuple(
+    f"{width}x{height}"
+    for width, heights in {4: (4,), 5: (4, 5), 6: (5, 6), 8: (5, 6, 8), 10: (5, 6, 8, 10), 12: (10, 12)}.items()
+    for height in heights
 )
 
 

@@ -63,7 +63,9 @@ def to_texels(array: Array, image_format: ImageFormat, where: str = "image") -> 
     else:
         with np.errstate(invalid="ignore"):  # signalling NaNs
             values = array.astype(np.float64)
-        codes = [_code(_channel(values, *field, image_format), *field, image_format) for field in image_format.fields]
+        codes = [
+            _code(_channel(values, name, image_format), name, bits, image_format) for name, bits in image_format.fields
+        ]
     if not image_format.packed:
         return np.stack(codes, axis=-1) if image_format.channels > 1 else codes[0].reshape(array.shape)
     word = np.zeros(codes[0].shape, np.uint32)
@@ -155,8 +157,7 @@ def _reordered(array: Array, image_format: ImageFormat) -> Array:
     return array if order == sorted(order) else array[..., order]
 
 
-def _channel(array: Array, name: str, bits: int, image_format: ImageFormat) -> Array:
-    del bits
+def _channel(array: Array, name: str, image_format: ImageFormat) -> Array:
     if image_format.channels == 1:
         return array
     names = sorted((name for name, _ in _fields(image_format)), key="rgbad".index)
@@ -184,7 +185,7 @@ def _unpacked(texels: Array, image_format: ImageFormat) -> list[Array]:
 
 def _checked(array: Array, name: str, bits: int, image_format: ImageFormat, where: str) -> Array:
     """Returns integers, after a check that they fit a channel."""
-    channel = _channel(array, name, bits, image_format)
+    channel = _channel(array, name, image_format)
     signed = image_format.kind == "sint"
     low, high = (-(1 << (bits - 1)), (1 << (bits - 1)) - 1) if signed else (0, (1 << bits) - 1)
     if channel.size and (int(channel.min()) < low or int(channel.max()) > high):
