@@ -298,7 +298,6 @@ def test_wait_idle_with_work_that_goes_on(device: Device, timeout: float) -> Non
     device.wait_idle(1e30)
     with pytest.raises(InvalidArgumentError, match="nan"):
         device.wait_idle(float("nan"))
-    buffer.close()
 
 
 def test_two_devices_do_not_mix(device: Device, driver: Driver) -> None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import pytest
 from support.devices.host_buffers import HOST
-from support.waiting import armed, until
+from support.waiting import Blocked, armed, until
 
 from pumice import shaders
 from pumice.hal.command_buffer import BindingSlot
@@ -54,28 +54,6 @@ def victim(driver: Driver) -> Iterator[Device]:
     yield device
     device.close()
     assert live_objects() == before
-
-
-class Blocked:
-    """A call in a thread of its own, with when and how it ended."""
-
-    def __init__(self, call: Callable[[], object]) -> None:
-        self.error: BaseException | None = None
-        self.ended = 0.0
-        self._call = call
-        self.thread = threading.Thread(target=self._run, daemon=True)
-        self.thread.start()
-
-    def _run(self) -> None:
-        try:
-            self._call()
-        except BaseException as error:
-            self.error = error
-        self.ended = time.monotonic()
-
-    def join(self) -> None:
-        self.thread.join(5)
-        assert not self.thread.is_alive(), "still blocked"
 
 
 def lose(device: Device) -> DeviceLostError:

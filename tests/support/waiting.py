@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
@@ -9,7 +10,7 @@ from typing import TypeVar
 
 from pumice.hal_vulkan.sync.notifier import Notifier
 
-__all__ = ["armed", "in_threads", "until"]
+__all__ = ["Blocked", "armed", "in_threads", "until"]
 
 T = TypeVar("T")
 
@@ -28,6 +29,29 @@ def in_threads(work: Callable[[T], object], items: Iterable[T], seconds: float =
     with ThreadPoolExecutor(len(items)) as pool:
         for future in [pool.submit(work, item) for item in items]:
             future.result(seconds)
+
+
+class Blocked:
+    """A call in a thread of its own, with when and how it ended."""
+
+    def __init__(self, call: Callable[[], object]) -> None:
+        self.error: BaseException | None = None
+        self.result: object = None
+        self.ended = 0.0
+        self._call = call
+        self.thread = threading.Thread(target=self._run, daemon=True)
+        self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self.result = self._call()
+        except BaseException as error:
+            self.error = error
+        self.ended = time.monotonic()
+
+    def join(self, seconds: float = 5.0) -> None:
+        self.thread.join(seconds)
+        assert not self.thread.is_alive(), "still blocked"
 
 
 def armed(notifier: Notifier) -> int:

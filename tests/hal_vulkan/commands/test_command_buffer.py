@@ -168,7 +168,6 @@ def test_fills_of_neighbouring_bytes_need_no_barrier(device: Device) -> None:
             commands.fill(buffer, bytes([index % 251]), index, 1)
         run(device, commands.end())
     assert buffer.read() == bytes(index % 251 for index in range(999))
-    buffer.close()
 
 
 def test_overlap_is_refused_to_the_byte(device: Device) -> None:
@@ -200,7 +199,6 @@ def test_overlap_is_refused_to_the_byte(device: Device) -> None:
         commands.end()
         with pytest.raises(InvalidArgumentError, match="overlap by"):
             device.compute_queue.submit((commands,), bindings=[buffer])
-    buffer.close()
 
 
 # ---- dispatches -----------------------------------------------------------------------------------------------------
@@ -364,7 +362,6 @@ def test_a_table_for_each_submission(any_device: Device) -> None:
             raw = bytearray(expected.tobytes())
             raw[5:7] = b"\0\0"
             assert out.read() == bytes(raw)
-    commands.close()
 
 
 def test_wrong_tables(device: Device) -> None:
@@ -407,7 +404,6 @@ def test_wrong_tables(device: Device) -> None:
     buffers[1].close()
     with pytest.raises(ClosedError, match="binding table"):
         queue.submit((commands,), bindings=buffers)
-    commands.close()
 
 
 def test_slots_need_a_capacity(device: Device) -> None:
@@ -531,8 +527,6 @@ def test_a_one_shot_runs_once(device: Device) -> None:
     with pytest.raises(FailedPreconditionError, match="one-shot"):
         queue.submit((commands, commands))
     queue.submit((commands,))
-    commands.close()
-    big.close()
 
 
 def test_a_one_shot_held_back_is_taken(device: Device) -> None:
@@ -549,7 +543,6 @@ def test_a_one_shot_held_back_is_taken(device: Device) -> None:
     assert buffer.read() == b"\1" * 8
     with pytest.raises(FailedPreconditionError, match="one-shot"):
         device.compute_queue.submit((commands,))
-    commands.close()
 
 
 def test_a_refused_submission_takes_nothing(device: Device) -> None:
@@ -647,8 +640,6 @@ def test_what_was_closed_is_found_at_submission(device: Device, when: str, what:
             device.compute_queue.submit((commands,))
     commands.begin().end()
     run(device, commands)
-    commands.close()
-    bound.close()
 
 
 def test_what_is_closed_cannot_be_recorded(device: Device) -> None:
@@ -678,7 +669,6 @@ def test_what_is_closed_cannot_be_recorded(device: Device) -> None:
                 call()
         commands.dispatch(pipeline, buffers, (1, 1, 1))
         run(device, commands.end())
-    given.close()
 
 
 def test_closing_things_in_flight(device: Device) -> None:
@@ -727,7 +717,6 @@ def test_sets_that_a_recording_names_outlive_their_close(device: Device) -> None
     assert len(layout._sets) < 600
     run(device, commands)
     assert np.frombuffer(out.read(), np.float32)[0] == 15
-    commands.close()
 
 
 # ---- labels and odds ------------------------------------------------------------------------------------------------
@@ -788,7 +777,6 @@ def test_native_failures_while_recording(device: Device) -> None:
                 device.destroy("command pool", native.pool)
         device.command_context._free = kept
     assert live_objects() == before
-    buffer.close()
 
 
 def test_recording_in_many_threads(device: Device) -> None:
@@ -833,7 +821,6 @@ def test_a_slotted_one_from_many_threads(device: Device) -> None:
             buffer.close()
 
     in_threads(lambda _: work(), range(6))
-    commands.close()
 
 
 def test_errors_are_pumice_errors(device: Device) -> None:
@@ -861,7 +848,6 @@ def test_closing_a_buffer_leaves_what_is_recorded_for_other_tables(device: Devic
         with pytest.raises(ClosedError, match="a buffer that it uses was closed"):
             commands.prepare([kept])
         pipeline.close()
-    kept.close()
 
 
 def test_recordings_of_a_table_keep_none_of_its_buffers(device: Device) -> None:
@@ -878,7 +864,6 @@ def test_recordings_of_a_table_keep_none_of_its_buffers(device: Device) -> None:
         device.retire()
         gc.collect()
         assert [reference() for reference in references] == [None] * 3
-    pipeline.close()
 
 
 @pytest.mark.parametrize("name", ["vkBeginCommandBuffer", "vkEndCommandBuffer"])

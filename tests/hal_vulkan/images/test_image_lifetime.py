@@ -232,7 +232,6 @@ def test_many_threads_make_use_and_close(device: Device) -> None:
                 done.close()
 
     in_threads(work, range(4))
-    pipeline.close()
 
 
 def test_several_queues_see_the_layout(driver: Driver) -> None:

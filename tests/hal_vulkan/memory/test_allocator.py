@@ -322,7 +322,6 @@ def test_aligned_import_is_in_place_both_ways(device: Device) -> None:
     device.trim()
     assert device.allocator.statistics().blocks == ()
     view.release()
-    memory.close()
 
 
 @pytest.mark.parametrize("offset", [0, 16, 256, 4096 + 64])
@@ -339,7 +338,6 @@ def test_aligned_enough_inside_pages_is_in_place(device: Device, offset: int) ->
         run_copy(device, source, buffer)
     assert memory[offset : offset + 5000] == bytes(range(250)) * 20
     assert memory[:offset] == bytes(offset) and memory[offset + 5000 : offset + 6000] == bytes(1000)
-    buffer.close()
 
 
 @pytest.mark.parametrize("offset", [1, 2, 3, 7, 9])
@@ -351,7 +349,6 @@ def test_unaligned_import_is_a_copy_and_never_an_error(device: Device, offset: i
     assert buffer is not None and buffer.read() == bytes(view)
     data[offset] ^= 0xFF
     assert buffer.read() != bytes(view)
-    buffer.close()
 
 
 def test_imported_memory_is_kept_alive(device: Device) -> None:
@@ -371,7 +368,6 @@ def test_imported_memory_is_kept_alive(device: Device) -> None:
         run_copy(device, buffer, target)
         assert set(target.read()) == {7}
     del junk
-    buffer.close()
 
 
 def test_a_bytearray_cannot_be_resized_while_it_is_imported(device: Device) -> None:
@@ -425,8 +421,6 @@ def test_odd_imports(device: Device) -> None:
     assert buffer is not None and buffer.size == 4000 and buffer.read() == floats.tobytes()
     with pytest.raises(OutOfRangeError):
         buffer.read(0, 4001)
-    buffer.close()
-    empty.close()
 
 
 def test_a_failing_import_falls_back_to_a_copy(device: Device) -> None:

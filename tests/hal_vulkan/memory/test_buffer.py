@@ -91,7 +91,6 @@ def test_ranges_are_checked_before_any_native_call(device: Device, no_native: li
             commands.fill(buffer, b"ab", 0, 3)
         assert no_native == []
     assert buffer.read() == before
-    buffer.close()
 
 
 @settings(max_examples=80, deadline=None)
@@ -204,7 +203,6 @@ def test_memory_the_host_cannot_see_says_so(device: Device) -> None:
         with pytest.raises(FailedPreconditionError, match="HOST_VISIBLE"):
             call()
     assert not buffer.host_visible
-    buffer.close()
 
 
 def test_memory_that_is_not_coherent_is_flushed_in_whole_atoms(device: Device, no_native: list[str]) -> None:
@@ -226,7 +224,6 @@ def test_memory_that_is_not_coherent_is_flushed_in_whole_atoms(device: Device, n
     assert start <= address and start + size >= address + 3
     block.coherent = True
     device.fn.vkFlushMappedMemoryRanges = real
-    buffer.close()
 
 
 # ---- views that outlive what they look into -------------------------------------------------------------------------

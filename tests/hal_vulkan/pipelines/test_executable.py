@@ -117,7 +117,6 @@ def test_a_blob_with_two_pipelines(any_device: Device) -> None:
     for wrong in (-1, 2, 100):
         with pytest.raises(OutOfRangeError, match="2 pipeline"):
             executable.pipeline_at(wrong)
-    executable.close()
 
 
 def test_spirv_and_vke1_are_told_apart(device: Device) -> None:
@@ -230,7 +229,6 @@ def test_pipelines_outlive_their_modules(device: Device) -> None:
         device.compute_queue.submit((commands.end(),))
         device.wait_idle(10)
     assert np.frombuffer(buffers[2].read(), np.float32).tolist() == [9.0] * 4
-    executable.close()
 
 
 def test_a_pipeline_closed_on_its_own_is_made_again(device: Device) -> None:
@@ -368,8 +366,6 @@ def test_the_address_abi_checks_what_it_is_given(device: Device, compiled: dict[
         buffers[0].close()
         with pytest.raises(ClosedError):
             device.compute_queue.submit((commands,))
-    bound.close()
-    executable.close()
 
 
 @pytest.mark.peer
@@ -393,7 +389,6 @@ def test_the_address_abi_in_many_threads_tables_and_subspans(device: Device, com
     commands.close()
     device.retire()
     assert device.allocator.statistics().allocations <= 16  # the tables of the recordings still remembered
-    executable.close()
 
 
 @pytest.mark.peer

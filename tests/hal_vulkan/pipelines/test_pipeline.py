@@ -11,7 +11,7 @@ from subprocess import CalledProcessError
 import numpy as np
 import pytest
 from support.devices.host_buffers import HOST, buffer_of
-from support.devices.shader_tools import assemble
+from support.devices.shader_tools import assemble, kernel_assembly
 from support.waiting import in_threads
 
 from pumice import shaders
@@ -72,20 +72,6 @@ def run(device: Device, pipeline: ComputePipeline, buffers: list[Buffer], groups
 
 @pytest.mark.usefixtures("untouched")
 def test_a_missing_capability_is_named(device: Device) -> None:
-    text = """
-        OpCapability Shader
-        OpCapability {capability}
-        {extension}
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %main "main"
-        OpExecutionMode %main LocalSize 1 1 1
-        %void = OpTypeVoid
-        %function = OpTypeFunction %void
-        %main = OpFunction %void None %function
-        %label = OpLabel
-        OpReturn
-        OpFunctionEnd
-    """
     wanted = {
         "CooperativeMatrixKHR": ("cooperativeMatrix", 'OpExtension "SPV_KHR_cooperative_matrix"'),
         "AtomicFloat16AddEXT": ("shaderBufferFloat16AtomicAdd", 'OpExtension "SPV_EXT_shader_atomic_float16_add"'),
@@ -96,7 +82,7 @@ def test_a_missing_capability_is_named(device: Device) -> None:
         if feature in device.plan.features:
             continue
         try:
-            code = assemble(text.format(capability=capability, extension=extension))
+            code = assemble(kernel_assembly(f"OpCapability {capability}\n{extension}"))
         except CalledProcessError:  # an assembler that does not know it
             continue
         executable = device.create_executable(code, validate=False)
@@ -123,21 +109,6 @@ def test_a_feature_left_out_of_the_plan_is_a_missing_capability(driver: Driver) 
             device.create_pipeline(code)
 
 
-EMPTY = """
-    {declarations}
-    OpMemoryModel Logical GLSL450
-    OpEntryPoint GLCompute %main "main"
-    OpExecutionMode %main LocalSize 1 1 1
-    {mode}
-    %void = OpTypeVoid
-    %function = OpTypeFunction %void
-    %main = OpFunction %void None %function
-    %label = OpLabel
-    OpReturn
-    OpFunctionEnd
-"""
-
-
 @pytest.mark.parametrize(
     ("capability", "name", "mode", "extension"),
     [
@@ -159,10 +130,8 @@ def test_whatever_the_device_has_may_be_used(
     device: Device, capability: str, name: str, mode: str, extension: str
 ) -> None:
     """Features and properties alike; what it lacks is refused as the device's lack."""
-    declarations = f"OpCapability Shader\nOpCapability {capability}\n" + (
-        f'OpExtension "{extension}"' if extension else ""
-    )
-    code = assemble(EMPTY.format(declarations=declarations, mode=mode), "vulkan1.1")
+    declarations = f"OpCapability {capability}\n" + (f'OpExtension "{extension}"' if extension else "")
+    code = assemble(kernel_assembly(declarations, decorations=mode), "vulkan1.1")
     if name in device.profile.features | device.profile.properties:
         device.create_pipeline(code).close()
     else:
@@ -174,18 +143,17 @@ def test_what_the_device_lacks_comes_before_what_the_validator_knows(device: Dev
     if "shaderBFloat16Type" in device.plan.features:
         pytest.skip("the device has bfloat16")
     number = ENUMERATIONS["Capability"].BFloat16TypeKHR
-    declarations = f'OpCapability Shader\nOpCapability !{number}\nOpExtension "SPV_KHR_bfloat16"'
+    declarations = f'OpCapability !{number}\nOpExtension "SPV_KHR_bfloat16"'
     with pytest.raises(UnimplementedError, match=r"BFloat16TypeKHR needs .*shaderBFloat16Type.*driver lacks it"):
-        device.create_executable(assemble(EMPTY.format(declarations=declarations, mode="")))
-    declarations = "OpCapability Shader\nOpCapability !60000"
+        device.create_executable(assemble(kernel_assembly(declarations)))
     with pytest.raises(UnimplementedError, match=r"pumice does not know SPIR-V capability Capability\(60000\)"):
-        device.create_executable(assemble(EMPTY.format(declarations=declarations, mode="")))
+        device.create_executable(assemble(kernel_assembly("OpCapability !60000")))
 
 
 def test_instruction_sets_of_extensions_need_them(device: Device) -> None:
     """glslang imports them without a declaration, and drivers without them fail with an unknown error."""
     name = "SPV_AMD_shader_trinary_minmax"
-    code = assemble(EMPTY.format(declarations=f'OpCapability Shader\n%amd = OpExtInstImport "{name}"', mode=""))
+    code = assemble(kernel_assembly(f'%amd = OpExtInstImport "{name}"'))
     if "VK_AMD_shader_trinary_minmax" in device.plan.extensions:
         device.create_pipeline(code).close()
     else:
@@ -421,7 +389,6 @@ def test_the_workgroup_size_follows_its_constant(device: Device) -> None:
         run(device, pipeline, [buffer], 3)
         assert np.frombuffer(buffer.read(), np.uint32)[0] == 3 * size
         buffer.close()
-    executable.close()
 
 
 # ---- interfaces -----------------------------------------------------------------------------------------------------
@@ -497,7 +464,6 @@ def test_pipelines_share_layouts(device: Device) -> None:
     bound = first.bind(buffers)
     run(device, second, bound)  # type: ignore[arg-type]
     assert np.frombuffer(buffers[2].read(), np.float32)[0] == 6
-    bound.close()
 
 
 @pytest.mark.parametrize("function", ["vkCreateComputePipelines", "vkCreateShaderModule", "vkCreatePipelineLayout"])

@@ -102,7 +102,6 @@ def test_it_has_its_place_among_ordinary_submissions(
         queue.wait_idle(10)
         queue.retire()
         assert queue.is_idle and not queue.in_flight
-    done.close()
 
 
 def test_commands_may_be_recorded_anew_between(device: Device, saxpy: ComputePipeline, arrays: list[Buffer]) -> None:

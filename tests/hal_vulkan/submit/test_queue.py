@@ -92,7 +92,6 @@ def test_many_waits_signals_and_command_buffers_at_once(device: Device) -> None:
     np.testing.assert_array_equal(np.frombuffer(buffer.read(), np.uint32), np.arange(count))
     device.compute_queue.submit(recorded[:3])
     device.wait_idle(5)
-    buffer.close()
 
 
 def test_command_buffers_of_one_submission_run_in_order(device: Device) -> None:
@@ -105,7 +104,6 @@ def test_command_buffers_of_one_submission_run_in_order(device: Device) -> None:
     device.compute_queue.submit(recorded)
     device.wait_idle(5)
     assert set(buffer.read()) == {19}
-    buffer.close()
 
 
 # ---- held back ------------------------------------------------------------------------------------------------------
@@ -125,8 +123,6 @@ def test_wait_before_signal_on_the_same_queue(device: Device) -> None:
     queue.fill(buffer, b"\7", signals=((ready, 1),))
     done.wait(1, 5)
     assert device.held == 0 and other.read() == b"\7" * 16
-    buffer.close()
-    other.close()
 
 
 def test_a_held_submission_blocks_nobody(device: Device) -> None:
@@ -224,7 +220,6 @@ def test_failure_of_one_wait_drops_the_submission(device: Device) -> None:
     second.signal(1)
     device.wait_idle(5)
     assert buffer.read() == b"untouched" and device.held == 0
-    buffer.close()
 
 
 def test_waiting_for_a_failed_semaphore_fails_the_signals(device: Device) -> None:
@@ -292,7 +287,6 @@ def test_dealloca_behind_a_held_use(device: Device) -> None:
     device.wait_idle()
     device.retire()
     assert device.allocator.statistics().allocations == 1
-    keep.close()
 
 
 def test_memory_is_given_back_though_something_is_always_held(device: Device) -> None:
@@ -332,7 +326,6 @@ def test_held_operations_that_fail_leave_nothing(device: Device) -> None:
     for _ in range(100):
         hold_and_fail()
     assert live_objects() == before and target.read() == b"\0\1\1\1" + bytes(60)
-    target.close()
 
 
 # ---- queue-ordered operations ---------------------------------------------------------------------------------------
@@ -388,7 +381,6 @@ def test_the_data_of_an_update_is_captured_at_once(device: Device) -> None:
     gate.signal(1)
     done.wait(1, 5)
     assert target.read(1, 12) == b"captured now"
-    target.close()
 
 
 def test_read_from_files(device: Device, tmp_path: Path) -> None:
@@ -442,7 +434,6 @@ def test_operations_that_are_refused_leave_nothing(device: Device) -> None:
                 call()
     device.retire()
     assert live_objects() == before
-    buffer.close()
 
 
 @settings(max_examples=25, deadline=None)
@@ -764,7 +755,6 @@ def test_a_refused_submission_between_two_equal_ones(device: Device) -> None:
         mine.wait(5, 5)
         device.wait_idle(5)
         assert mine.query() == 5 and other.query() == 0 and full.query() == 9
-    buffer.close()
 
 
 def test_a_deferred_action_that_raises_is_logged_and_stops_nothing(

@@ -158,7 +158,6 @@ def test_queue_signals_are_told_without_anybody_waiting(device: Device) -> None:
             time.sleep(0.01)
     until(lambda: len(told) == 198)
     assert told == list(range(1, 199))
-    buffer.close()
 
 
 def test_arming_after_the_submission(device: Device) -> None:

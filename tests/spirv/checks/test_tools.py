@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.devices.shader_tools import assemble, needs_tools
+from support.devices.shader_tools import assemble, kernel_assembly, needs_tools
 
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.status import (
@@ -20,20 +20,7 @@ from pumice.status import (
     UnknownError,
 )
 
-EMPTY_KERNEL = """
-               OpCapability Shader
-               OpMemoryModel Logical GLSL450
-               OpEntryPoint GLCompute %main "main"
-               OpExecutionMode %main LocalSize 1 1 1
-               OpName %unused "unused"
-       %void = OpTypeVoid
-     %unused = OpTypeInt 32 0
-     %fntype = OpTypeFunction %void
-       %main = OpFunction %void None %fntype
-      %label = OpLabel
-               OpReturn
-               OpFunctionEnd
-"""
+EMPTY_KERNEL = kernel_assembly(decorations='OpName %unused "unused"', types="%unused = OpTypeInt 32 0")
 
 
 posix = pytest.mark.skipif(sys.platform == "win32", reason="makes an executable out of a shell script")

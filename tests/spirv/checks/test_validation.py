@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from support.devices.shader_tools import assemble, needs_tools
+from support.devices.shader_tools import assemble, kernel_assembly, needs_tools
 
 from pumice.base.cache import usage
 from pumice.spirv.binary.grammar import ENUMERATIONS
@@ -21,23 +21,6 @@ from pumice.status import InvalidArgumentError, UnavailableError
 
 pytestmark = needs_tools
 
-MODULE = """
-    OpCapability Shader
-    {declarations}
-    OpMemoryModel Logical GLSL450
-    OpEntryPoint GLCompute %main "main"
-    OpExecutionMode %main LocalSize 1 1 1
-    {source}
-    {decorations}
-    %void = OpTypeVoid
-    %function = OpTypeFunction %void
-    {types}
-    %main = OpFunction %void {control} %function
-    %label = OpLabel
-    {body}
-    OpReturn
-    OpFunctionEnd
-"""
 BLOCK_OF_VEC3 = {
     "decorations": """
         OpDecorate %array ArrayStride 12
@@ -56,10 +39,8 @@ BLOCK_OF_VEC3 = {
 BFLOAT16 = ENUMERATIONS["Capability"].BFloat16TypeKHR
 
 
-def module(**parts: str) -> bytes:
-    fields = ("declarations", "source", "decorations", "types", "body")
-    text = MODULE.format(control=parts.get("control", "None"), **{field: parts.get(field, "") for field in fields})
-    return assemble(text, "vulkan1.1")
+def module(declarations: str = "", **parts: str) -> bytes:
+    return assemble(kernel_assembly(declarations, **parts), "vulkan1.1")
 
 
 @pytest.fixture(autouse=True)
@@ -166,13 +147,13 @@ def test_words_that_no_release_has_stay_refused(old: bytes, new: bytes) -> None:
 def test_source_languages_that_the_tool_does_not_know_hide_nothing() -> None:
     """A shader of Slang's is judged, not waved through."""
     slang = ENUMERATIONS["SourceLanguage"].Slang
-    ensure_valid(module(source=f"OpSource !{slang} 1"), "vulkan1.1")
+    ensure_valid(module(decorations=f"OpSource !{slang} 1"), "vulkan1.1")
     assert not validation._unjudged
     with pytest.raises(InvalidArgumentError, match="Block|Return"):
-        ensure_valid(module(source=f"OpSource !{slang} 1", body="OpReturn"), "vulkan1.1")
+        ensure_valid(module(decorations=f"OpSource !{slang} 1", body="OpReturn"), "vulkan1.1")
     with pytest.raises(InvalidArgumentError, match="source language"):
-        ensure_valid(module(source="OpSource !4000 1"), "vulkan1.1")
-    known = module(source="OpSource GLSL 450")
+        ensure_valid(module(decorations="OpSource !4000 1"), "vulkan1.1")
+    known = module(decorations="OpSource GLSL 450")
     assert without_new_languages(known) == known
 
 

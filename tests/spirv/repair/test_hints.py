@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support.devices.shader_tools import assemble, needs_tools
+from support.devices.shader_tools import assemble, kernel_assembly, needs_tools
 
 from pumice.spirv.checks import tools
 from pumice.spirv.reflection.reflect import reflect
@@ -80,32 +80,17 @@ def test_only_what_is_named_goes() -> None:
 
 def test_what_optimizers_may_assume() -> None:
     """OpAssumeTrueKHR goes, OpExpectKHR is its value; the assembler here may be older than both."""
-    text = """
-        OpCapability Shader
-        {capability}
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %main "main"
-        OpExecutionMode %main LocalSize 1 1 1
-        %void = OpTypeVoid
-        %function = OpTypeFunction %void
-        %bool = OpTypeBool
-        %true = OpConstantTrue %bool
-        %main = OpFunction %void None %function
-        %label = OpLabel
-        {body}
-        %used = OpLogicalNot %bool %expected
-        OpReturn
-        OpFunctionEnd
-    """
+    used, types = "\n%used = OpLogicalNot %bool %expected", "%bool = OpTypeBool\n%true = OpConstantTrue %bool"
     hinted = assemble(
-        text.format(
-            capability='OpCapability !5629\nOpExtension "SPV_KHR_expect_assume"',
-            body="!0x215fe %true\n%expected = OpExpectKHR %bool %true %true",
+        kernel_assembly(
+            'OpCapability !5629\nOpExtension "SPV_KHR_expect_assume"',
+            types=types,
+            body="!0x215fe %true\n%expected = OpExpectKHR %bool %true %true" + used,
         ).replace("!0x215fe", "OpAssumeTrueKHR")
     )
     bare = without_hints(hinted, HINT_EXTENSIONS)
     tools.validate(bare, target_env="vulkan1.2")
-    plain = assemble(text.format(capability="", body="%expected = OpCopyObject %bool %true"))
+    plain = assemble(kernel_assembly(types=types, body="%expected = OpCopyObject %bool %true" + used))
     assert tools.disassemble(bare).split("OpCapability")[1] == tools.disassemble(plain).split("OpCapability")[1]
 
 
@@ -117,18 +102,5 @@ def test_the_old_name_of_buffer_addresses() -> None:
 
 @pytest.mark.parametrize("extension", sorted(HINT_EXTENSIONS))
 def test_a_module_without_hints_is_unchanged(extension: str) -> None:
-    code = assemble(
-        """
-        OpCapability Shader
-        OpMemoryModel Logical GLSL450
-        OpEntryPoint GLCompute %main "main"
-        OpExecutionMode %main LocalSize 1 1 1
-        %void = OpTypeVoid
-        %function = OpTypeFunction %void
-        %main = OpFunction %void None %function
-        %label = OpLabel
-        OpReturn
-        OpFunctionEnd
-        """
-    )
+    code = assemble(kernel_assembly())
     assert without_hints(code, frozenset({extension})) is code

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
+from support.devices.shader_tools import kernel_assembly
 
 from pumice.spirv.sources.find import find_compiler
 from pumice.spirv.sources.language import Language
@@ -29,23 +30,12 @@ SLANG = HLSL.replace("[numthreads", '[shader("compute")] [numthreads')
 WGSL = """@group(0) @binding(0) var<storage, read_write> x: array<f32>;
 @compute @workgroup_size(4) fn first(@builtin(global_invocation_id) id: vec3<u32>) { x[id.x] *= 6.0; }
 """
-ASSEMBLY = """OpCapability Shader
-OpMemoryModel Logical GLSL450
-OpEntryPoint GLCompute %1 "main"
-OpExecutionMode %1 LocalSize 1 1 1
-%2 = OpTypeVoid
-%3 = OpTypeFunction %2
-%1 = OpFunction %2 None %3
-%4 = OpLabel
-OpReturn
-OpFunctionEnd
-"""
 TEXTS = {
     Language.GLSL: GLSL,
     Language.HLSL: HLSL,
     Language.SLANG: SLANG,
     Language.WGSL: WGSL,
-    Language.ASSEMBLY: ASSEMBLY,
+    Language.ASSEMBLY: kernel_assembly(),
 }
 OPTIONS = ("-D", "SCALE=3", "--define", "TWICE=2", "-I", "inc")
 
