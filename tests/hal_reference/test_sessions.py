@@ -7,13 +7,13 @@ import os
 import struct
 import subprocess
 import sys
-import threading
 import time
 from contextlib import aclosing
 from pathlib import Path
 
 import numpy as np
 import pytest
+from support.waiting import Blocked
 
 import pumice
 from pumice.formats.element_type import ElementType
@@ -235,20 +235,11 @@ def test_a_device_closes_under_running_work(slow: bytes) -> None:
     device = pumice.open_device("reference")
     session = pumice.Session(device)
     session.load(slow)
-    raised: list[PumiceError] = []
-
-    def call() -> None:
-        try:
-            session.call("module.main", np.int32(1 << 30))
-        except PumiceError as error:
-            raised.append(error)
-
-    thread = threading.Thread(target=call)
-    thread.start()
+    call = Blocked(lambda: session.call("module.main", np.int32(1 << 30)))
     time.sleep(0.2)
     device.close()
-    thread.join(30)
-    assert not thread.is_alive() and raised
+    call.join(30)
+    assert isinstance(call.error, PumiceError)
     with pytest.raises(ClosedError):
         session.call("module.main", np.int32(1))
     session.close()

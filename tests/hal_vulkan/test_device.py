@@ -7,11 +7,12 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import pytest
 from support.devices.host_buffers import HOST
-from support.waiting import in_threads
+from support.waiting import Blocked, in_threads
 
 from pumice import shaders
 from pumice.hal_vulkan.device import Device
@@ -221,26 +222,15 @@ def test_close_releases_threads_that_wait(driver: Driver) -> None:
     for _ in range(20):
         device = Device(driver, persistent_cache=False)
         semaphores = [device.create_semaphore() for _ in range(8)]
-        results: list[BaseException | None] = []
-
-        def wait(semaphore: object) -> None:
-            try:
-                semaphore.wait(1)  # type: ignore[attr-defined]
-                results.append(None)
-            except PumiceError as error:
-                results.append(error)
-
-        threads = [threading.Thread(target=wait, args=(s,)) for s in semaphores]
-        for thread in threads:
-            thread.start()
+        waits = [Blocked(partial(semaphore.wait, 1)) for semaphore in semaphores]
         while len(device.semaphore_context.waiting) < 8:
             time.sleep(0.001)
         start = time.monotonic()
         device.close()
-        for thread in threads:
-            thread.join(20)
+        for wait in waits:
+            wait.join(20)
         assert time.monotonic() - start < 20
-        assert len(results) == 8 and all(isinstance(result, CancelledError) for result in results)
+        assert all(isinstance(wait.error, CancelledError) for wait in waits)
 
 
 def test_close_from_a_notification(driver: Driver) -> None:
@@ -264,26 +254,20 @@ def test_close_races_submissions(driver: Driver) -> None:
         commands = device.create_command_buffer()
         commands.begin().fill(buffer, b"\1\2\3\4")
         commands.end()
-        errors: list[BaseException] = []
         started = threading.Barrier(4)
 
         def submit() -> None:
             started.wait()
-            try:
-                while True:
-                    device.compute_queue.submit((commands,))
-            except PumiceError as error:
-                errors.append(error)
+            while True:
+                device.compute_queue.submit((commands,))
 
-        threads = [threading.Thread(target=submit) for _ in range(3)]
-        for thread in threads:
-            thread.start()
+        threads = [Blocked(submit) for _ in range(3)]
         started.wait()
         time.sleep(0.005)
         device.close()
         for thread in threads:
-            thread.join(5)
-        assert len(errors) == 3 and all(isinstance(error, ClosedError) for error in errors)
+            thread.join()
+        assert all(isinstance(thread.error, ClosedError) for thread in threads)
 
 
 @pytest.mark.parametrize("timeout", [0, -1, -0.5, 0.0, 1e-9])

@@ -8,13 +8,14 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.waiting import in_threads, until
+from support.waiting import Blocked, in_threads, until
 
 from pumice import shaders
 from pumice.hal.fence import wait_all
@@ -516,8 +517,7 @@ def test_threads_that_hold_and_release_each_others_work(device: Device) -> None:
 def test_host_signals_race_submissions_that_wait(device: Device) -> None:
     for _ in range(100):
         gate, out = device.create_semaphore(), device.create_semaphore()
-        thread = threading.Thread(target=gate.signal, args=(1,))
-        thread.start()
+        thread = Blocked(partial(gate.signal, 1))
         device.compute_queue.barrier(waits=((gate, 1),), signals=((out, 1),))
         out.wait(1, 5)
         thread.join()
@@ -525,8 +525,7 @@ def test_host_signals_race_submissions_that_wait(device: Device) -> None:
         out.close()
     for _ in range(100):
         gate, out = device.create_semaphore(), device.create_semaphore()
-        thread = threading.Thread(target=gate.fail, args=(DataLossError("x"),))
-        thread.start()
+        thread = Blocked(partial(gate.fail, DataLossError("x")))
         try:
             device.compute_queue.barrier(waits=((gate, 1),), signals=((out, 1),))
             with pytest.raises(DataLossError):
@@ -542,26 +541,18 @@ def test_host_signals_race_submissions_that_wait(device: Device) -> None:
 def test_the_host_and_a_queue_that_signal_at_once(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     """A payload below the host's, submitted after the host has looked and before it signals, would go backwards."""
     semaphore, queue = device.create_semaphore(), device.compute_queue
-    errors: list[PumiceError] = []
-
-    def submit() -> None:
-        try:
-            queue.barrier(signals=((semaphore, 3),))
-        except PumiceError as error:
-            errors.append(error)
-
-    thread = threading.Thread(target=submit)
     real = device.fn.vkSignalSemaphore
+    barriers: list[Blocked] = []
 
     def signal(*arguments: object) -> int:
-        thread.start()
-        thread.join(0.1)  # it has to wait
+        barriers.append(Blocked(lambda: queue.barrier(signals=((semaphore, 3),))))
+        barriers[0].thread.join(0.1)  # it has to wait
         return int(real(*arguments))
 
     monkeypatch.setattr(device.fn, "vkSignalSemaphore", signal)
     semaphore.signal(5)
-    thread.join(5)
-    assert [type(error) for error in errors] == [FailedPreconditionError]
+    barriers[0].join()
+    assert isinstance(barriers[0].error, FailedPreconditionError)
     device.wait_idle(5)
     assert semaphore.query() == 5
 

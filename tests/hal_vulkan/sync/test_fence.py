@@ -5,9 +5,10 @@ from __future__ import annotations
 import random
 import threading
 import time
+from functools import partial
 
 import pytest
-from support.waiting import until
+from support.waiting import Blocked, until
 
 from pumice.hal.fence import Fence
 from pumice.hal_vulkan.device import Device
@@ -177,9 +178,7 @@ def test_notify_exactly_once_under_races(device: Device) -> None:
             else:
                 semaphores[index].signal(1)
 
-        threads = [threading.Thread(target=move, args=(i,)) for i in range(len(semaphores))]
-        for thread in threads:
-            thread.start()
+        threads = [Blocked(partial(move, i)) for i in range(len(semaphores))]
         start.wait()
         armed = fence.notify(told.append)
         cancelled = armed.cancel() if round_ % 5 == 0 else False

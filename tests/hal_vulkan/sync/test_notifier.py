@@ -7,9 +7,10 @@ import random
 import threading
 import time
 from collections import Counter
+from functools import partial
 
 import pytest
-from support.waiting import armed, until
+from support.waiting import armed, in_threads, until
 
 from pumice.hal_vulkan.device import Device
 from pumice.status import CancelledError, DataLossError, PumiceError
@@ -220,15 +221,8 @@ def test_exactly_once_whatever_races(device: Device) -> None:
                 if fail and value == 4:
                     semaphore.fail(DataLossError("half way"))
 
-        threads = [threading.Thread(target=arm, args=(base * armed_each,)) for base in range(3)]
-        threads += [
-            threading.Thread(target=move, args=(round_ % 2 == 0,)),
-            threading.Thread(target=move, args=(False,)),
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        work = [partial(arm, base * armed_each) for base in range(3)]
+        in_threads(lambda one: one(), [*work, partial(move, round_ % 2 == 0), partial(move, False)])
         expected = {key for key in range(3 * armed_each) if not outcome.get(key, False)}
         until(lambda: len(calls) >= len(expected))
         semaphore.close()

@@ -7,6 +7,7 @@ import math
 import sys
 import threading
 import time
+from functools import partial
 
 import pytest
 from support.waiting import Blocked, armed, in_threads, until
@@ -327,8 +328,7 @@ def test_wait_any_takes_queue_signals(device: Device) -> None:
 def test_cancelled_notifications_do_not_pile_up(device: Device) -> None:
     never, ticking = device.create_semaphore(), device.create_semaphore()
     for value in range(1, 600):
-        timer = threading.Thread(target=ticking.signal, args=(value,))
-        timer.start()
+        timer = Blocked(partial(ticking.signal, value))
         assert wait_any([(never, 1), (ticking, value)], 10) == 1
         timer.join()
     assert len(never.notifications) < 200

@@ -9,6 +9,7 @@ import time
 from collections.abc import Iterator
 
 import pytest
+from support.waiting import Blocked
 
 from pumice.hal.fence import wait_any
 from pumice.hal_vulkan import PlanOptions
@@ -114,19 +115,12 @@ def test_an_interrupt_ends_a_spin(device: Device) -> None:
 @pytest.mark.parametrize("ending", ["fail", "close", "lose", "signal"])
 def test_what_ends_a_spin(device: Device, ending: str) -> None:
     semaphore = device.create_semaphore()
-    ended: list[BaseException | None] = []
 
     def wait() -> None:
-        try:
-            with waits("spin"):
-                semaphore.wait(1, 30)
-        except BaseException as error:
-            ended.append(error)
-        else:
-            ended.append(None)
+        with waits("spin"):
+            semaphore.wait(1, 30)
 
-    thread = threading.Thread(target=wait)
-    thread.start()
+    spinning = Blocked(wait)
     while not device.semaphore_context.waiting:
         time.sleep(0.0005)
     if ending == "fail":
@@ -137,18 +131,15 @@ def test_what_ends_a_spin(device: Device, ending: str) -> None:
         device.lose(DataLossError("gone"))
     else:
         semaphore.signal(1)
-    thread.join(5)
-    assert not thread.is_alive()
+    spinning.join()
     expected = {"fail": DataLossError, "close": CancelledError, "lose": DataLossError, "signal": type(None)}[ending]
-    assert isinstance(ended[0], expected) or (ending == "lose" and "lost" in str(ended[0]))
+    assert isinstance(spinning.error, expected) or (ending == "lose" and "lost" in str(spinning.error))
 
 
 def test_a_mode_is_a_threads_own(device: Device) -> None:
     seen: list[WaitMode | None] = []
     with waits("spin"):
-        thread = threading.Thread(target=lambda: seen.append(chosen.mode))
-        thread.start()
-        thread.join()
+        Blocked(lambda: seen.append(chosen.mode)).join()
         with waits("block"):
             seen.append(chosen.mode)
         seen.append(chosen.mode)

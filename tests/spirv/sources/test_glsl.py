@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import sys
-import threading
 from pathlib import Path
 
 import pytest
+from support.waiting import in_threads
 
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.sources import glsl
@@ -400,11 +400,7 @@ class TestCache:
     @pytest.mark.slow
     def test_threads(self, cache: Path) -> None:
         results: list[bytes] = []
-        threads = [threading.Thread(target=lambda: results.append(compile_glsl(KERNEL))) for _ in range(6)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        in_threads(lambda _: results.append(compile_glsl(KERNEL)), range(6))
         assert len(results) == 6
         assert len(set(results)) == 1
         assert len(entries(cache)) == 1
