@@ -197,18 +197,15 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
     calibrated, domain = _clocks(profile, why)
     if calibrated:
         enable(calibrated)
-    if options.pipeline_statistics:
-        _require(profile, PIPELINE_STATISTICS, "pipeline_statistics")
-        enable(PIPELINE_STATISTICS)
-        why.append("pipelines keep the driver's statistics, as asked")
-    if options.performance_counters:
-        _require(profile, PERFORMANCE_QUERY, "performance_counters")
-        enable(PERFORMANCE_QUERY)
-        why.append("performance counters can be queried, as asked")
-    if options.presentation:
-        _require(profile, SWAPCHAIN, "presentation")
-        enable(SWAPCHAIN)
-        why.append("swapchains can be made, as asked")
+    for option, extension, reason in (
+        ("pipeline_statistics", PIPELINE_STATISTICS, "pipelines keep the driver's statistics, as asked"),
+        ("performance_counters", PERFORMANCE_QUERY, "performance counters can be queried, as asked"),
+        ("presentation", SWAPCHAIN, "swapchains can be made, as asked"),
+    ):
+        if getattr(options, option):
+            if not enable(extension):
+                raise UnavailableError(f"{profile.name!r} lacks {extension}; plan without {option}")
+            why.append(reason)
     if enable("VK_KHR_portability_subset"):
         why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
     block_size = _block_size(profile, options, why)
@@ -242,11 +239,6 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         extensions=tuple(sorted(extensions)),
         why=tuple(why),
     )
-
-
-def _require(profile: DeviceProfile, extension: str, option: str) -> None:
-    if extension not in profile.extensions:
-        raise UnavailableError(f"{profile.name!r} lacks {extension}; plan without {option}")
 
 
 def _compute_family(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:

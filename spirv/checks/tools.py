@@ -98,12 +98,8 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
     return shorten(text, _MAX_MESSAGE)
 
 
-def executable_version(executable: Path, option: str = "--version") -> str:
-    """Returns all that an executable prints about its version, kept on disk until the file changes."""
-    return _output(executable, option)
-
-
-def _output(executable: Path, option: str) -> str:
+def printed(executable: Path, option: str = "--version") -> str:
+    """Returns all that an executable prints for an option alone, kept on disk until the file changes."""
     try:
         changed = executable.stat().st_mtime_ns
     except OSError as error:
@@ -114,18 +110,13 @@ def _output(executable: Path, option: str) -> str:
 @functools.cache
 def _printed(executable: Path, option: str, changed: int) -> str:
     kept = CachedFile("tools", (str(executable), option, changed))
-    printed = kept.load()
-    if printed is None:
+    text = kept.load()
+    if text is None:
         result = run_tool(executable, [option], timeout=_CHECK_SECONDS)
-        printed = result.stdout or result.stderr
+        text = result.stdout or result.stderr
         if result.returncode == 0:
-            kept.store(printed)
-    return printed.decode("utf-8", "replace").strip()
-
-
-def usage(executable: Path) -> str:
-    """Returns an executable's help text, cached until the file changes."""
-    return _output(executable, "--help")
+            kept.store(text)
+    return text.decode("utf-8", "replace").strip()
 
 
 def validate(code: bytes, *, target_env: str = "vulkan1.2", options: Sequence[str] = ()) -> None:
@@ -186,7 +177,7 @@ def version() -> str:
     Raises:
         UnavailableError: ``spirv-val`` is not installed.
     """
-    return (executable_version(find_tool("spirv-val")).splitlines() or ["unknown"])[0]
+    return (printed(find_tool("spirv-val")).splitlines() or ["unknown"])[0]
 
 
 def _filter(name: str, arguments: Sequence[str], code: bytes, *, timeout: float = _TIMEOUT_SECONDS) -> bytes:

@@ -88,7 +88,7 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
 
 def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:
     """Returns why the tool reaches no verdict, ``""`` if it passes the module; raises if the module breaks a rule."""
-    usage = spirv_tools.usage(tool)
+    usage = spirv_tools.printed(tool, "--help")
     known = re.findall(r"\bvulkan1\.\d+\b(?!spv)", usage)
     if target_env not in known:
         target_env = max((environment for environment in known if environment < target_env), default=target_env)

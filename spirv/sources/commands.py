@@ -76,7 +76,7 @@ class SpirvAs(Compiler):
 
 def glslang_or_glslc(path: Path) -> Glslang | Glslc | str:
     """Returns the compiler by an executable's ``--version``, or its output if that names none."""
-    lines = spirv_tools.executable_version(path).splitlines()
+    lines = spirv_tools.printed(path).splitlines()
     for line in lines:
         if match := re.match(r"glslang version:?\s*(\S+)", line, re.IGNORECASE):
             return Glslang(path, f"glslang {match[1]}")
@@ -91,4 +91,4 @@ def dxc(path: Path) -> Dxc:
 
 def find_assembler() -> SpirvAs:
     path = spirv_tools.find_tool("spirv-as")
-    return SpirvAs(path, spirv_tools.executable_version(path).partition("\n")[0])
+    return SpirvAs(path, spirv_tools.printed(path).partition("\n")[0])

@@ -124,7 +124,7 @@ class Compiler(ABC):
 
 def version_of(path: Path, option: str = "--version") -> str:
     """Returns the version that an executable prints, or else its file's size and time."""
-    said = " ".join(spirv_tools.executable_version(path, option).split())[:200]
+    said = " ".join(spirv_tools.printed(path, option).split())[:200]
     if said:
         return said
     stat = path.stat()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import shutil
 import struct
 import subprocess
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -273,33 +275,32 @@ def _run(*command: str, data: bytes | None = None) -> bytes:
     return done.stdout
 
 
-_built: dict[tuple[str, str], bytes] = {}
+@functools.cache
+def _compiled(source: str, target: str, *options: str) -> tuple[bytes, str]:
+    """The module, and what the compiler printed."""
+    # Extensions come before anything else.
+    lines = sorted(source.splitlines(), key=lambda line: not line.strip().startswith("#extension"))
+    with tempfile.TemporaryDirectory() as folder:
+        path, out = Path(folder, "shader.comp"), Path(folder, "shader.spv")
+        path.write_text("\n".join(["#version 460", *lines]))
+        tool = _tool("glslangValidator")
+        printed = _run(tool, "-V", *options, "--target-env", target, "-o", str(out), str(path))
+        return out.read_bytes(), printed.decode()
 
 
-def _glsl(source: str, target: str, folder: Path, *options: str) -> bytes:
-    key = source, target + " ".join(options)
-    if key not in _built:
-        path = folder / "shader.comp"
-        # Extensions come before anything else.
-        lines = source.splitlines()
-        head = [line.strip() for line in lines if line.strip().startswith("#extension")]
-        rest = [line for line in lines if not line.strip().startswith("#extension")]
-        path.write_text("\n".join(["#version 460", *head, *rest]))
-        out = folder / "shader.spv"
-        _run(_tool("glslangValidator"), "-V", "--target-env", target, *options, "-o", str(out), str(path))
-        _built[key] = out.read_bytes()
-    return _built[key]
+def _glsl(source: str, target: str) -> bytes:
+    return _compiled(source, target)[0]
 
 
 @pytest.fixture(params=sorted(SHADERS))
-def shader(request: pytest.FixtureRequest, tmp_path: Path) -> bytes:
+def shader(request: pytest.FixtureRequest) -> bytes:
     target, source = SHADERS[request.param]
-    return _glsl(source, target, tmp_path)
+    return _glsl(source, target)
 
 
-def _named(name: str, tmp_path: Path) -> ShaderModuleReflection:
+def _named(name: str) -> ShaderModuleReflection:
     target, source = SHADERS[name]
-    return reflect(_glsl(source, target, tmp_path))
+    return reflect(_glsl(source, target))
 
 
 class Disassembly:
@@ -485,18 +486,13 @@ def test_access_is_what_the_shader_does(shader: bytes) -> None:
 
 
 @pytest.mark.slow
-def test_block_sizes_equal_glslang(tmp_path: Path) -> None:
+def test_block_sizes_equal_glslang() -> None:
     compared = 0
     for name, (target, source) in SHADERS.items():
         if name == "spec_constants":
             continue  # glslang's listing does not evaluate them
-        module = reflect(_glsl(source, target, tmp_path))
-        lines = source.splitlines()
-        head = [line for line in lines if line.strip().startswith("#extension")]
-        path = tmp_path / "q.comp"
-        path.write_text("\n".join(["#version 460", *head, *(line for line in lines if line not in head)]))
-        tool = _tool("glslangValidator")
-        text = _run(tool, "-V", "-l", "-q", "--target-env", target, "-o", str(tmp_path / "q.spv"), str(path)).decode()
+        code, text = _compiled(source, target, "-l", "-q")
+        module = reflect(code)
         blocks = dict(re.findall(r"^(\w+)(?:\[\d+\])?: offset -1, type ffffffff, size (\d+)", text, re.MULTILINE))
         sizes = {re.split(r"\W", b.name)[0]: b for b in module.entry_point().bindings}
         for block, variable in re.findall(r"(?:uniform|buffer) (\w+) \{.*\} (\w+)", source):
@@ -515,8 +511,8 @@ def test_block_sizes_equal_glslang(tmp_path: Path) -> None:
     assert compared > 20
 
 
-def test_element_dtypes(tmp_path: Path) -> None:
-    bindings = {b.name: b for b in _named("types", tmp_path).entry_point().bindings}
+def test_element_dtypes() -> None:
+    bindings = {b.name: b for b in _named("types").entry_point().bindings}
     names = ["i8", "u8", "i16", "u16", "i32", "u32", "i64", "u64", "f16", "f32", "f64"]
     dtypes = [
         np.dtype(name.replace("i", "<i").replace("u", "<u").replace("f", "<f")[:2] + str(int(name[1:]) // 8))
@@ -540,8 +536,8 @@ def test_element_dtypes(tmp_path: Path) -> None:
     assert (one.array, one.components, one.stride) == ("none", 2, 8)
 
 
-def test_struct_elements(tmp_path: Path) -> None:
-    element = _named("nested_std430", tmp_path).entry_point().bindings[0].element
+def test_struct_elements() -> None:
+    element = _named("nested_std430").entry_point().bindings[0].element
     assert element is not None
     assert [member.name for member in element.struct] == ["a", "inner", "q", "tail"]
     assert element.dtype is None
@@ -549,8 +545,8 @@ def test_struct_elements(tmp_path: Path) -> None:
     assert json.loads(json.dumps(element.to_json()))["struct"][1]["members"][0]["name"] == "p"
 
 
-def test_specialization_constants(tmp_path: Path) -> None:
-    module = _named("spec_constants", tmp_path)
+def test_specialization_constants() -> None:
+    module = _named("spec_constants")
     by_name = {constant.name: constant for constant in module.specialization_constants if constant.name}
     source = SHADERS["spec_constants"][1]
     compared = 0
@@ -578,7 +574,7 @@ def test_specialization_constants(tmp_path: Path) -> None:
     assert entry.local_size_spec_ids == (30, None, 31)
 
 
-def test_specialization_expressions_fold(tmp_path: Path) -> None:
+def test_specialization_expressions_fold() -> None:
     """Array lengths by expressions of every foldable operation, against NumPy's 32-bit integers."""
     n, u = np.int32(-7), np.uint32(13)
     expressions: dict[str, int | np.integer | np.ndarray] = {
@@ -611,24 +607,24 @@ def test_specialization_expressions_fold(tmp_path: Path) -> None:
     layout(constant_id = 0) const int n = -7; layout(constant_id = 1) const uint u = 13;
     {blocks}
     void main() {{ {uses} }}"""
-    bindings = reflect(_glsl(source, "vulkan1.1", tmp_path)).entry_point().bindings
+    bindings = reflect(_glsl(source, "vulkan1.1")).entry_point().bindings
     assert len(bindings) == len(expressions)
     for binding, (expression, value) in zip(bindings, expressions.items(), strict=True):
         assert binding.element is not None
         assert binding.element.length == int(value), expression
 
 
-def test_workgroup_memory(tmp_path: Path) -> None:
-    entry = _named("spec_constants", tmp_path).entry_point()
+def test_workgroup_memory() -> None:
+    entry = _named("spec_constants").entry_point()
     scratch, vectors, flag = 4 * (4 * 2 + 1), 2 * 16, 4
     assert entry.workgroup_memory_bytes is not None
     parts = scratch + vectors + flag
     assert parts <= entry.workgroup_memory_bytes < parts + 16
-    assert _named("saxpy", tmp_path).entry_point().workgroup_memory_bytes == 0
+    assert _named("saxpy").entry_point().workgroup_memory_bytes == 0
 
 
-def test_image_descriptor_types(tmp_path: Path) -> None:
-    bindings = _named("images", tmp_path).entry_point().bindings
+def test_image_descriptor_types() -> None:
+    bindings = _named("images").entry_point().bindings
     assert {b.name.split("_", 1)[1]: (b.descriptor_type, b.count) for b in bindings} == {
         "read": (3, 1),
         "write": (3, 1),
@@ -643,7 +639,7 @@ def test_image_descriptor_types(tmp_path: Path) -> None:
     assert [b.descriptor_type for b in bindings if b.name == "r_texels"] == [4]
 
 
-def test_image_types_of_one_binding(tmp_path: Path) -> None:
+def test_image_types_of_one_binding() -> None:
     source = """
         #extension GL_EXT_nonuniform_qualifier : require
         #extension GL_EXT_samplerless_texture_functions : require
@@ -658,7 +654,7 @@ def test_image_types_of_one_binding(tmp_path: Path) -> None:
           v[i] = textureLod(sampler2D(flat_textures[i], s), vec2(0), 0.0)
             + textureLod(sampler3D(volumes[i], s), vec3(0), 0.0) + texelFetch(numbers[i], ivec2(0), 0);
         }"""
-    binding = reflect(_glsl(source, "vulkan1.2", tmp_path)).entry_point().bindings[-1]
+    binding = reflect(_glsl(source, "vulkan1.2")).entry_point().bindings[-1]
     images = [binding.image, *binding.image_aliases]
     assert (binding.count, binding.descriptor_type_name) == (0, "sampled_image")
     assert {(image.dim, image.sampled.kind) for image in images if image} == {
@@ -914,9 +910,9 @@ def test_json_holds_everything(shader: bytes) -> None:
     assert data["entry_points"] == json.loads(json.dumps([entry.to_json() for entry in module.entry_points]))
 
 
-def test_buffer_kinds_accepted(tmp_path: Path) -> None:
+def test_buffer_kinds_accepted() -> None:
     target, source = SHADERS["saxpy"]
-    code = _glsl(source, target, tmp_path)
+    code = _glsl(source, target)
     expected = reflect(code)
     assert reflect(bytearray(code)) == expected
     assert reflect(memoryview(code)) == expected
