@@ -44,12 +44,13 @@ def _solved(matrix: Matrix, right: Matrix, lower: bool, unit: bool) -> Matrix:
     size = number_of(matrix.lengths[-1])
     rows: list[Matrix] = []
     for index in range(size) if lower else range(size - 1, -1, -1):
-        row, factors = right.rows(index, index + 1), matrix.rows(index, index + 1)
+        row = right.rows(index, index + 1)
         if rows:
             known = rows[0].above(*rows[1:])
-            row = row - factors.columns(*((0, index) if lower else (index + 1, size))).times(known)
+            start, stop = (0, index) if lower else (index + 1, size)
+            row = row - matrix.rows(index, index + 1).columns(start, stop).times(known)
         if not unit:
-            row = row / factors.columns(index, index + 1)
+            row = row / matrix.rows(index, index + 1).columns(index, index + 1)
         rows = [*rows, row] if lower else [row, *rows]
     return rows[0].above(*rows[1:])
 
@@ -99,8 +100,9 @@ def _factored(matrix: Matrix) -> Matrix:
         column = matrix.rows(index, number_of(size)).columns(index, index + 1)
         if columns:
             known = columns[0].beside(*columns[1:])
+            below = known.rows(index, number_of(size))
             row = known.rows(index, index + 1).conjugate()
-            column = column - known.rows(index, number_of(size)).times(row.transposed())
+            column = column - below.times(row.transposed())
         pivot = column.rows(0, 1)
         real = pivot.real()
         column = column / (real > 0.0).then(real, math.nan).call("sqrt").like(pivot)
@@ -124,8 +126,8 @@ def _factored_by_blocks(matrix: Matrix) -> Matrix:
         columns = matrix.at(inner).column(start, _BLOCK) - known
         factor = _factored(columns.row(start, _BLOCK))
         columns = _solved(factor, columns.adjoint(), True, False).adjoint()
-        first = columns.column_numbers() + columns.of(start)
-        columns = (columns.row_numbers() >= first).then(columns, 0)
+        below = columns.row_numbers() - columns.column_numbers() >= columns.of(start)
+        columns = below.then(columns, 0)
         return [done.of(inner.put_along(done.value, columns.value, len(done.lengths) - 1, start))]
 
     (done,) = loop(matrix.builder, -(-size // _BLOCK), [matrix.constant(0)], step)
