@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -125,6 +126,35 @@ class Shader:
         if count[1] > 1:
             x = x + y * count[0]
         return x + z * (count[0] * count[1]) if count[2] > 1 else x
+
+    def over(self, count: Dim, size: int, run: Callable[[Id], None]) -> Kernel:
+        """Finishes a kernel that runs code in one invocation for each number below ``count``.
+
+        Args:
+            count: the number of invocations that have something to do.
+            size: invocations of a workgroup.
+            run: writes the code; it takes the invocation's number.
+        """
+        groups = (
+            Workload(count, size) if isinstance(count, Size) else group_count(-(-count // size), self.region.target)
+        )
+        invocation = self.group(groups) * size + self.builder.built_in("LocalInvocationId")[0]
+        self._run_below(count, size, groups, invocation, run)
+        return self.finish((size, 1, 1), groups)
+
+    def over_groups(self, count: Dim, size: tuple[int, int, int], run: Callable[[Id], None]) -> Kernel:
+        """Finishes a kernel that runs code in one workgroup for each number below ``count``."""
+        groups = Workload(count, 1) if isinstance(count, Size) else group_count(count, self.region.target)
+        self._run_below(count, 1, groups, self.group(groups), run)
+        return self.finish(size, groups)
+
+    def _run_below(
+        self, count: Dim, size: int, groups: tuple[int, int, int] | Workload, number: Id, run: Callable[[Id], None]
+    ) -> None:
+        if isinstance(groups, tuple) and math.prod(groups) * size == count:
+            run(number)
+        else:
+            self.builder.when(number < self.builder.word(count), lambda: run(number))
 
     def store(self, result: int, elements: Sequence[tuple[Index, Scalar]]) -> None:
         """Writes neighbouring elements of a result, which fill whole words."""

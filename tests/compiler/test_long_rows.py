@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.modules import load_main
+from support.compiler.regions import Array
 from support.compiler.stages import check_stages
 
 import pumice
@@ -19,7 +18,6 @@ from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import GraphFile, ModuleFile, Program
 from pumice.status import InvalidArgumentError
 
-Array = npt.NDArray[Any]
 SIZES = (1, 1000, 200_000, 1 << 20, 5 << 20, 1000)
 ARGMAX = """
   ^bb0(%a: tensor<f32>, %i: tensor<i32>, %b: tensor<f32>, %j: tensor<i32>):

@@ -4,20 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
+from support.compiler.regions import Array
 from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS
 from support.compiler.tensor_strategies import Program, programs
 from support.soak import SOAK, rounds
 
 import pumice
 from pumice.hal_vulkan import BufferView
-
-Array = npt.NDArray[Any]
 
 STEP = """
 func.func @main(%w: tensor<8x8xf32>, %v: tensor<8x4xf32>, %b: tensor<4xf32>, %x: tensor<2x8xf32>, %y: tensor<2x4xf32>)

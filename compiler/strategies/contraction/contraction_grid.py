@@ -13,8 +13,8 @@ from ...ir.sizes import Dim, Size, is_multiple, product, quotient
 from ...kernels.contractions import operands_along, products_per_element, working_type
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import Index, split
-from ...kernels.kernel import Kernel, Workload
-from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.lengths import KernelBuilder
 from ...kernels.scalars.scalars import Scalar, storage_bits
 from ...kernels.scalars.target import Target
@@ -126,11 +126,8 @@ class ContractionGrid:
     def emit(self, shader: Shader, compute: Callable[[TilePlace], Sequence[Scalar]]) -> Kernel:
         """Emits the kernel; ``compute`` returns the elements of an invocation's tile."""
         builder = shader.builder
-        count = self.count
-        workgroups = Workload(count, 1) if isinstance(count, Size) else group_count(count, shader.region.target)
-        group = shader.group(workgroups)
 
-        def write() -> None:
+        def write(group: Id) -> None:
             parts = split(builder, group, self._groups)
             across, down, _ = builder.built_in("LocalInvocationId")
             if self._is_linear:
@@ -165,12 +162,8 @@ class ContractionGrid:
                 shader.frame.keep(self._hero.result, index, [scalar])
             self._store(shader, tiled, *is_there)
 
-        if isinstance(workgroups, tuple) and math.prod(workgroups) == count:
-            write()
-        else:
-            builder.when(group < builder.word(count), write)
         rows, columns = self._group
-        return shader.finish((rows * columns, 1, 1) if self._is_linear else (columns, rows, 1), workgroups)
+        return shader.over_groups(self.count, (rows * columns, 1, 1) if self._is_linear else (columns, rows, 1), write)
 
     def index(self, builder: KernelBuilder, parts: Sequence[Id], row: Id, column: Id) -> Index:
         """Returns the index of an element of the result, clamped to a length that depends on the call."""

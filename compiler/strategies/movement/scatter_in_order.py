@@ -16,7 +16,7 @@ from ...ir.sizes import number_of, product
 from ...kernels.elements import scalar_of
 from ...kernels.index import split
 from ...kernels.kernel import Kernel
-from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.scalars import Scalar, storage_bits
 from ...kernels.scatters import target_of
 from ...kernels.strategy import Strategy
@@ -56,10 +56,8 @@ class ScatterInOrder(Strategy):
         tried = [axis for axis in axes.scatter if axis not in axes.batches.values()]
         others = [axis for axis in range(len(axes.shape)) if axis not in tried]
         count = number_of(product(axes.shape[axis] for axis in others))
-        groups = group_count(-(-count // self.workgroup), region.target)
-        invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
 
-        def write() -> None:
+        def write(invocation: Id) -> None:
             fixed = dict(zip(others, split(builder, invocation, [axes.shape[axis] for axis in others]), strict=True))
 
             def step(number: Id, nothing: Sequence[Scalar]) -> Sequence[Scalar]:
@@ -80,8 +78,7 @@ class ScatterInOrder(Strategy):
             lengths = [axes.shape[axis] for axis in tried]
             frame.fold(hero, product(lengths), [], step)
 
-        builder.when(invocation < count, write)
-        return shader.finish((self.workgroup, 1, 1), groups)
+        return shader.over(count, self.workgroup, write)
 
 
 def _hero(region: KernelRegion) -> Operation | None:

@@ -14,7 +14,7 @@ from ...ir.sizes import Dim, Size, number_of
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import Index, split
 from ...kernels.kernel import Kernel
-from ...kernels.region import KernelRegion, Shader, access_bits, group_count
+from ...kernels.region import KernelRegion, Shader, access_bits
 from ...kernels.scalars.lengths import KernelBuilder
 from ...kernels.scalars.scalars import storage_bits
 from ...kernels.strategy import elements_cost
@@ -117,13 +117,10 @@ class Transposition:
         units = [side * tiles for side, tiles in zip(tile, group, strict=True)]
         counts = list(self.lengths)
         counts[self.row], counts[-1] = (-(-length // unit) for length, unit in zip(lengths, units, strict=True))
-        count = math.prod(counts)
-        groups = group_count(count, shader.region.target)
-        number = shader.group(groups)
         local = builder.built_in("LocalInvocationId")[0]
         tile_numbers = (local // group.columns, local % group.columns) if workgroup == math.prod(group) else ()
 
-        def run() -> None:
+        def run(number: Id) -> None:
             parts = split(builder, number, counts)
             wanted, starts = [], []
             for side, part in enumerate((parts[self.row], parts[-1])):
@@ -135,11 +132,7 @@ class Transposition:
             is_edge = [length % unit > 0 for length, unit in zip(lengths, units, strict=True)]
             write(TransposedTile(parts, starts, wanted, is_edge, local))
 
-        if math.prod(groups) == count:
-            run()
-        else:
-            builder.when(number < count, run)
-        return shader.finish((workgroup, 1, 1), groups)
+        return shader.over_groups(math.prod(counts), (workgroup, 1, 1), run)
 
 
 @dataclass(frozen=True, slots=True)

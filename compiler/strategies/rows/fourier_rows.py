@@ -19,8 +19,8 @@ from ...ir.operation import Operation
 from ...ir.sizes import Size, product
 from ...kernels.elements import Frame, scalar_of, shape_of
 from ...kernels.index import Index, split
-from ...kernels.kernel import Kernel, Workload
-from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars import complex_math
 from ...kernels.scalars.complex_math import scale
 from ...kernels.scalars.scalars import Complex, Scalar, as_complex, storage_bits
@@ -142,11 +142,8 @@ class FourierRows(Strategy):
         builder, frame, shape = shader.builder, shader.frame, shape_of(hero.result)
         rows, (value,) = product(shape[:-1]), hero.operands
         sign = 1 if _kind(hero) == "IFFT" else -1
-        size = self.workgroup
-        count = Workload(rows, size) if isinstance(rows, Size) else group_count(-(-rows // size), region.target)
-        invocation = shader.group(count) * size + builder.built_in("LocalInvocationId")[0]
 
-        def write() -> None:
+        def write(invocation: Id) -> None:
             row = split(builder, invocation, shape[:-1])
             length = shape[-1]
             assert isinstance(length, int)
@@ -156,8 +153,7 @@ class FourierRows(Strategy):
                 scalar = scale(number, 1.0 / length) if sign > 0 else number
                 shader.store(0, [_followed(frame, hero, following, index, scalar)])
 
-        builder.when(invocation < builder.word(rows), write)
-        return shader.finish((size, 1, 1), count)
+        return shader.over(rows, self.workgroup, write)
 
 
 def _kind(hero: Operation) -> str:

@@ -157,11 +157,8 @@ class Neighbours(Strategy):
         axis, lengths = interleaved[0], [number_of(length) for length in shape]
         outer, inner = lengths[:axis], lengths[axis + 1 :]
         units = [*outer, lengths[axis] // self.rows, math.prod(inner) // self.elements]
-        invocations = math.prod(units)
-        groups = group_count(-(-invocations // self.workgroup), region.target)
-        invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
 
-        def write() -> None:
+        def write(invocation: Id) -> None:
             *before, row, unit = split(builder, invocation, units)
             for offset in range(self.rows):
                 position = row * self.rows + offset
@@ -170,11 +167,7 @@ class Neighbours(Strategy):
                 for number, value in enumerate(region.results):
                     shader.store(number, [(index, shader.frame.at(value, index)) for index in indices])
 
-        if invocations == math.prod(groups) * self.workgroup:
-            write()
-        else:
-            builder.when(invocation < invocations, write)
-        return shader.finish((self.workgroup, 1, 1), groups)
+        return shader.over(math.prod(units), self.workgroup, write)
 
 
 def _interleaved(region: KernelRegion) -> tuple[int, int] | None:

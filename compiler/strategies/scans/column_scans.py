@@ -15,7 +15,7 @@ from ...kernels.elements import scalar_of
 from ...kernels.index import split
 from ...kernels.kernel import Kernel
 from ...kernels.reductions import Values, rounded
-from ...kernels.region import KernelRegion, Shader, access_bits, group_count
+from ...kernels.region import KernelRegion, Shader, access_bits
 from ...kernels.scalars.scalars import Scalar, storage_bits
 from ...kernels.strategy import Strategy, elements_cost
 from .row_scans import MAX_WORDS
@@ -84,12 +84,10 @@ class ColumnScans(Strategy):
         join = join_towards_end(shader, operation, scan)
         units = math.prod(scan.inner) // self.columns
         invocations = math.prod(scan.outer) * units
-        groups = group_count(-(-invocations // self.workgroup), region.target)
-        invocation = shader.group(groups) * self.workgroup + builder.built_in("LocalInvocationId")[0]
         results = len(operation.results)
         starts = operation.operands[results:]
 
-        def scanned() -> None:
+        def scanned(invocation: Id) -> None:
             outer = split(builder, invocation // units, scan.outer)
             unit = invocation % units
 
@@ -110,11 +108,7 @@ class ColumnScans(Strategy):
 
             frame.fold(operation, scan.length, [frame.scalar(start) for start in starts] * self.columns, step)
 
-        if invocations == math.prod(groups) * self.workgroup:
-            scanned()
-        else:
-            builder.when(invocation < invocations, scanned)
-        return shader.finish((self.workgroup, 1, 1), groups)
+        return shader.over(invocations, self.workgroup, scanned)
 
 
 def _divides(region: KernelRegion, inner: int, columns: int) -> bool:

@@ -20,7 +20,7 @@ from ...ir.sizes import number_of
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import Index
 from ...kernels.kernel import Kernel
-from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.scalars import Scalar, as_id, storage_bits
 from ...kernels.strategy import Strategy
 
@@ -78,15 +78,13 @@ class DigitSort(Strategy):
         chunk = chunk_of(length, chunks)
         memory = SharedMemory(builder, places * self.workgroup)
         local = builder.built_in("LocalInvocationId")[0]
-        groups = group_count(-(-chunks // self.workgroup), region.target)
-        invocation = shader.group(groups) * self.workgroup + local
 
-        def begin(number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
+        def begin(invocation: Id, number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
             start = as_id(frame.at(starts, frame.index(shape_of(starts), [number, invocation])))
             memory.store(number * self.workgroup + local, [start])
             return []
 
-        def move(number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
+        def move(invocation: Id, number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
             places = neighbours(invocation * (chunk // RUN) + number, RUN)
             inside = [position < length if chunk * chunks > length else builder.boolean(True) for position in places]
             if chunk * chunks > length:
@@ -107,12 +105,11 @@ class DigitSort(Strategy):
             for number, scalar in enumerate(scalars):
                 shader.store(number, [(Index(builder, shape, [position]), scalar)])
 
-        def run() -> None:
-            frame.fold(hero, places, [], begin)
-            frame.fold(hero, chunk // RUN, [], move, 1)
+        def run(invocation: Id) -> None:
+            frame.fold(hero, places, [], partial(begin, invocation))
+            frame.fold(hero, chunk // RUN, [], partial(move, invocation), 1)
 
-        builder.when(invocation < chunks, run)
-        return shader.finish((self.workgroup, 1, 1), groups)
+        return shader.over(chunks, self.workgroup, run)
 
 
 def _hero(region: KernelRegion) -> Operation | None:

@@ -17,8 +17,8 @@ from ...ir.operation import Operation
 from ...ir.sizes import Dim, Size, number_of, product
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import split
-from ...kernels.kernel import Kernel, Workload
-from ...kernels.region import KernelRegion, Shader, group_count
+from ...kernels.kernel import Kernel
+from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.scalars import Scalar, as_id, select, storage_bits
 from ...kernels.strategy import Strategy
 
@@ -70,14 +70,11 @@ class MergeSort(Strategy):
         hero = region.only(("sort",))
         assert hero is not None
         shader = Shader(region)
-        builder, size, sort = shader.builder, region.target.workgroup_size, _Sort(shader, hero)
+        builder, sort = shader.builder, _Sort(shader, hero)
         step = sort.block if sort.runs == 1 else min(self.part, sort.block)
         parts = -(-sort.length // step)
-        units = product(sort.rows) * parts
-        count = Workload(units, size) if isinstance(units, Size) else group_count(-(-units // size), region.target)
-        invocation = shader.group(count) * size + builder.built_in("LocalInvocationId")[0]
 
-        def write() -> None:
+        def write(invocation: Id) -> None:
             row = split(builder, invocation // parts, sort.rows)
             first = invocation % parts * step
             if sort.runs == 1:
@@ -85,8 +82,7 @@ class MergeSort(Strategy):
             else:
                 sort.merged(row, first, step)
 
-        builder.when(invocation < builder.word(units), write)
-        return shader.finish((size, 1, 1), count)
+        return shader.over(product(sort.rows) * parts, region.target.workgroup_size, write)
 
 
 class _Sort:

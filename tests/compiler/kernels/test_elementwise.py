@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.numpy_oracle import expected_of
 from support.compiler.operation_table import ELEMENTWISE, KINDS, TYPES, Row, kind_of
-from support.compiler.regions import EMULATED, NATIVE, by_definition, function_of, run_region
+from support.compiler.regions import EMULATED, NATIVE, Array, by_definition, function_of, run_region
 
 import pumice
 from pumice.compiler.ir.types import ScalarType
@@ -19,7 +18,6 @@ from pumice.hal_reference.elementwise import is_float, total_order
 
 pytestmark = pytest.mark.vulkan
 
-Array = npt.NDArray[Any]
 
 _SIGNED: Final = KINDS["s"]
 _UNSIGNED: Final = KINDS["u"]

@@ -5,12 +5,10 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from support.compiler.regions import EMULATED, NATIVE, by_definition, function_of, region_of, run_region
+from support.compiler.regions import EMULATED, NATIVE, Array, by_definition, function_of, region_of, run_region
 
 import pumice
 from pumice.compiler.ir.source import CompileError
@@ -18,8 +16,6 @@ from pumice.compiler.ir.types import ScalarType
 from pumice.compiler.kernels.scalars.target import NeedsSplitError, Target
 from pumice.compiler.strategies.choice import compile_region
 from pumice.status import InvalidArgumentError
-
-Array = npt.NDArray[Any]
 
 
 def values(shape: Sequence[int], type: str = "f32", seed: int = 0) -> Array:

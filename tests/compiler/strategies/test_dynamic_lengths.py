@@ -5,14 +5,13 @@ from __future__ import annotations
 import dataclasses
 import math
 from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.dynamic import specialised
 from support.compiler.regions import (
     EMULATED,
+    Array,
     arguments_of,
     by_definition,
     contraction,
@@ -34,7 +33,6 @@ from pumice.compiler.strategies.movement.elements import Elements
 from pumice.compiler.strategies.rows.rows import Rows
 from pumice.spirv.checks.validation import ensure_valid
 
-Array = npt.NDArray[Any]
 LAVAPIPE = dataclasses.replace(EMULATED, family="cpu", subgroup_size=8, subgroup_operations=("shuffle",))
 
 

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.regions import (
     EMULATED,
@@ -26,8 +24,6 @@ from pumice.compiler.strategies.choice import compile_region
 from pumice.compiler.strategies.contraction.contraction_tile import ContractionTile
 from pumice.compiler.strategies.contraction.workgroup_tile import WorkgroupTile
 from pumice.compiler.strategies.movement.elements import Elements
-
-Array = npt.NDArray[Any]
 
 
 def convolution(left: str, right: str, result: str, window: str, groups: int = 1) -> str:

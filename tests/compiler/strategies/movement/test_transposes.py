@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from support.compiler.regions import EMULATED, by_definition, function, function_of, region_of, run_region
+from support.compiler.regions import EMULATED, Array, by_definition, function, function_of, region_of, run_region
 from support.profiles import recorded_profiles
 
 import pumice
@@ -20,7 +18,6 @@ from pumice.compiler.strategies.choice import candidates_of, compile_region, ran
 from pumice.compiler.strategies.movement.shared_transpose import SharedTranspose
 from pumice.compiler.strategies.movement.transpose_tile import TransposeTile
 
-Array = npt.NDArray[Any]
 NATIVE_LONG = replace(EMULATED, int64=True)
 
 

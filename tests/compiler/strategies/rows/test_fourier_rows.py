@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
-from support.compiler.regions import called
+from support.compiler.regions import Array, called
 
 import pumice
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.pipeline import compile_text
-
-Array = npt.NDArray[Any]
 
 
 def transform(shape: str, length: int, kind: str = "FFT", element: str = "f32") -> str:

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.regions import (
     arguments_of,
@@ -23,8 +20,6 @@ from pumice.compiler.strategies.movement.elements import Elements
 from pumice.compiler.strategies.rows.neighbours import Neighbours
 from pumice.spirv.binary.grammar import Op
 from pumice.spirv.binary.words import read_binary
-
-Array = npt.NDArray[Any]
 
 
 def sum_of(type: str) -> str:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.regions import (
     EMULATED,
@@ -24,8 +22,6 @@ from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.strategies.choice import candidates_of
 from pumice.compiler.strategies.movement.elements import Elements
 from pumice.compiler.strategies.rows.rows import Rows
-
-Array = npt.NDArray[Any]
 
 
 def reduction(operation: str, type: str, start: str, axes: int = 1) -> str:

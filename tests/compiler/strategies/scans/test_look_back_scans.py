@@ -7,9 +7,8 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from support.compiler.regions import called
+from support.compiler.regions import Array, called
 
 import pumice
 from pumice.compiler.analysis.scans import LOOK_BACK
@@ -22,8 +21,6 @@ from pumice.compiler.strategies.choice import candidates_of
 from pumice.compiler.strategies.scans import look_back_scans
 from pumice.compiler.strategies.scans.look_back_scans import LookBackScans
 from pumice.compiler.targets.vulkan import kernel_region
-
-Array = npt.NDArray[Any]
 
 ROWS = """
     func.func @main(%a: tensor<{rows}x{length}x{element}>) -> tensor<{rows}x{length}x{element}> {{

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pytest
-from support.compiler.regions import EMULATED, called, dispatch_regions, region_of, run_region
+from support.compiler.regions import EMULATED, Array, called, dispatch_regions, region_of, run_region
 from support.profiles import PROFILE_NAMES, recorded_profile
 
 import pumice
@@ -18,7 +16,6 @@ from pumice.compiler.strategies.choice import candidates_of, compile_region
 from pumice.compiler.strategies.scans.column_scans import ColumnScans
 from pumice.compiler.strategies.scans.row_scans import RowScans
 
-Array = npt.NDArray[Any]
 DTYPES = {"f16": "float16", "f32": "float32", "f64": "float64", "i8": "int8", "i32": "int32", "i64": "int64"}
 BODIES = {"add": np.add, "maximum": np.maximum, "multiply": np.multiply}
 

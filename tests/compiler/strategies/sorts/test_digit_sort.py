@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.regions import called
 
@@ -18,8 +16,6 @@ from pumice.compiler.passes.canonical.legacy import IN_MEMORY
 from pumice.compiler.passes.decomposition import digit_sorts
 from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import Program
-
-Array = npt.NDArray[Any]
 
 DTYPES = {
     "i8": "int8",

@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 from support.compiler.regions import called
 
 import pumice
 from pumice.compiler.ir.source import CompileError
-
-Array = npt.NDArray[Any]
 
 
 def program(types: list[str], axis: int, body: str, blocks: str = "") -> str:
