@@ -249,10 +249,6 @@ def _copysign(x: Expression, y: Expression) -> Expression:
     return ((raw & raw.constant(~sign)) | (other & other.constant(sign))).bitcast(x.element)
 
 
-def _whole_part(x: Expression) -> Expression:
-    return (x < 0.0).then(x.call("ceil"), x.call("floor"))
-
-
 def _is_normal(x: Expression) -> Expression:
     smallest = {"f64": 2.0**-1022, "f16": 2.0**-14}.get(str(x.element), 2.0**-126)
     return x.call_to("is_finite", ScalarType("i1")) & (abs(x) >= smallest)
@@ -308,6 +304,6 @@ MATH: Final[Mapping[str, Rule]] = {
     "log10": Rule(1, formula(lambda x: x.call("log") / math.log(10.0))),
     "log2": Rule(1, formula(lambda x: x.call("log") / math.log(2.0))),
     "powf": Rule(2, simple("power")),
-    "trunc": Rule(1, formula(_whole_part)),
+    "trunc": Rule(1, formula(lambda x: (x < 0.0).then(x.call("ceil"), x.call("floor")))),
 }
 """Conversions of ``math`` operations. Keys are operation names without ``math.``."""

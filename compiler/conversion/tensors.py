@@ -69,10 +69,6 @@ def _joined(site: Site, parts: Sequence[Value], axis: int) -> Value:
     return site.builder.append("concatenate", list(parts), [type], attributes).result
 
 
-def _concat(site: Site) -> Values:
-    return [_joined(site, site.operands, site.operation.integer("dim"))]
-
-
 def _splat(site: Site) -> Values:
     return [site.builder.broadcast(site.operands[0], static_shape(site.result_type(), "a result"), ())]
 
@@ -89,10 +85,6 @@ def _dim(site: Site) -> Values:
     return [length_of(site, value, axis)]
 
 
-def _rank(site: Site) -> Values:
-    return [site.builder.constant(tensor_of(site.operands[0]).rank, TensorType((), I64))]
-
-
 def _cast(site: Site) -> Values:
     (value,) = site.operands
     static_shape(value.type)
@@ -105,10 +97,6 @@ def _reshaped(site: Site) -> Values:
     if math.prod(static_shape(value.type)) != math.prod(shape):
         raise OperationError(f"as many elements in the result as in {value.type}, got {result}", 0)
     return [site.builder.reshape(value, shape)]
-
-
-def _bitcast(site: Site) -> Values:
-    return [site.builder.bitcast(site.operands[0], site.result_type().scalar)]
 
 
 def _ranges(site: Site, first: int) -> tuple[list[Value | int], list[int], list[int]]:
@@ -203,10 +191,10 @@ def _generate(site: Site) -> Values:
 
 
 TENSOR: Final[Mapping[str, Rule]] = {
-    "bitcast": Rule(1, _bitcast),
+    "bitcast": Rule(1, lambda site: [site.builder.bitcast(site.operands[0], site.result_type().scalar)]),
     "cast": Rule(1, _cast),
     "collapse_shape": Rule(1, _reshaped),
-    "concat": Rule(None, _concat),
+    "concat": Rule(None, lambda site: [_joined(site, site.operands, site.operation.integer("dim"))]),
     "dim": Rule(2, _dim),
     "empty": Rule(None, _empty),
     "expand_shape": Rule(None, _reshaped),
@@ -217,7 +205,7 @@ TENSOR: Final[Mapping[str, Rule]] = {
     "insert": Rule(None, _insert),
     "insert_slice": Rule(None, _insert_slice),
     "pad": Rule(None, _pad, 1),
-    "rank": Rule(1, _rank),
+    "rank": Rule(1, lambda site: [site.builder.constant(tensor_of(site.operands[0]).rank, TensorType((), I64))]),
     "reshape": Rule(2, _reshaped),
     "splat": Rule(None, _splat),
 }
@@ -284,18 +272,6 @@ def _get_extent(site: Site) -> Values:
     return [site.builder.constant(numbers[axis], TensorType((), I64))]
 
 
-def _shape_rank(site: Site) -> Values:
-    return [site.builder.constant(len(_numbers(site.operands[0])), TensorType((), I64))]
-
-
-def _concat_shapes(site: Site) -> Values:
-    return _vector(site, [number for value in site.operands for number in _numbers(value)])
-
-
-def _from_extents(site: Site) -> Values:
-    return _vector(site, integers_of(site.operands, "lengths"))
-
-
 def _same(site: Site) -> Values:
     return site.operands
 
@@ -316,15 +292,11 @@ def _equal(site: Site) -> Values:
     return _witness(site)
 
 
-def _assuming(site: Site) -> Values:
-    return site.conversion.inline(site.operation.regions[0].block, [], site.builder)
-
-
 SHAPE: Final[Mapping[str, Rule]] = {
-    "assuming": Rule(1, _assuming, 1),
+    "assuming": Rule(1, lambda site: site.conversion.inline(site.operation.regions[0].block, [], site.builder), 1),
     "assuming_all": Rule(None, _witness),
     "broadcast": Rule(None, _broadcast),
-    "concat": Rule(2, _concat_shapes),
+    "concat": Rule(2, lambda site: _vector(site, [number for value in site.operands for number in _numbers(value)])),
     "const_shape": Rule(0, _const_shape),
     "const_size": Rule(0, _const_size),
     "const_witness": Rule(0, _witness),
@@ -333,11 +305,11 @@ SHAPE: Final[Mapping[str, Rule]] = {
     "cstr_require": Rule(1, _witness),
     "dim": Rule(2, _dim),
     "from_extent_tensor": Rule(1, _same),
-    "from_extents": Rule(None, _from_extents),
+    "from_extents": Rule(None, lambda site: _vector(site, integers_of(site.operands, "lengths"))),
     "get_extent": Rule(2, _get_extent),
     "index_to_size": Rule(1, _same),
     "num_elements": Rule(1, _num_elements),
-    "rank": Rule(1, _shape_rank),
+    "rank": Rule(1, lambda site: [site.builder.constant(len(_numbers(site.operands[0])), TensorType((), I64))]),
     "shape_of": Rule(1, _shape_of),
     "size_to_index": Rule(1, _same),
     "to_extent_tensor": Rule(1, _same),

@@ -248,13 +248,9 @@ def _chosen(operation: Operation) -> Value | None:
     return chosen if bool(constant.array.reshape(-1)[0]) else other
 
 
-def _joined(operation: Operation) -> Value | None:
-    return operation.operands[0] if len(operation.operands) == 1 else None
-
-
 _IDENTITIES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
     "stablehlo.bitcast_convert": _same_type,
-    "stablehlo.concatenate": _joined,
+    "stablehlo.concatenate": lambda operation: operation.operands[0] if len(operation.operands) == 1 else None,
     "stablehlo.convert": _same_type,
     "stablehlo.reshape": _same_type,
     "stablehlo.select": _chosen,

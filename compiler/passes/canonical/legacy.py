@@ -167,10 +167,6 @@ def _zero(builder: Builder, operation: Operation) -> Values:
     return [builder.constant(0, tensor_of(operation.results[0]))]
 
 
-def _map(builder: Builder, operation: Operation) -> Values:
-    return over_tensors(builder, operation.regions[0].block, operation.operands)
-
-
 def over_tensors(builder: Builder, block: Block, operands: Sequence[Value]) -> Values:
     """Applies a body of scalars to tensors: operations become element-wise, and constants are broadcast."""
     shape = tensor_of(operands[0]).shape
@@ -284,7 +280,7 @@ RULES: Final[Mapping[str, Rule]] = {
     "einsum": _einsum,
     "get_dimension_size": _dimension_size,
     "get_tuple_element": _get_tuple_element,
-    "map": _map,
+    "map": lambda builder, operation: over_tensors(builder, operation.regions[0].block, operation.operands),
     "optimization_barrier": _same,
     "partition_id": _zero,
     "replica_id": _zero,

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeGuard
+from typing import Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -324,10 +324,6 @@ def _slice(operation: Operation, value: Sizes) -> Sizes:
     return value[tuple(slice(*bounds) for bounds in zip(*lists, strict=True))]
 
 
-def _product(left: Any, right: Any) -> object:
-    return left * right
-
-
 _RULES: Final[Mapping[str, Callable[..., Sizes]]] = {
     "add": _each(lambda left, right: left + right),
     "and": _either(False),
@@ -340,7 +336,7 @@ _RULES: Final[Mapping[str, Callable[..., Sizes]]] = {
     "divide": _each(_divided),
     "maximum": _each(_larger),
     "minimum": _each(_smaller),
-    "multiply": _each(_product),
+    "multiply": _each(lambda left, right: left * right),
     "negate": _each(lambda value: -value),
     "not": _each(_not),
     "or": _either(True),

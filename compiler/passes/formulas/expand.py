@@ -90,14 +90,6 @@ def _square(builder: Builder, operation: Operation) -> Sequence[Value]:
     return [builder.elementwise("multiply", value, value)]
 
 
-def _tan(builder: Builder, operation: Operation) -> Sequence[Value]:
-    return [builder.elementwise("tan", *operation.operands)]
-
-
-def _conj(builder: Builder, operation: Operation) -> Sequence[Value]:
-    return [builder.conjugate(*operation.operands)]
-
-
 def _constant(builder: Builder, operation: Operation) -> Sequence[Value]:
     value = operation.attributes["value"]
     assert isinstance(value, DenseElements)
@@ -163,7 +155,7 @@ def _broadcast(builder: Builder, operation: Operation, name: str) -> Value:
 
 
 _OTHERS: Final[Mapping[str, Callable[[Builder, Operation], Sequence[Value]]]] = {
-    "conj": _conj,
+    "conj": lambda builder, operation: [builder.conjugate(*operation.operands)],
     "constant": _constant,
     "constant_like": _constant_like,
     "is_inf": _is_infinite(0),
@@ -174,6 +166,6 @@ _OTHERS: Final[Mapping[str, Callable[[Builder, Operation], Sequence[Value]]]] = 
     "ragged_dot": ragged_dot,
     "scan": scan,
     "square": _square,
-    "tan": _tan,
+    "tan": lambda builder, operation: [builder.elementwise("tan", *operation.operands)],
     "top_k": _top_k,
 }
