@@ -127,16 +127,12 @@ def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Sp
     """
     every = {rows_of(operation) for operation in operations if operation.name == _REDUCE}
     rows = every.pop() if len(every) == 1 else None
-    spaces = None if rows is None else spaces_over(operations, rows)
-    return None if rows is None or spaces is None else (rows, spaces)
-
-
-def spaces_over(operations: Sequence[Operation], rows: RowShape) -> dict[Value, Space] | None:
-    """Returns where values of a region are read, for given rows; None if it is not entirely over these rows."""
+    if rows is None:
+        return None
     spaces = RowSpaces(rows, operations[0])
     for operation in operations:
         spaces.add(operation)
-    return spaces.of if spaces.is_over_rows else None
+    return (rows, spaces.of) if spaces.is_over_rows else None
 
 
 class RowSpaces:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
+from ..dialects.builder import Values
 from ..dialects.rules.requirements import OperationError
 from ..dialects.syntax.arith import CMPF, CMPI
 from ..ir.attributes import DenseElements, FloatAttr, IntegerAttr
@@ -14,8 +15,6 @@ from ..ir.types import I1, ScalarType
 from ..passes.formulas.expand import expand_operation
 from ..passes.formulas.expression import Expression
 from .conversion import Handler, Rule, Site, formula, same_types, simple
-
-Values = Sequence[Value]
 
 
 def unsigned(site: Site, value: Value) -> Value:

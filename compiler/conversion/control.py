@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ..dialects.builder import Builder
+from ..dialects.builder import Builder, Values
 from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import Attribute, DenseElements
 from ..ir.operation import Block, Operation, Region, Value
@@ -173,9 +173,6 @@ def _result_type(type: Type) -> TensorType:
     if not isinstance(converted, TensorType) or not all(isinstance(length, int) for length in converted.shape):
         raise OperationError(f"numbers and tensors of known shape between blocks, got {converted}")
     return converted
-
-
-Values = Sequence[Value]
 
 
 def _if(site: Site) -> Values:

@@ -11,14 +11,13 @@ from typing import Final
 
 import numpy as np
 
+from ..dialects.builder import Values
 from ..dialects.rules.requirements import OperationError
 from ..ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, type_shape
 from ..ir.operation import Value, tensor_of
 from ..ir.types import I1, I64, TensorType
 from ..passes.canonical.legacy import constant_of, over_tensors
 from .conversion import Rule, Site, integers_of, length_of, static_shape
-
-Values = Sequence[Value]
 
 DYNAMIC: Final = -(1 << 63)
 """Marks static offsets, sizes and strides whose number is an operand."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
 
 import numpy.typing as npt
 
@@ -11,6 +12,8 @@ from ..ir.operation import NOWHERE, Block, Location, Operation, Region, Value, t
 from ..ir.sizes import Dim
 from ..ir.types import I1, I32, I64, ScalarType, TensorType, Type
 from .rules.requirements import strided
+
+Values: TypeAlias = Sequence[Value]
 
 
 class Builder:

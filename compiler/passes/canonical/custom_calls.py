@@ -14,7 +14,7 @@ from typing import Final
 
 import numpy as np
 
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...dialects.rules.requirements import OperationError
 from ...ir.attributes import Attribute, EnumAttr, FloatAttr, IntegerAttr
 from ...ir.element_types import element_type
@@ -23,7 +23,6 @@ from ...ir.types import F32, ScalarType
 from ..formulas.expression import Expression, Matrix, identity
 from ..formulas.matrix_factors import eigh, lu, qr, reflected, scalars_of, svd, tridiagonal_solve
 
-Values = Sequence[Value]
 Options = Mapping[str, Attribute]
 
 _PASSED_ON: Final = frozenset({"Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape", "annotate_device_placement"})

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...ir.attributes import DenseElements, FloatAttr
 from ...ir.copying import copy_operations
 from ...ir.operation import Block, Operation, Value, tensor_of
@@ -71,7 +71,6 @@ DISTRIBUTION: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]]
 """Rewrites of collectives for one process. Keys are operation names without the dialect's prefix."""
 
 
-Values = Sequence[Value]
 Rule = Callable[[Builder, Operation], Values | None]
 
 IN_MEMORY: Final = "in_memory"

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from ...analysis.identities import REPLACED
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...ir.attributes import Attribute, StructAttr, type_shape
 from ...ir.operation import Region, Value, tensor_of
 from ...ir.types import F32, ScalarType, TensorType
 
-Values = Sequence[Value]
+
+def shape_of(value: Value) -> tuple[int, ...]:
+    """Returns the static shape of a tensor."""
+    return type_shape(tensor_of(value))
 
 
 def scattered(
@@ -33,7 +36,7 @@ def scattered(
         attributes: further attributes of the operation.
         batch: the number of first dimensions that updates and rows share.
     """
-    shape = type_shape(tensor_of(updates[0]))[: batch + 1]
+    shape = shape_of(updates[0])[: batch + 1]
     shared = {"input_batching_dims": tuple(range(batch)), "scatter_indices_batching_dims": tuple(range(batch))}
     fields = {
         "update_window_dims": tuple(range(batch + 1, tensor_of(old[0]).rank)),
@@ -64,7 +67,7 @@ def converted(builder: Builder, values: Values, like: Values) -> Values:
 
 def taken(builder: Builder, value: Value, positions: Value) -> Value:
     """Gathers rows by their positions in the first dimension."""
-    (count,), shape = type_shape(tensor_of(positions)), type_shape(tensor_of(value))
+    (count,), shape = shape_of(positions), shape_of(value)
     fields = {
         "offset_dims": tuple(range(1, len(shape))),
         "collapsed_slice_dims": (0,),

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Final
 
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...dialects.rewrite import rewrite_named
-from ...ir.operation import Block, Operation, Value
+from ...ir.operation import Block, Operation
 from ...kernels.scalars.target import Target
 from .factorizations import cholesky, triangular_solve
 from .random_bits import rng, rng_bit_generator
 from .sorts import sort
 from .transforms import fft
-
-Values = Sequence[Value]
 
 
 def decompose(block: Block, target: Target) -> None:

@@ -14,7 +14,7 @@ from typing import Final
 import numpy as np
 
 from ...analysis.special_forms import GIVEN, IN_ORDER, chunk_of
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, attribute_text
 from ...ir.copying import copy_operations
 from ...ir.operation import Block, Operation, Value, tensor_of
@@ -22,8 +22,6 @@ from ...ir.types import I64, ScalarType, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
 from .building import joining, narrowed, scattered, widened
-
-Values = Sequence[Value]
 
 FAMILIES: Final = frozenset({"cpu"})
 """Families of devices on which a radix pass is faster than the merges that it saves."""

@@ -12,11 +12,10 @@ import math
 from typing import Final
 
 from ...dialects.builder import Builder
-from ...ir.attributes import type_shape
 from ...ir.operation import Value, tensor_of
 from ...ir.types import F32, I32, I64, ScalarType, TensorType
 from ..formulas.expression import Expression
-from .building import joining, scattered, taken
+from .building import joining, scattered, shape_of, taken
 
 _WORD: Final = ScalarType("ui32")
 _WIDE: Final = ScalarType("ui64")
@@ -43,7 +42,7 @@ def sums_by_place(builder: Builder, keys: Value, update: Value, old: Value) -> V
             builder, scattered(builder, joining(builder, name, value.element), keys, [value.value], [zero])[0]
         )
 
-    (total,), before = type_shape(tensor_of(keys)), Expression(builder, old)
+    (total,), before = shape_of(keys), Expression(builder, old)
     digits = max(total.bit_length(), 7)
     bits = Expression(builder, update).convert(F32).bitcast(_WORD)
     magnitude = bits & 0x7FFFFFFF

@@ -6,14 +6,12 @@ import math
 from collections.abc import Sequence
 from typing import Final
 
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...ir.attributes import EnumAttr
 from ...ir.operation import Operation, Value
 from ...ir.sizes import number_of
 from ...ir.types import F32, TensorType
 from ..formulas.expression import Matrix, loop
-
-Values = Sequence[Value]
 
 _BLOCK: Final = 16
 """Rows that are unrolled; the block size of larger matrices."""

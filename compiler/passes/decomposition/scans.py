@@ -7,7 +7,6 @@ of the elements, and runs on every device. Elements stay in order, so that bodie
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
@@ -26,18 +25,16 @@ from ...analysis.scans import (
     scan_of,
 )
 from ...analysis.weights import lanes_of, words_of
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...dialects.rewrite import rewrite_named
-from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, type_shape
+from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from ...ir.copying import copy_region
-from ...ir.operation import Block, Operation, Region, Value, tensor_of
+from ...ir.operation import Block, Operation, Region, tensor_of
 from ...ir.types import F32, I64, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import over_tensors
-from .building import converted, joining
+from .building import converted, joining, shape_of
 from .staged_reductions import even_part, in_parts
-
-Values = Sequence[Value]
 
 ROW: Final = 1 << 12
 """Elements of a row that a few invocations scan fast enough."""
@@ -135,7 +132,7 @@ def _part_of(scan: Scan, target: Target) -> int:
 
 def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, scan: Scan, size: int) -> Values:
     neutral = _neutral(builder, body, starts)
-    axis, length = scan.axis, type_shape(tensor_of(values[0]))[scan.axis]
+    axis, length = scan.axis, shape_of(values[0])[scan.axis]
 
     def parts_of() -> Values:
         """Returns the parts, made anew for each user, which then computes them itself."""
@@ -143,7 +140,7 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
         return [in_parts(builder, value, axis, size, like) for value, like in pairs]
 
     parts = parts_of()
-    shape = type_shape(tensor_of(parts[0]))
+    shape = shape_of(parts[0])
     totals = builder.reduction(parts, neutral, (axis + 1,), copy_region(body, {}))
     before = _scanned(builder, body, totals, starts, axis, scan._replace(is_exclusive=True))
     inside = _scanned(builder, body, parts_of(), neutral, axis + 1, scan)
@@ -157,7 +154,7 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
 
 def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axis: int, scan: Scan) -> Values:
     """Scans along a dimension, in the direction of another scan."""
-    shape = type_shape(tensor_of(values[0]))
+    shape = shape_of(values[0])
     length = shape[axis]
     far, near = (length, -1) if scan.is_exclusive else (length - 1, 0)
     padding = [0] * (2 * len(shape))

@@ -13,18 +13,16 @@ from typing import Final
 
 from ...analysis.special_forms import IN_ORDER, MAX_LOOKS, ScatterAxes, is_direct
 from ...analysis.weights import iterations_of
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...dialects.rewrite import rewrite_block
-from ...ir.attributes import type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I1, I32, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import over_tensors
 from ..formulas.expression import Expression
+from .building import shape_of
 from .updates_by_place import applied, most_looks
-
-Values = Sequence[Value]
 
 _FAR: Final = 1 << 30
 
@@ -45,10 +43,6 @@ def replace_scatters(block: Block, target: Target) -> None:
     rewrite_block(block, rewritten)
 
 
-def _shape(value: Value) -> tuple[int, ...]:
-    return type_shape(tensor_of(value))
-
-
 def _is_small(count: int, elements: int, body: Block) -> bool:
     """Whether each element can look at ``count`` updates."""
     return count * elements <= MAX_LOOKS and count <= most_looks(body)
@@ -60,7 +54,7 @@ def _is_small(count: int, elements: int, body: Block) -> bool:
 def _scatter(builder: Builder, operation: Operation, device: Target) -> Values | None:
     count = len(operation.results)
     inputs, indices, updates = operation.operands[:count], operation.operands[count], operation.operands[count + 1 :]
-    shape, target, dims = _shape(updates[0]), _shape(inputs[0]), ScatterAxes(operation)
+    shape, target, dims = shape_of(updates[0]), shape_of(inputs[0]), ScatterAxes(operation)
     scatter, mapped, batches = dims.scatter, dims.mapped, dims.batches
     updated = math.prod(shape[axis] for axis in scatter if axis not in batches.values())
     if 0 in target or is_direct(operation) or _is_small(updated, math.prod(target), operation.regions[0].block):
@@ -109,7 +103,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
         whole = builder.reshape(value, (*(target[axis] for axis in points), *lengths))
         part = builder.transpose(whole, back)
         starts = [builder.constant(0, TensorType((), I32))] * len(target)
-        is_whole = _shape(part) == target
+        is_whole = shape_of(part) == target
         results.append(part if is_whole else builder.put_at(before, part, starts))
     return results
 
@@ -119,7 +113,7 @@ def _in_order(builder: Builder, operation: Operation, updated: int, device: Targ
     most, least = MAX_IN_ORDER.get(device.family, MAX_IN_ORDER["default"])
     body, last = operation.regions[0], operation.operands[-1]
     loops = sum(iterations_of(inner) for inner in body.block.operations)
-    if updated * (1 + loops) > most or math.prod(_shape(last)) < updated * least:
+    if updated * (1 + loops) > most or math.prod(shape_of(last)) < updated * least:
         return None
     types = [value.type for value in operation.results]
     attributes = {**operation.attributes, IN_ORDER: True}
@@ -139,7 +133,7 @@ def slice_to(builder: Builder, value: Value, lengths: Mapping[int, int]) -> Valu
 
 def _component(builder: Builder, indices: Value, vector: int, number: int, grid: Sequence[int], rank: int) -> Value:
     """Returns a component of every index vector as i32, broadcast to the grid; indices far outside stay outside."""
-    shape = _shape(indices)
+    shape = shape_of(indices)
     if vector < len(shape):
         indices = builder.piece(indices, vector, number, number + 1)
     indices = builder.reshape(indices, grid[:rank])
@@ -157,19 +151,19 @@ def _component(builder: Builder, indices: Value, vector: int, number: int, grid:
 def _select_and_scatter(builder: Builder, operation: Operation, device: Target) -> Values | None:
     """Scatters to the element that each window selects."""
     value, source, start = operation.operands
-    rank = len(_shape(value))
+    rank = len(shape_of(value))
     sizes = operation.integers("window_dimensions", [1] * rank)
     strides = operation.integers("window_strides", [1] * rank)
     windows = math.prod(-(-size // stride) for size, stride in zip(sizes, strides, strict=True))
     selection, scatter = (region.block for region in operation.regions)
-    count = math.prod(_shape(value))
+    count = math.prod(shape_of(value))
     if not count or _is_small(windows * (1 + math.prod(sizes)), count, scatter):
         return None
     is_apart = all(size <= stride for size, stride in zip(sizes, strides, strict=True))
     element = tensor_of(value).scalar
     flat = builder.iota(TensorType((count,), I32), 0)
-    numbers = builder.reshape(flat, _shape(value))
-    there = builder.constant(True, TensorType(_shape(value), I1))
+    numbers = builder.reshape(flat, shape_of(value))
+    there = builder.constant(True, TensorType(shape_of(value), I1))
     scalars = [TensorType((), each) for each in (element, I32, I1)]
 
     def body(inner: Builder, six: Values) -> Values:
@@ -182,14 +176,14 @@ def _select_and_scatter(builder: Builder, operation: Operation, device: Target) 
     kept = ("window_dimensions", "window_strides", "padding")
     attributes = {key: item for key, item in operation.attributes.items() if key in kept}
     starts = [builder.constant(0, each) for each in scalars]
-    types = [TensorType(_shape(source), each.element) for each in scalars]
+    types = [TensorType(shape_of(source), each.element) for each in scalars]
     region = builder.region([*scalars, *scalars], body)
     chosen = builder.append("reduce_window", [value, numbers, there, *starts], types, attributes, [region]).results
-    keys = builder.reshape(builder.select(chosen[2], chosen[1], count), (math.prod(_shape(source)),))
-    updates = builder.reshape(source, (math.prod(_shape(source)),))
+    keys = builder.reshape(builder.select(chosen[2], chosen[1], count), (math.prod(shape_of(source)),))
+    updates = builder.reshape(source, (math.prod(shape_of(source)),))
     old = builder.broadcast(start, (count,), ())
     (result,) = applied(builder, scatter, keys, [updates], [old], is_apart, device)
-    return [builder.reshape(result, _shape(value))]
+    return [builder.reshape(result, shape_of(value))]
 
 
 _RULES: Final[Mapping[str, Callable[[Builder, Operation, Target], Values | None]]] = {

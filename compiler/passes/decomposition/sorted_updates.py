@@ -9,34 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...analysis.identities import REPLACED, joined_by
-from ...dialects.builder import Builder
-from ...ir.attributes import type_shape
+from ...dialects.builder import Builder, Values
 from ...ir.operation import Block, Value, tensor_of
 from ...ir.types import F32, I32, TensorType
 from ..canonical.legacy import over_tensors
-from .building import joining, taken
-
-Values = Sequence[Value]
-
-
-def _shape(value: Value) -> tuple[int, ...]:
-    return type_shape(tensor_of(value))
+from .building import joining, shape_of, taken
 
 
 def applied_in_order(
     builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool
 ) -> Values:
-    """Applies updates to rows.
-
-    Args:
-        builder: appends the operations.
-        body: from rows and updates to rows.
-        keys: the row of each update; the number of rows for no row.
-        updates: a row for each key.
-        old: the rows.
-        is_unique: whether no row has more than one update.
-    """
-    (total,), places = _shape(keys), _shape(old[0])[0]
+    """Applies updates to rows."""
+    (total,), places = shape_of(keys), shape_of(old[0])[0]
     order = builder.iota(TensorType((total,), I32), 0)
     keys, order = builder.sort([keys, order], 0, lambda inner, four: inner.compare("LT", four[0], four[1]))
     element = tensor_of(old[0]).scalar
@@ -62,7 +46,7 @@ def applied_in_order(
 
 def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Values:
     """Combines each update with the earlier ones of the same row."""
-    (total,) = _shape(keys)
+    (total,) = shape_of(keys)
     distance = 1
     while distance < total:
         before = [builder.piece(value, 0, 0, total - distance) for value in values]
@@ -81,12 +65,12 @@ def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Value
 
 def _chosen(builder: Builder, predicate: Value, chosen: Value, other: Value) -> Value:
     """Selects rows by a predicate per row."""
-    return builder.select(builder.broadcast(predicate, _shape(chosen), (0,)), chosen, other)
+    return builder.select(builder.broadcast(predicate, shape_of(chosen), (0,)), chosen, other)
 
 
 def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
     """Returns the number of sorted keys that are at most each row's index."""
-    (total,) = _shape(keys)
+    (total,) = shape_of(keys)
     bound = builder.like(rows, 0)
     step = 1 << (total.bit_length() - 1)
     while step:
@@ -121,7 +105,7 @@ def _in_rounds(
 
     def step(inner: Builder, values: Values) -> Values:
         number, *rows = values
-        position = inner.elementwise("add", starts, inner.broadcast(number, _shape(starts), ()))
+        position = inner.elementwise("add", starts, inner.broadcast(number, shape_of(starts), ()))
         hit = inner.compare("LT", position, ends)
         position = inner.select(hit, position, 0)
         return [inner.elementwise("add", number, 1), *_updated(inner, body, rows, updates, position, hit)]

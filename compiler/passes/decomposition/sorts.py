@@ -16,7 +16,7 @@ from typing import Final
 
 from ...analysis.scans import LOOK_BACK
 from ...analysis.special_forms import GIVEN
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...ir.attributes import Attribute, IntegerAttr
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
@@ -27,8 +27,6 @@ from ..canonical.legacy import IN_MEMORY, over_tensors
 from ..formulas.expression import Expression
 from .building import narrowed, widened
 from .digit_sorts import sorted_by_digits
-
-Values = Sequence[Value]
 
 BLOCK: Final = 8
 """Elements that a kernel sorts at once."""

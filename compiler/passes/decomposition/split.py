@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Final
 
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...dialects.rewrite import rewrite_named
 from ...dialects.rules.requirements import strided
 from ...ir.attributes import Attribute, DenseArray, StructAttr
@@ -20,7 +20,7 @@ from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.sizes import Dim, Size, number_of
 from ...ir.types import F32, I1, I64, TensorType
 from ...kernels.scalars.target import Target
-from .staged_reductions import Values, by_powers, in_parts, in_stages, summed
+from .staged_reductions import by_powers, in_parts, in_stages, summed
 
 MAX_PRODUCTS: Final = 16_384
 """Products that an invocation sums, at most; half of it where they are split."""

@@ -14,17 +14,14 @@ from ...analysis.identities import identity_of, joined_by
 from ...analysis.rows import MAX_ALONE, fills_device, is_enough, rows_over
 from ...analysis.scans import scan_of
 from ...analysis.weights import iterations_of
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...dialects.rules.requirements import strided
-from ...ir.attributes import type_shape
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Operation, Region, Value, tensor_of
 from ...ir.sizes import Dim, Size, is_at_least, product
 from ...ir.types import F32, TensorType
 from ..canonical.legacy import over_tensors
-from .building import converted, joining
-
-Values = Sequence[Value]
+from .building import converted, joining, shape_of
 
 RUN: Final = 256
 """Elements that an invocation reduces where there are more than ``MAX_ALONE``."""
@@ -153,7 +150,7 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
     if scan_of(operation) is not None:
         return None
     sizes = operation.integers("window_dimensions")
-    work = math.prod((*sizes, *_shape(operation.results[0])))
+    work = math.prod((*sizes, *shape_of(operation.results[0])))
     if math.prod(sizes) <= most_reduced(operation.regions[0].block) and (
         math.prod(sizes) <= 128 or work <= MAX_WINDOW_WORK
     ):
@@ -179,10 +176,10 @@ def by_powers(builder: Builder, operation: Operation) -> Values | None:
     for axis in reversed(range(rank)):
         values = _windows(builder, body, values, axis, sizes[axis], dilations[axis])
         ranges = [
-            (0, length, strides[axis] if number == axis else 1) for number, length in enumerate(_shape(values[0]))
+            (0, length, strides[axis] if number == axis else 1) for number, length in enumerate(shape_of(values[0]))
         ]
         values = [builder.slice(value, ranges) for value in values]
-    first = [builder.broadcast(start, _shape(values[0]), ()) for start in starts]
+    first = [builder.broadcast(start, shape_of(values[0]), ()) for start in starts]
     joined = over_tensors(builder, body, [*first, *values])
     return converted(builder, joined, operation.results)
 
@@ -204,11 +201,7 @@ def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int
 
 def _beside(builder: Builder, body: Block, left: Values, right: Values, axis: int, distance: int) -> Values:
     """Applies a body to elements and those at a distance, where both exist."""
-    length = min(_shape(left[0])[axis], _shape(right[0])[axis] - distance)
+    length = min(shape_of(left[0])[axis], shape_of(right[0])[axis] - distance)
     firsts = [builder.piece(value, axis, 0, length) for value in left]
     seconds = [builder.piece(value, axis, distance, distance + length) for value in right]
     return over_tensors(builder, body, [*firsts, *seconds])
-
-
-def _shape(value: Value) -> tuple[int, ...]:
-    return type_shape(tensor_of(value))

@@ -13,14 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...analysis.special_forms import MAX_RADIX
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...ir.attributes import Attribute, DenseArray, EnumAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import Dim, number_of
 from ...ir.types import I32, I64, TensorType
 from .building import taken
-
-Values = Sequence[Value]
 
 
 def _shape(value: Value) -> tuple[Dim, ...]:

@@ -6,28 +6,30 @@ maximum of the updates' numbers; maxima and minima of floats, as integers of the
 point. Other updates are sorted. A CPU may scatter to copies of the rows: each takes a chunk of the updates in order,
 and the copies are then combined. Where these are small compared with the updates, that needs neither sorting nor
 atomics.
+
+All functions take the keys, which are the row of each update, or the number of rows for no row; the updates, a row for
+each key; and the old rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 from ...analysis.identities import REPLACED, identity_of, joined_by
 from ...analysis.special_forms import ATOMIC, ATOMIC_IN_HALVES, IN_ORDER
 from ...analysis.weights import iterations_of
-from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, type_shape
+from ...dialects.builder import Builder, Values
+from ...ir.attributes import Attribute
 from ...ir.copying import copy_region
 from ...ir.operation import Block, Region, Value, tensor_of
 from ...ir.sizes import number_of
 from ...ir.types import F32, I32, ScalarType, TensorType
 from ...kernels.scalars.target import Target
-from .building import converted, joining, narrowed, scattered, taken, widened
+from .building import converted, joining, narrowed, scattered, shape_of, taken, widened
 from .exact_sums import sums_by_place
 from .sorted_updates import applied_in_order
 
-Values = Sequence[Value]
 _UNIQUE: Final[Mapping[str, Attribute]] = {"unique_indices": True}
 
 MAX_UPDATES: Final = 1024
@@ -45,18 +47,8 @@ def most_looks(body: Block) -> int:
 def applied(
     builder: Builder, body: Block, keys: Value, updates: Values, old: Values, is_unique: bool, device: Target
 ) -> Values:
-    """Applies updates to rows.
-
-    Args:
-        builder: appends the operations.
-        body: from rows and updates to rows.
-        keys: the row of each update; the number of rows for no row.
-        updates: a row for each key.
-        old: the rows.
-        is_unique: whether no row has more than one update.
-        device: the target.
-    """
-    (total,), count = type_shape(tensor_of(keys)), number_of(old[0].tensor.count)
+    """Applies updates to rows."""
+    (total,), count = shape_of(keys), number_of(old[0].tensor.count)
     pairs = total * number_of(updates[0].tensor.count)
     if total <= most_looks(body) and pairs <= max(_MAX_PAIRS, count):
         return _few(builder, body, keys, updates, old)
@@ -75,7 +67,7 @@ def applied(
 
 def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Values) -> Values:
     """Applies the updates of each key to a copy of its row, at the first of them; then writes the copies back."""
-    (total,), places = type_shape(tensor_of(keys)), old[0].tensor.lengths[0]
+    (total,), places = shape_of(keys), old[0].tensor.lengths[0]
     square = TensorType((total, total), I32)
     same = builder.compare(
         "EQ", builder.broadcast(keys, square.shape, (0,)), builder.broadcast(keys, square.shape, (1,))
@@ -148,7 +140,7 @@ _LOGICAL: Final = {
 
 def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
     """Replaces each row by its last update."""
-    (total,), shape, word = type_shape(tensor_of(keys)), tensor_of(old).lengths, ScalarType("ui32")
+    (total,), shape, word = shape_of(keys), tensor_of(old).lengths, ScalarType("ui32")
     numbers = builder.elementwise("add", builder.iota(TensorType((total,), word), 0), 1)
     none = builder.constant(0, TensorType(shape[:1], word))
     (last,) = scattered(builder, joining(builder, "maximum", word), keys, [numbers], [none])
@@ -186,18 +178,10 @@ MAX_CHUNK: Final = 1 << 15
 
 
 def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value | None:
-    """Applies updates by an operation; returns None if copies of the rows are too large, or it has no identity element.
-
-    Args:
-        builder: appends the operations.
-        name: of the operation.
-        keys: the row of each update; the number of rows for no row.
-        update: a row for each key.
-        old: the rows.
-    """
+    """Applies updates by an operation; returns None if copies of the rows are too large, or it has no identity."""
     (total,), (places, *lengths), element = (
-        type_shape(tensor_of(keys)),
-        type_shape(tensor_of(old)),
+        shape_of(keys),
+        shape_of(old),
         tensor_of(old).scalar,
     )
     copies = next((number for number in COPIES if number * places <= MAX_SHARE * total), 0)

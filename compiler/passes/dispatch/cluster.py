@@ -61,23 +61,6 @@ class Cluster:
         words: approximate size of the code.
     """
 
-    __slots__ = (
-        "_lanes",
-        "_numbers",
-        "_reduced",
-        "_spaces",
-        "depths",
-        "followed",
-        "has_loop",
-        "has_scratch",
-        "inputs",
-        "max_places",
-        "operations",
-        "places",
-        "updated",
-        "words",
-    )
-
     def __init__(self, root: Operation) -> None:
         self.operations: list[Operation] = [root]
         self.inputs: dict[Value, None] = dict.fromkeys(inputs_of(root))

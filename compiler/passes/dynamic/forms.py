@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from ...dialects.builder import Builder
+from ...dialects.builder import Builder, Values
 from ...dialects.rules.hlo import infer
 from ...dialects.rules.requirements import OperationError, same_count, same_length
 from ...ir.attributes import Attribute, DenseArray, SymbolRef
@@ -14,8 +14,6 @@ from ...ir.operation import Operation, Region, Value, tensor_of
 from ...ir.sizes import Dim
 from ...ir.types import I64, TensorType, Type
 from .known_sizes import Known, Sizes, is_size
-
-Values = Sequence[Value]
 
 
 def _array(values: Sequence[Dim]) -> DenseArray:

@@ -292,13 +292,6 @@ _COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], bool | None]]] = {
 }
 
 
-def _chosen(operation: Operation, predicate: Sizes, then: Sizes, otherwise: Sizes) -> Sizes:
-    def choose(condition: object, chosen: object, other: object) -> object:
-        return chosen if condition else other
-
-    return _each(choose)(operation, predicate, then, otherwise)
-
-
 def _constant(operation: Operation) -> Sizes:
     value = operation.attributes["value"]
     assert isinstance(value, DenseElements)
@@ -342,7 +335,7 @@ _RULES: Final[Mapping[str, Callable[..., Sizes]]] = {
     "or": _either(True),
     "remainder": _each(_rest),
     "reshape": lambda operation, value: value.reshape(_shape(operation)),
-    "select": _chosen,
+    "select": _each(lambda condition, chosen, other: chosen if condition else other),
     "sign": _each(_sign),
     "slice": _slice,
     "subtract": _each(lambda left, right: left - right),
