@@ -15,7 +15,7 @@ from ..ir.attributes import FloatAttr
 from ..ir.operation import Operation
 from ..ir.sizes import Size
 from ..ir.types import I1
-from ..passes.sequencing.reuse import reuses
+from ..passes.sequencing.barriers import reuses
 from ..passes.sequencing.steps import (
     MAX_RECORDED,
     Barrier,

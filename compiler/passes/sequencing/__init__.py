@@ -1,4 +1,4 @@
 """The low-level sequencer: when dispatches run, and where their buffers lie.
 
-Read: memory, steps, liveness, ll_seq, predicate, reuse, barriers, schedule.
+Read: memory, steps, barriers, liveness, ll_seq, predicate, schedule.
 """

@@ -1,4 +1,4 @@
 """Verification of programs at each stage.
 
-Read: verify, stage_rules, ll_seq, stages.
+Read: verify, ll_seq, stages.
 """

@@ -14,7 +14,7 @@ from ...ir.source import SourceText
 from ...ir.types import I1, I32, MemRefType, ScalarType
 from ..sequencing.memory import Interval, Plan
 from ..sequencing.steps import Barrier, Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat, Schedule, Step
-from .stage_rules import Entry, buffer_of, check_all, constant, dispatch, is_smaller, is_workload, size_of
+from .verify import Entry, buffer_of, check_all, constant, dispatch, is_smaller, is_workload, size_of
 
 
 def read_schedule(block: Block, entries: Mapping[str, Entry], source: SourceText) -> Schedule:

@@ -21,8 +21,9 @@ from ..dispatch.regions import CONTROL
 from ..dynamic.requirements import values_of
 from ..sequencing.steps import Schedule
 from .ll_seq import read_schedule
-from .stage_rules import (
+from .verify import (
     Entry,
+    agree,
     body_of,
     buffer_of,
     check_all,
@@ -38,7 +39,6 @@ from .stage_rules import (
     operations_of,
     size_of,
 )
-from .verify import agree
 
 
 def entries_of(executables: Sequence[Operation], stage: str, source: SourceText) -> Mapping[str, Entry]:

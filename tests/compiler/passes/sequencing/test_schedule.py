@@ -21,8 +21,8 @@ from pumice.compiler.ir.types import F32, I1, I32, I64, MemRefType, ScalarType
 from pumice.compiler.passes.dispatch.outline import entry_of, outline
 from pumice.compiler.passes.dispatch.regions import form_regions
 from pumice.compiler.passes.sequencing import barriers, predicate
+from pumice.compiler.passes.sequencing.barriers import reuses
 from pumice.compiler.passes.sequencing.liveness import Liveness
-from pumice.compiler.passes.sequencing.reuse import reuses
 from pumice.compiler.passes.sequencing.schedule import finish, schedule
 from pumice.compiler.passes.sequencing.steps import (
     Barrier,
