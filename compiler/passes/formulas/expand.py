@@ -1,4 +1,4 @@
-"""Expansion of CHLO operations into StableHLO: functions as formulas, scans as loops, ragged contractions as masked ones."""
+"""Expansion of CHLO operations into StableHLO: functions as formulas, scans as loops, masked contractions."""
 
 from __future__ import annotations
 
