@@ -127,6 +127,11 @@ class Shader:
             x = x + y * count[0]
         return x + z * (count[0] * count[1]) if count[2] > 1 else x
 
+    @cached_property
+    def local(self) -> Id:
+        """The number of this invocation in its workgroup, in one dimension; asked for first outside of branches."""
+        return self.builder.built_in("LocalInvocationId")[0]
+
     def over(self, count: Dim, size: int, run: Callable[[Id], None]) -> Kernel:
         """Finishes a kernel that runs code in one invocation for each number below ``count``.
 
@@ -138,7 +143,7 @@ class Shader:
         groups = (
             Workload(count, size) if isinstance(count, Size) else group_count(-(-count // size), self.region.target)
         )
-        invocation = self.group(groups) * size + self.builder.built_in("LocalInvocationId")[0]
+        invocation = self.group(groups) * size + self.local
         self._run_below(count, size, groups, invocation, run)
         return self.finish((size, 1, 1), groups)
 

@@ -117,10 +117,10 @@ class Transposition:
         units = [side * tiles for side, tiles in zip(tile, group, strict=True)]
         counts = list(self.lengths)
         counts[self.row], counts[-1] = (-(-length // unit) for length, unit in zip(lengths, units, strict=True))
-        local = builder.built_in("LocalInvocationId")[0]
-        tile_numbers = (local // group.columns, local % group.columns) if workgroup == math.prod(group) else ()
 
         def run(number: Id) -> None:
+            local = builder.built_in("LocalInvocationId")[0]
+            tile_numbers = (local // group.columns, local % group.columns) if workgroup == math.prod(group) else ()
             parts = split(builder, number, counts)
             wanted, starts = [], []
             for side, part in enumerate((parts[self.row], parts[-1])):

@@ -77,7 +77,7 @@ class DigitSort(Strategy):
         length = number_of(shape[0])
         chunk = chunk_of(length, chunks)
         memory = SharedMemory(builder, places * self.workgroup)
-        local = builder.built_in("LocalInvocationId")[0]
+        local = shader.local
 
         def begin(invocation: Id, number: Id, _: Sequence[Scalar]) -> Sequence[Scalar]:
             start = as_id(frame.at(starts, frame.index(shape_of(starts), [number, invocation])))
