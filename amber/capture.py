@@ -105,11 +105,11 @@ def captured_script(
 
     Args:
         code: the SPIR-V that ran, with its ``reflection``.
-        buffers: what was bound, in order.
+        buffers: the bound values, in order.
         groups: workgroup counts.
         push: the push constants.
         specialization: constants' values by id, as bytes in the type of each.
-        subgroup_size: what was asked for.
+        subgroup_size: the requested one.
         glsl: the source and the target environment that it was compiled for, to be written in place of SPIR-V.
 
     Raises:
@@ -119,7 +119,7 @@ def captured_script(
         raise InvalidArgumentError("a kernel without bindings has no results to expect; there is nothing to report")
     constants = {c.constant_id: c for c in reflection.specialization_constants}
     values = dict(specialization or {})
-    if any(constants[id].scalar.bits != 32 for id in values):  # scripts give 32-bit values only
+    if any(constants[id].scalar.bits != 32 for id in values):  # scripts only have 32-bit values
         code, values, glsl = specialize(code, values), {}, None
     pipeline = Pipeline("pipeline", _NOWHERE, "kernel", entry_point if entry_point != "main" else "")
     for id, value in values.items():

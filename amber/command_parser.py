@@ -30,7 +30,7 @@ _DRAWS: Final = ("DRAW_RECT", "DRAW_GRID", "DRAW_ARRAY", "RAYGEN")
 
 
 class CommandParser:
-    """Reads commands; ``buffers`` and ``pipelines`` are what was declared before them."""
+    """Reads commands; ``buffers`` and ``pipelines`` are those declared before."""
 
     def __init__(self, source: Source, buffers: Mapping[str, Buffer], pipelines: Mapping[str, Pipeline]) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Comparing buffers with what a script expects.
+"""Comparison of buffers with a script's expected values.
 
 Equality is Amber's: integers by their value; floats within 1e-6 percent unless a tolerance is given, NaN only to NaN;
 texels as colours from 0 to 1 within 0.002, sRGB channels in linear light.

@@ -1,4 +1,4 @@
-"""Reading scripts of either form."""
+"""Reads scripts of either form."""
 
 from __future__ import annotations
 

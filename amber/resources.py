@@ -51,7 +51,7 @@ class Resources(Closeable):
     # -- contents ------------------------------------------------------------------------------------
 
     def read(self, name: str) -> Bytes:
-        """Returns a buffer's contents, or the texels of an image's first level, once what was submitted is done."""
+        """Returns a buffer's contents, or the texels of an image's first level, once submitted work is done."""
         return np.asarray(self._current(name).numpy(), np.uint8)
 
     def write(self, name: str, offset: int, data: bytes) -> None:
@@ -183,7 +183,7 @@ class Resources(Closeable):
         return sampler
 
     def used(self, binding: Binding, payload: int, *, written: bool) -> None:
-        """Notes that submitted work uses what a binding binds."""
+        """Notes that submitted work uses a binding's resource."""
         for name in binding.resources:
             if binding.kind in IMAGE_KINDS:
                 self._images[name].is_newer |= written

@@ -26,7 +26,7 @@ def run(
     """Runs a script.
 
     Args:
-        path: its file, or what ``parse`` made of it.
+        path: its file, or the script that ``parse`` returned.
         device: where it runs, or a device's URI; ``None`` takes the best. A device that is opened here bounds the
             accesses of shaders where the script asks for it.
         timeout: seconds for each ``RUN``.
@@ -79,7 +79,7 @@ class Devices(Closeable):
         return ScriptRunner(device, script, timeout).run()
 
     def close(self) -> None:
-        """Closes what was opened here; idempotent."""
+        """Closes the device if it was opened here; idempotent."""
         for device in self._opened.values():
             device.close()
         self._opened.clear()

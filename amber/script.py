@@ -275,7 +275,7 @@ class Script:
 
     Attributes:
         path: where it was read from, for messages.
-        requirements: what the device has to have, in order.
+        requirements: features and extensions that the device needs, in order.
         target_env: of shaders that name none.
         timeout: seconds that its work may take, where it says so.
     """

@@ -36,7 +36,7 @@ def compile_shader(
     Args:
         entry_point: of HLSL: the function that is compiled.
         debug: keep line numbers in the module.
-        optimizations: passes of ``spirv-opt`` to run over it.
+        optimizations: ``spirv-opt`` passes to run on it.
 
     Raises:
         ScriptError: the shader is wrong; the message is the compiler's.

@@ -97,7 +97,7 @@ class Source:
         self.fail(f"{title} is not closed: expected END", place)
 
     def raw(self, opened: Token) -> tuple[str, int]:
-        """Returns the lines up to one whose first word is ``END``, as they are, and the number of the first."""
+        """Returns the unchanged lines up to one whose first word is ``END``, and the number of the first."""
         first = self._next
         for index in range(first, len(self.lines)):
             if self.lines[index].split("#")[0].split()[:1] == ["END"]:

@@ -70,7 +70,7 @@ class ImageFormat:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member of a structure; what is ``None`` follows from the rules of the layout."""
+    """A member of a structure; fields that are ``None`` follow from the rules of the layout."""
 
     name: str
     type: Number | ImageFormat | Struct
@@ -81,7 +81,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Struct:
-    """A structure; ``stride`` is the bytes from one element to the next where the script gives them."""
+    """A structure; ``stride`` is the bytes from one element to the next if the script sets it."""
 
     name: str
     members: tuple[Member, ...]
@@ -188,7 +188,7 @@ def _place_texel(texels: TexelFormat, packed: int, offset: int, segments: list[S
 def _place_number(
     number: Number, offset: int, segments: list[Segment], standard: Standard, matrix_stride: int | None
 ) -> int:
-    """Appends the segments of a number that is no array; returns its bytes."""
+    """Appends the segments of a number that is not an array; returns its bytes."""
     scalar = number.bits // 8
     stride = matrix_stride if matrix_stride is not None else _alignment(number, standard)
     for column in range(number.columns):

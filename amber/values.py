@@ -55,7 +55,7 @@ def parse_values(statement: Statement, layout: Layout) -> tuple[Value, ...]:
 
 
 def pack(values: Sequence[Value], layout: Layout) -> bytes:
-    """Returns the bytes of whole elements; what no value fills is zero."""
+    """Returns the bytes of whole elements; bytes without a value are zero."""
     width = len(layout.segments)
     count = -(-len(values) // width)
     data = np.zeros(count * layout.size, np.uint8)

@@ -5,7 +5,7 @@ class: a third of the time to import this package, although most classes of most
 or printed (``docs/design/start.md``). Classes behave as standard dataclasses do, and ``dataclasses.fields``,
 ``replace`` and ``asdict`` accept them; ``frozen``, ``slots``, ``kw_only``, ``eq``, ``repr`` and ``init`` are supported.
 
-Calling the standard decorator later is no alternative: it handles whole classes only and takes three times as long.
+Calling the standard decorator later is not an alternative: it handles whole classes only and takes three times as long.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ else:
     from reprlib import recursive_repr
 
     def dataclass(cls=None, /, *, init=True, repr=True, eq=True, frozen=False, slots=False, kw_only=False):
-        """``dataclasses.dataclass``."""
+        """Does what ``dataclasses.dataclass`` does."""
 
         def wrap(constructor):
             own = vars(constructor)

@@ -54,7 +54,7 @@ def compile(
         CompileError: the program is wrong, or something in it is not supported, or a type has no ABI by the convention;
             the message has the place and the line.
         InvalidArgumentError: there is no such stage, target or convention; a program that is no GraphDef has feeds or
-            fetches; or a file is no program, such as a module or a kernel.
+            fetches; or a file is not a program, such as a module or a kernel.
         NotFoundError: there is no such file.
         UnavailableError: a GraphDef needs the extra ``graphdef``, which is not installed.
     """

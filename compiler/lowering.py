@@ -50,7 +50,7 @@ class Pass:
     Attributes:
         name: such as ``split-loops``.
         run: changes a program in place; takes it and the options.
-        options: what the result depends on besides the program.
+        options: all that the result depends on besides the program.
         stage: the stage of ``STAGES`` that the program has reached afterwards; None between two stages.
     """
 
@@ -101,7 +101,7 @@ def locating_errors(program: Program) -> Iterator[None]:
 
 
 def passes_between(stage: str, until: str, target: Target, convention: CallingConvention | None) -> Sequence[Pass]:
-    """Returns the passes from the stage at which a program was read to a later one.
+    """Returns the passes from a program's stage to a later one.
 
     Args:
         stage: the first, from ``hlo`` to ``targets``.

@@ -4,9 +4,9 @@ The layout is that of https://flatbuffers.dev/internals: little-endian; a table 
 vtable, which holds two sizes and then the position of each field, by slot; vectors and strings start with a 32-bit
 count. The accessors of the ``flatbuffers`` package check nothing; here all offsets and counts are checked before use.
 
-Calling sequence: ``FlatBuffer(data, identifier=b"VKE1", name="executable").root()`` gives a ``Table``, whose
-methods read one field each, by slot index; the field's name is only for messages. Tables are read on demand, one
-level a call, so nothing here recurses. Objects are immutable but for the read budget and may be shared by threads.
+Calling sequence: ``FlatBuffer(data, identifier=b"VKE1", name="executable").root()`` returns a ``Table``, whose methods
+read one field each, by slot index; the field's name is only for messages. Tables are read on demand, one level a call,
+so nothing here recurses. Objects are immutable but for the read budget and may be shared by threads.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class FlatBuffer:
     Args:
         data: the whole buffer; bytes that the root does not reach are ignored.
         identifier: the four bytes at offset 4 that the schema requires, or ``None`` to accept any.
-        name: what to call the root in messages.
+        name: the root's name in messages.
 
     Raises:
         InvalidArgumentError: too short, or another identifier.
@@ -123,7 +123,8 @@ class FlatBuffer:
 
 
 class Table:
-    """One table. Each method reads the field of a slot; an absent field gives the default or, for an object, ``None``.
+    """One table. Each method reads the field of a slot; for an absent field it returns the default or, for an object,
+    ``None``.
 
     Every method raises ``InvalidArgumentError`` with the field's path and byte offset if what it reads
     does not lie inside the buffer, and the ``require_*`` methods if the field is absent.

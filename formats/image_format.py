@@ -38,8 +38,8 @@ class ImageFormat:
         kind: how a channel's bits are read; ``"ufloat"`` is floating point without a sign.
         fields: channel and bits of each, in the order of memory, or from the lowest bit of a packed word.
         packed: whether the channels share one word.
-        block: width and height in texels of what is stored together; more than one texel is a compressed block, whose
-            channels have no bits of their own.
+        block: width and height in texels of a stored unit; more than one texel is a compressed block, whose channels
+            have no bits of their own.
         block_bytes: bytes of a compressed block, else 0.
     """
 
@@ -119,7 +119,7 @@ class ImageFormat:
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """The dtype of an array of its texels: the stored channels as they are; of a packed format the values."""
+        """The dtype of an array of its texels: the stored channels', or for a packed format the values'."""
         if not self.packed:
             return self.stored_dtype
         return np.dtype({"uint": np.uint32, "sint": np.int32}.get(self.kind, np.float32))
@@ -168,7 +168,7 @@ class ImageFormat:
             dtype: 8- and 16-bit integers are ``unorm`` and ``snorm``, wider ones ``uint`` and ``sint``, floats
                 ``float``.
             channels: 1 to 4.
-            scalar: what the shader that uses the image reads, where it is known: ``"float"``, ``"int"`` or ``"uint"``.
+            scalar: the component type that the shader reads, if known: ``"float"``, ``"int"`` or ``"uint"``.
             kind: the kind itself, in place of all that.
 
         Raises:

@@ -89,7 +89,7 @@ def check_plain(image_format: ImageFormat, where: str) -> None:
 
 
 def from_texels(texels: Array, image_format: ImageFormat) -> Array:
-    """Returns the array of an image: the stored channels as they are, of a packed format the values.
+    """Returns the array of an image: the stored channels, or for a packed format the values.
 
     Args:
         texels: of ``stored_dtype``; (…, channels), for one channel and for packed formats (…).

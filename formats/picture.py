@@ -74,8 +74,8 @@ def encode_picture(picture: np.ndarray) -> bytes:
 def picture_to_array(picture: np.ndarray, image_format: ImageFormat, where: str) -> np.ndarray:
     """Returns a picture in the channels and the dtype that a format takes.
 
-    Grey becomes red, green and blue, and alpha is opaque, where the format has more channels than the picture. The
-    bits stay where the format's channels have as many; floats are within 0 … 1.
+    Grey becomes red, green and blue, and alpha is opaque, where the format has more channels than the picture. The bits
+    are kept if the format's channels have the same number; floats are within 0 … 1.
 
     Raises:
         InvalidArgumentError: the format has fewer channels, or is too narrow for the picture's integers.

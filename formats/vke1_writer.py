@@ -28,7 +28,7 @@ from .vke1 import (
 
 
 def build_executable(executable: ExecutableDef) -> bytes:
-    """Returns the blob of ``executable``: what ``parse_executable`` reads back equal.
+    """Returns the blob of ``executable``, from which ``parse_executable`` returns an equal one.
 
     Raises:
         InvalidArgumentError: a rule of ``validate_executable`` is broken, or a number does not fit its field.

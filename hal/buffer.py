@@ -22,14 +22,14 @@ class Buffer(Closeable):
         device: the owner of the memory.
         offset: of the first byte within the memory that it is a range of.
         memory_type: flags asked for at creation.
-        usage: what queues may do with it.
+        usage: the allowed uses by queues.
         access: whether the host and kernels may read and write.
         parent: the buffer this is a subspan of, or ``None``.
-        bindable: whether dispatches can bind it as it is.
+        bindable: whether dispatches can bind it directly.
         descriptor: identifies the range of memory on its device and is never reused: a key for caches.
         owners: how many owners a program counts for the buffer's memory; ``None`` for other buffers.
         imported: whether the memory is the host's own (``Device.import_buffer``).
-        moved_by: what took over its memory (``moved``), for messages; else empty.
+        moved_by: the name of the call that took over its memory (``moved``), for messages; else empty.
         is_claimed: whether a call in flight will take over its memory.
     """
 
@@ -106,10 +106,10 @@ class Buffer(Closeable):
 
     @abstractmethod
     def moved(self, by: str) -> Buffer:
-        """Moves the memory to a new buffer, which frees it; this one, which is no subspan, is closed.
+        """Moves the memory to a new buffer, which frees it; this one, which is not a subspan, is closed.
 
-        The buffer that it was shared from is closed too, and subspans with them. Work in flight continues. ``by`` says
-        in messages what took the memory.
+        The buffer that it was shared from is closed too, and subspans with them. Work in flight continues. ``by`` names
+        the call that took the memory, for messages.
 
         Raises:
             ClosedError: it was closed.

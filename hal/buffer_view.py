@@ -20,7 +20,7 @@ class BufferView:
     """A shaped, typed view of a buffer.
 
     Attributes:
-        buffer: the bytes, from its start; for a part of a buffer give a ``subspan``.
+        buffer: the bytes, from its start; for a part of a buffer pass a ``subspan``.
         element_type: of every element, sub-byte, bf16, fp8 and complex types included.
         encoding: how elements are laid out.
     """

@@ -30,7 +30,7 @@ class ClockCalibration:
     calibrated: bool
 
     def host_time_ns(self, ticks: int) -> float:
-        """Host time of a device timestamp taken within half a wrap of this reading."""
+        """Returns the host time of a device timestamp taken within half a wrap of this reading."""
         return self.host_ns + signed_ticks(self.device_ticks, ticks, self.valid_bits) * self.ns_per_tick
 
 

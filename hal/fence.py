@@ -54,7 +54,7 @@ class Fence(Source):
     def query(self) -> bool:
         """Whether every payload is reached; raises the first failure."""
         ready = True
-        for semaphore, value in self._points.items():  # all of them: a failure behind an unreached payload counts
+        for semaphore, value in self._points.items():  # all of them: a failure after an unreached payload counts
             ready = semaphore.has_reached(value) and ready
         return ready
 

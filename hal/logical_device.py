@@ -29,7 +29,7 @@ class LogicalDevice(Closeable):
 
     Attributes:
         name: for people.
-        kind: what it is, such as ``"cpu"``.
+        kind: its type, such as ``"cpu"``.
         uri: opens the same device again.
         staging: whether kernels' memory is not the host's, so that copies go through staging memory.
         bind_alignment: offsets within memory that any binding takes are multiples of it.
@@ -71,7 +71,7 @@ class LogicalDevice(Closeable):
             raise self.lost.again()
 
     def close_dropped(self) -> None:
-        """Closes what was garbage-collected without a close. Caller must hold no lock."""
+        """Closes objects that were garbage-collected without a close. Caller must hold no lock."""
         while self.dropped:
             with contextlib.suppress(IndexError):  # another thread took the last
                 self.dropped.popleft().close()
@@ -81,4 +81,4 @@ class LogicalDevice(Closeable):
 
     @abstractmethod
     def retire(self) -> None:
-        """Releases what finished work used."""
+        """Releases objects that finished work used."""

@@ -63,7 +63,7 @@ class ProgramAllocator:
 
     @abstractmethod
     def close(self) -> None:
-        """Frees what is kept; live buffers free themselves later. Idempotent."""
+        """Frees kept memory; live buffers free theirs later. Idempotent."""
 
 
 class ProgramCommandBuffer(CommandBuffer):
@@ -132,7 +132,7 @@ class ProgramCommandBuffer(CommandBuffer):
         constants: Sequence[int],
         bindings: Sequence[BindingReference],
     ) -> None:
-        """``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
+        """Records ``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
 
 
 def check_buffer(buffer: object, what: str) -> Buffer:

@@ -42,7 +42,8 @@ class Submits(Protocol):
         """
 
     def resubmit(self, commands: Any, generation: int, bindings: Sequence[Any] | None = None) -> int:
-        """``submit`` of one command buffer that waits for nothing and signals ``stream`` alone, with fewer checks.
+        """Submits one command buffer that waits for nothing and signals ``stream`` alone, with fewer checks than
+        ``submit``.
 
         Args:
             commands: without ``bindings`` they were submitted here before.
@@ -58,8 +59,8 @@ class Queue(Submits, Protocol):
     """A queue.
 
     Attributes:
-        stream: a semaphore that each submission signals with its number. It fails with the device, and not with what
-            instrumented shaders report.
+        stream: a semaphore that each submission signals with its number. It fails with the device, but not with
+            faults that instrumented shaders report.
     """
 
     @property

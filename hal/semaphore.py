@@ -28,9 +28,9 @@ class Semaphore(Closeable):
     Attributes:
         reached: a payload that it is known to have reached.
         scheduled: the highest payload that is signalled or that submitted work will signal.
-        failure: what it failed with, or ``None``.
-        judged: whether it fails with what instrumented shaders report of the work that signals it. The stream of arrays
-            does not: arrays are judged one by one.
+        failure: the error that it failed with, or ``None``.
+        judged: whether it fails if instrumented shaders report faults in the work that signals it. The stream of
+            arrays does not: arrays are judged one by one.
     """
 
     device: LogicalDevice
@@ -63,7 +63,7 @@ class Semaphore(Closeable):
 
     @abstractmethod
     def fail(self, error: PumiceError) -> None:
-        """Fails the semaphore for good: every wait raises ``error`` and what depends on it fails too.
+        """Fails the semaphore for good: every wait raises ``error`` and dependent work fails too.
 
         Work already on a queue is not recalled. A second failure is ignored: the first is the cause.
         """
@@ -77,7 +77,7 @@ class Semaphore(Closeable):
             timeout: seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
 
         Raises:
-            DeadlineExceededError: the time passed first; the semaphore is as it was.
+            DeadlineExceededError: the time passed first; the semaphore is unchanged.
             PumiceError: the failure, if the semaphore was or becomes failed.
         """
 
@@ -123,7 +123,7 @@ class Timepoint(Source):
         return self.semaphore.has_reached(self.value)
 
     def look(self, mode: WaitMode | None = None) -> Look | None:
-        """See ``Semaphore.look``."""
+        """Polls; see ``Semaphore.look``."""
         return self.semaphore.look(self.value, mode)
 
     def wait_until(self, deadline: float | None = None) -> None:

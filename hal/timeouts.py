@@ -9,7 +9,7 @@ from ..status import InvalidArgumentError
 
 
 def deadline_after(timeout: float | None) -> float | None:
-    """``time.monotonic()`` after so many seconds; ``None`` for one without end."""
+    """Returns the ``time.monotonic()`` deadline that is this many seconds away; ``None`` for no deadline."""
     return None if timeout is None or timeout_nanoseconds(timeout) < 0 else time.monotonic() + timeout
 
 

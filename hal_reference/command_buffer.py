@@ -239,7 +239,7 @@ class CommandBuffer(ProgramCommandBuffer):
         return found
 
     def close(self) -> None:
-        """Drops what is recorded; idempotent."""
+        """Drops the recorded commands; idempotent."""
         self.state: CommandBufferState = CommandBufferState.CLOSED
         for mirror in self.mirrors.values():
             mirror.close()

@@ -161,7 +161,7 @@ class Device(LogicalDevice, AnyDevice):
         raise UnimplementedError("the reference device has no timestamps; profile the program on a Vulkan device")
 
     def close(self) -> None:
-        """Ends work under way at the next operation and fails what has not begun with CANCELLED; idempotent."""
+        """Ends work under way at the next operation and fails work that has not begun with CANCELLED; idempotent."""
         if self.is_closed:
             return
         error = CancelledError("the device was closed")
@@ -180,7 +180,7 @@ _devices: weakref.WeakSet[Device] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
-    """A child has no queue threads, and locks that they may have held."""
+    """Abandons the devices: a child has no queue threads, and locks that they may have held."""
     error = FailedPreconditionError("this device was opened before the process was forked; open a device in the child")
     for device in list(_devices):
         device.lost = error

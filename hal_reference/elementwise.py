@@ -33,7 +33,7 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
         is_unsigned, bits = dtype.name.startswith("u"), _bits(dtype)
         info = (0, 2**bits - 1) if is_unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
         inside = np.where(np.isnan(whole), 0.0, np.clip(whole, float(info[0]), float(info[1])))
-        # The largest 64-bit integers are no doubles: clipped ones are set by hand.
+        # The largest 64-bit integers are not doubles: clipped ones are set by hand.
         saturated = np.where(inside >= float(info[1]), 0.0, inside)
         wide = saturated.astype(np.uint64 if info[0] == 0 else np.int64).astype(dtype)
         return np.where(inside >= float(info[1]), np.array(info[1]).astype(dtype), wide).astype(dtype)
@@ -296,7 +296,7 @@ def _complex(node: Node, operands: Sequence[Array]) -> Array:
 
 
 def _reduce_precision(node: Node, operands: Sequence[Array]) -> Array:
-    """Rounds the mantissa to nearest even; an exponent that overflows gives infinity, one that underflows zero."""
+    """Rounds the mantissa to nearest even; overflow gives infinity, underflow zero."""
     (value,) = operands
     exponent_bits, mantissa_bits = node.attributes["exponent_bits"], node.attributes["mantissa_bits"]
     wide = value.astype(np.float64)

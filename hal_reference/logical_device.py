@@ -22,7 +22,7 @@ class LogicalDevice(AnyDevice):
 
     Attributes:
         changed: notified whenever a payload, a failure or the queue changes; its lock guards them.
-        on_change: called then without the lock: what is held back may run.
+        on_change: called then without the lock: held work may run.
         semaphores: those that are alive.
     """
 

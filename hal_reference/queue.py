@@ -32,7 +32,7 @@ class _Submission:
     number: int = 0  # 0 until it is scheduled
 
     def run(self) -> PumiceError | None:
-        """Runs it, unless what it waits for has failed; returns the failure."""
+        """Runs it, unless one of its waits has failed; returns the failure."""
         failure = self.failure()
         if failure is not None:
             return failure
@@ -103,7 +103,7 @@ class Queue:
         return 0
 
     def release(self) -> None:
-        """Runs what was held back and can run now, and drops what cannot any more. The caller holds no lock."""
+        """Runs held work that can run now, and drops work that can no longer run. The caller holds no lock."""
         due: Due = []
         with self.device.changed:
             found = True
@@ -170,11 +170,11 @@ class Queue:
 
     @property
     def is_idle(self) -> bool:
-        """Whether nothing is submitted that has not run; what is held back does not count."""
+        """Whether all submitted work has run; held work does not count."""
         return not self._ready and not self._running
 
     def drop(self, error: PumiceError) -> None:
-        """Fails what has not begun: the device is closed."""
+        """Fails work that has not begun: the device is closed."""
         due: Due = []
         with self.device.changed:
             dropped = [*self._held, *self._ready]

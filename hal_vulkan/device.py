@@ -1,9 +1,9 @@
 """A Vulkan device: the owner of everything made from it.
 
 Calling sequence: ``Device(driver, index)`` → ``create_buffer``/``create_executable``/``create_command_buffer``/
-``create_semaphore`` → ``compute_queue.submit`` → ``close``, which waits for the queues and destroys what is left.
-Device loss is sticky: every use from then on raises ``DeviceLostError``, which names what was in flight, and every
-waiter is woken with it.
+``create_semaphore`` → ``compute_queue.submit`` → ``close``, which waits for the queues and destroys all remaining
+objects. Device loss is sticky: every use from then on raises ``DeviceLostError``, which names the work in flight, and
+every waiter is woken with it.
 
 Thread rule: a device may be used from any thread. So may its buffers, pipelines, semaphores and queues; a
 command buffer is recorded by one thread at a time.
@@ -68,7 +68,8 @@ class Device(LogicalDevice, AnyDevice):
         queues: all queues; ``compute_queue`` is the first, ``transfer_queue`` a DMA queue or the compute queue.
         allocator: device memory.
         reports: the reports of instrumented shaders.
-        semaphore_context, pipeline_context, command_context: what its semaphores, pipelines and command buffers share.
+        semaphore_context, pipeline_context, command_context: the state that its semaphores, pipelines and command
+            buffers share.
         notifier: the callbacks of semaphores, and the thread that makes them.
     """
 
@@ -169,11 +170,11 @@ class Device(LogicalDevice, AnyDevice):
             layers: of an array; six a cube.
             levels: mip levels; 0 for all down to one texel.
             samples: a texel.
-            usage: what queues may do with it; ``None`` allows all that the device can do with the format.
+            usage: the allowed uses by queues; ``None`` allows all that the device can do with the format.
             mutable_format: let views have other formats of the same size, which may cost speed.
 
         Raises:
-            InvalidArgumentError: sizes that are no positive ints or do not fit the dimension.
+            InvalidArgumentError: sizes that are not positive ints or do not fit the dimension.
             OutOfRangeError: more than the device's limits.
             UnimplementedError: the device has no such images of the format; the message lists the formats it has.
             ResourceExhaustedError: no memory.
@@ -204,7 +205,7 @@ class Device(LogicalDevice, AnyDevice):
         return image
 
     def create_sampler(self, **options: Unpack[SamplerOptions]) -> Sampler:
-        """Returns a sampler; ``SamplerOptions`` says what may be chosen.
+        """Returns a sampler; ``SamplerOptions`` lists the choices.
 
         Raises:
             InvalidArgumentError: an unknown choice, or choices that exclude each other.
@@ -217,7 +218,7 @@ class Device(LogicalDevice, AnyDevice):
         """Returns a buffer as texels of a format, for bindings of texel buffers. It is closed with the buffer.
 
         Raises:
-            InvalidArgumentError: the bytes are no whole number of texels, or do not start where the device wants.
+            InvalidArgumentError: the bytes are not a whole number of texels, or do not start where the device wants.
             OutOfRangeError: more texels than the device takes.
             UnimplementedError: the device has no texel buffers of the format; the message lists those it has.
         """
@@ -333,7 +334,7 @@ class Device(LogicalDevice, AnyDevice):
         )
 
     def read_clock(self) -> ClockCalibration:
-        """``calibrate`` with ``time.monotonic_ns`` as the host's clock."""
+        """Calibrates with ``time.monotonic_ns`` as the host's clock; see ``calibrate``."""
         return calibrate_monotonic(self.compute_queue)
 
     def timed_queue(self, most_slowdown: float | None) -> TimedQueue:

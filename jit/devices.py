@@ -21,7 +21,7 @@ def check_device(wanted: object) -> None:
 
 
 def shared_device(wanted: str | Device | None) -> Device:
-    """Returns an open device as it is, or opens the device of a URI once for all functions of the process.
+    """Returns an open device unchanged, or opens the device of a URI once for all functions of the process.
 
     Raises: as ``pumice.open_device``.
     """

@@ -109,7 +109,7 @@ class Device(ArrayDevice):
         """Returns an array on this device with the contents of ``a``.
 
         Args:
-            a: anything NumPy makes an array of. A DeviceArray of this device is returned as it is (unless the dtype
+            a: anything NumPy makes an array of. A DeviceArray of this device is returned unchanged (unless the dtype
                 differs); one of another device is copied through the host.
             dtype: convert to this dtype on the host first.
         """

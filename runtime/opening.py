@@ -49,8 +49,8 @@ def open_device(
             runs compiled programs in NumPy without Vulkan. ``None`` reads the environment variable ``PUMICE_DEVICE``,
             then takes the best, and logs a warning once if that is a CPU.
         validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
-        staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``); ``None``
-            takes what suits the device.
+        staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``);
+            ``None`` chooses for the device.
         robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), and to the
             images where the device has ``robustImageAccess``, so that a kernel with an index error reads zeros instead
             of other memory or crashing the driver. It costs some speed.

@@ -43,7 +43,7 @@ class ManifestEntry:
 
 
 def source_hash(name: str) -> str:
-    """SHA-256, in hexadecimal, of the options, the source and every file it includes."""
+    """Returns the SHA-256, in hexadecimal, of the options, the source and every file it includes."""
     file = source_path(name)
     digest = hashlib.sha256(_OPTIONS.encode())
     parts = {file: file.read_bytes(), **included_files(file)}
@@ -66,7 +66,7 @@ def read_manifest() -> dict[str, ManifestEntry]:
 
 
 def stale() -> dict[str, str]:
-    """Why shaders are stale, by name; empty if all are current."""
+    """Returns the reasons why shaders are stale, by name; empty if all are current."""
     manifest = read_manifest()
     try:
         compiler = glsl.find_compiler().version

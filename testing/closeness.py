@@ -113,7 +113,7 @@ def assert_close(
             in float64 is good for any, and so are integers. Of integers only integers can be expected.
         rtol, atol: ``None`` takes those of the dtype of ``got``, see ``tolerance``.
         equal_nan: whether a NaN is equal to a NaN. An infinity is always equal to the same infinity.
-        what: begins the message.
+        what: the begin of the message.
 
     Raises:
         NotCloseError: they differ; an AssertionError. Under the pytest plug-in both arrays and a picture are saved.

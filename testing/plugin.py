@@ -249,7 +249,7 @@ def pytest_fixture_setup(fixturedef: pytest.FixtureDef[Any], request: Any) -> Ge
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
-    """Fails the test for what it did to its device."""
+    """Fails the test for faults on its device."""
     if not _watched(item):
         return (yield)
     bed = _bed(item.config)
@@ -328,7 +328,7 @@ def _add(item: pytest.Item, when: str, complaints: Sequence[str]) -> None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Adds to a failure what reproduces it."""
+    """Adds the commands that reproduce a failure to it."""
     report = yield
     if not _watched(item) or _testbed not in item.config.stash:
         return report

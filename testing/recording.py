@@ -87,8 +87,8 @@ class Input:
     """One argument of a call.
 
     Attributes:
-        value: a copy of an array or an image, a specification of an array that is only written, a number, or ``None``
-            for what cannot be kept, which ``why`` explains, and for an argument without a value.
+        value: a copy of an array or an image, a specification of an array that is only written, a number, or
+            ``None`` for values that cannot be kept, which ``why`` explains, and for an argument without a value.
         key: of a kernel's binding, as ``pumice run`` names it.
         sampler: as ``--sampler`` takes it.
         written: the kernel may write it.
@@ -244,7 +244,7 @@ class _Budget:
 
 
 def host_copy(array: DeviceArray) -> np.ndarray:
-    """Returns the contents, and ignores what shaders have reported of them, which the test itself will find."""
+    """Returns the contents, and ignores shaders' reports on them, which the test itself will find."""
     out = np.empty(array.shape, array.dtype)
     array.device.reach(array.device.submitted)
     array.device.download(array.buffer, out)

@@ -108,7 +108,7 @@ class _Writer:
         self._folder, self._prefix, self._call = folder, prefix, call
 
     def words(self, compared: int | None, wanted: NotCloseError | None) -> list[str]:
-        """Returns the command, which expects of result number ``compared`` what ``wanted`` expected."""
+        """Returns the command, which expects the value of ``wanted`` for result number ``compared``."""
         target = self._call.target
         if isinstance(target, Kernel):
             return self._kernel(target, compared, wanted)

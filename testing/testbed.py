@@ -65,7 +65,7 @@ class Testbed:
     """The device of a test run.
 
     Attributes:
-        choice: what was asked for.
+        choice: the requested device.
         watch, recorder: of the process's tests.
         artifacts: where failures are saved.
     """
@@ -140,7 +140,7 @@ class Testbed:
         return ["--device", uri, *(["--validation"] if self.choice.validation else [])]
 
     def environment(self) -> dict[str, str]:
-        """Returns the variables that give devices opened by tests the same settings."""
+        """Returns the environment variables that apply the same settings to devices that tests open."""
         return {"PUMICE_DEVICE": self.choice.uri, "PUMICE_VALIDATION": str(int(self.choice.validation))}
 
     # -- what tests are skipped for --------------------------------------------------------------------

@@ -34,7 +34,7 @@ class Watch:
         killers: for each lost device the test that lost it.
         last_good: the last test without complaints.
         is_set_up: whether the set-up of the test has succeeded.
-        is_broken: whether the test's function has failed: its traceback keeps what it had.
+        is_broken: whether the test's function has failed: its traceback keeps its objects.
     """
 
     def __init__(self) -> None:
@@ -55,7 +55,7 @@ class Watch:
         """Counts the live objects; returns the messages since the last test, which no test has caused.
 
         Args:
-            limit: what the test may leave.
+            limit: the objects that the test may leave.
             counting: whether the limit applies.
         """
         if self.is_broken:
@@ -85,7 +85,7 @@ class Watch:
 
     @contextlib.contextmanager
     def body(self, timeout: float | None) -> Iterator[None]:
-        """Surrounds the test's function; gives up a device that works longer than ``timeout`` seconds."""
+        """Surrounds the test's function; abandons a device that works longer than ``timeout`` seconds."""
         if timeout is None:
             yield
             return

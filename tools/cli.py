@@ -185,7 +185,7 @@ class _Program(click.Group):
         return status if isinstance(status, int) else 0
 
     def _complete(self) -> int:
-        """Prints what a shell asks for on Tab. Errors are silent: stderr is the line that somebody types."""
+        """Prints the completions that a shell asks for. Errors are silent: stderr is the line that somebody types."""
         from .completion import complete
 
         try:

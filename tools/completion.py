@@ -42,7 +42,7 @@ eval "$(%(complete_var)s=zsh_source %(prog_name)s)"
 
 
 class _Words(ShellComplete):
-    """Finds what a word may become, and gives the part of it that the shell replaces."""
+    """Finds completions of a word, and returns the part of it that the shell replaces."""
 
     def replaced(self, word: str) -> str:
         """Returns the end of an incomplete word that the shell replaces."""
@@ -74,7 +74,7 @@ class _Bash(_Words, BashComplete):
         return re.split("[=:]|(?=@)", word)[-1]
 
     def format_completion(self, item: CompletionItem[str]) -> str:
-        # Bash types words as they are; its `read` takes one backslash of two.
+        # Bash inserts words unchanged; its `read` takes one backslash of two.
         quoted = _BASH_SPECIAL.sub(r"\\\g<0>", item.value).replace("\\", r"\\")
         return f"{item.type},{quoted if item.type == 'plain' else item.value}"
 
@@ -106,7 +106,9 @@ SHELLS: Final[dict[str, type[ShellComplete]]] = {"bash": _Bash, "zsh": _Zsh, "fi
 
 
 def complete(program: click.Command, name: str, asked_for: str) -> int:
-    """Prints what a shell asks for, such as ``bash_complete``; returns the exit status, 1 if it is something else."""
+    """Prints the answer to a shell's instruction, such as ``bash_complete``; returns the exit status, 1 if it is
+    something else.
+    """
     shell, _, instruction = asked_for.partition("_")
     kind = SHELLS.get(shell)
     if kind is None or instruction not in ("complete", "source"):
@@ -117,7 +119,7 @@ def complete(program: click.Command, name: str, asked_for: str) -> int:
 
 
 def install(program: click.Command, name: str, shell: str | None) -> str:
-    """Writes the script for a shell, or for that of ``$SHELL``, where it is found; returns what to tell the user.
+    """Writes the script for a shell, or for that of ``$SHELL``, where it is found; returns a message for the user.
 
     Raises:
         InvalidArgumentError: another shell, or none is known.

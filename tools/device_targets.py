@@ -27,7 +27,7 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
     Raises:
         UsageError: it is no URI.
         NotFoundError: there is no such device or file.
-        InvalidArgumentError: the file is no profile.
+        InvalidArgumentError: the file is not a profile.
         UnavailableError: no Vulkan loader or driver.
     """
     from ..runtime.opening import is_reference
@@ -44,7 +44,7 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
 
 
 def device_target(uri: str | None, tuning: Path | None = None) -> Target:
-    """Returns the target of a device, with what tuning found on it.
+    """Returns the target of a device, with tuning's findings.
 
     Args:
         uri: as for ``device_profile``.

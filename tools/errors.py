@@ -20,7 +20,7 @@ _CLUSTER_LIBRARIES: Final = frozenset(("dask", "distributed"))
 
 
 class ExpectationError(Exception):
-    """A result is not what ``--expect`` says; the text has the differences."""
+    """A result differs from ``--expect``; the text has the differences."""
 
 
 def usage_error(message: str) -> click.UsageError:

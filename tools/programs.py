@@ -1,4 +1,4 @@
-"""Modules of files: compiled programs as they are, tensor programs compiled."""
+"""Modules from files: compiled programs unchanged, tensor programs compiled."""
 
 from __future__ import annotations
 

@@ -25,7 +25,9 @@ READER_GONE: Final = 141
 
 
 def put(text: str = "", *, end: str = "\n") -> None:
-    """Writes results to stdout and flushes, so that failures show here; what its encoding lacks is escaped."""
+    """Writes results to stdout and flushes, so that failures show here; characters that its encoding
+    lacks are escaped.
+    """
     text += end
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     try:
@@ -38,7 +40,7 @@ def put(text: str = "", *, end: str = "\n") -> None:
 
 
 def put_bytes(data: bytes) -> None:
-    """Writes a result to stdout as it is."""
+    """Writes a result to stdout unchanged."""
     try:
         sys.stdout.buffer.write(data)
         sys.stdout.flush()
@@ -111,7 +113,7 @@ def _raised_by_click(error: OSError) -> bool:
 
 
 def discard_if_broken(stream: TextIO) -> None:
-    """Discards what the stream holds if it cannot be written, so that the interpreter does not fail when it ends."""
+    """Discards the stream's buffer if it cannot be written, so that the interpreter does not fail when it ends."""
     try:
         stream.flush()
     except OSError:
@@ -121,7 +123,7 @@ def discard_if_broken(stream: TextIO) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Discards what is buffered and all that follows, so that the interpreter's last flush does not fail too."""
+    """Discards the buffer and all later output, so that the interpreter's last flush does not fail too."""
     with contextlib.suppress(OSError, ValueError):
         descriptor = stream.fileno()
         null = os.open(os.devnull, os.O_WRONLY)

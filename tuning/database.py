@@ -71,7 +71,7 @@ class TuningDatabase:
         """Reads the findings of a device.
 
         Raises:
-            InvalidArgumentError: the user's file is no database.
+            InvalidArgumentError: the user's file is not a database.
             PermissionDeniedError, UnavailableError: it cannot be read.
         """
         driver = f"{profile.driver_name} {profile.driver_info} {profile.driver_version:#x}"
@@ -83,7 +83,7 @@ class TuningDatabase:
         """Writes the findings, and keeps those of other devices.
 
         Raises:
-            PumiceError: the user's file cannot be written. A cache that keeps nothing is no error.
+            PumiceError: the user's file cannot be written. A cache that keeps nothing is not an error.
         """
         written = {
             name: {"winner": finding.winner, "tried": list(finding.tried), "ratio": round(finding.ratio, 4)}

@@ -32,11 +32,11 @@ class Progress(Protocol):
     """Receives the progress of tuning."""
 
     def measuring(self, region: str, strategy: str, done: int, total: int) -> None:
-        """A strategy for a class of regions is about to be measured; ``done`` of ``total`` are."""
+        """Reports that a strategy for a class of regions is about to be measured; ``done`` of ``total`` are."""
         ...
 
     def finished(self, region: str, finding: Finding) -> None:
-        """All strategies for a class are measured."""
+        """Reports that all strategies for a class are measured."""
         ...
 
 

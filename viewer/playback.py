@@ -52,7 +52,7 @@ class Playback:
             if not moved:
                 return False
         else:
-            # A frame that took long, as while the shader was suspended, is no jump in time.
+            # A frame that took long, as while the shader was suspended, is not a jump in time.
             self.delta = min(passed, _MAX_DELTA)
         self.time = max(0.0, self.time + self.delta)
         self.frame += 1

@@ -39,7 +39,7 @@ class ProgramPicture(Picture):
 
         Raises:
             NotFoundError: no such function.
-            InvalidArgumentError: its first result is no picture, or its state has no next value among the results.
+            InvalidArgumentError: its first result is not a picture, or its state has no next value among the results.
         """
         self.device = device
         self._session = Session(device)

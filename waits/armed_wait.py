@@ -68,7 +68,7 @@ def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callba
     The callback gets ``None`` or the error, in this call or in the thread that makes a source ready. It must not block.
 
     Raises:
-        InvalidArgumentError: one of the sources is no wait source, or its ``notify`` returns nothing to cancel.
+        InvalidArgumentError: one of the sources is not a wait source, or its ``notify`` returns nothing to cancel.
         BaseException: what a source's ``notify`` raised. The callback does not come then.
     """
     armed = ArmedWait(len(sources), any, callback)
@@ -79,7 +79,7 @@ def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callba
 
 
 def arm_frame(frame: WaitFrame, deadline: float | None, callback: Callback) -> ArmedWait:
-    """``arm`` for a wait frame: the outcome is on the frame when the callback comes. The earlier deadline counts."""
+    """Arms a wait frame: the outcome is on the frame when the callback comes. The earlier deadline counts."""
 
     def done(error: PumiceError | None) -> None:
         frame.complete(error)
@@ -117,7 +117,7 @@ def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
     caller's deadline passes first, the frame is not done and can be waited for again.
 
     Raises:
-        InvalidArgumentError: one of the sources is no wait source.
+        InvalidArgumentError: one of the sources is not a wait source.
         BaseException: another error than pumice's that a source raised, or that of a signal handler
             (KeyboardInterrupt).
     """

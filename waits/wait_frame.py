@@ -46,7 +46,7 @@ class Wait:
             DeadlineExceededError. Returns the function's results, or another Wait; raises what the function fails with.
 
     Raises:
-        InvalidArgumentError: ``sources`` is no sequence, ``deadline`` no number, or ``resume`` not callable.
+        InvalidArgumentError: ``sources`` is not a sequence, ``deadline`` no number, or ``resume`` not callable.
     """
 
     # ``callee``, for the interpreter: the function of another bytecode module that is called, and its arguments.

@@ -155,7 +155,7 @@ def _buffer_length(values: Values, instruction: Instruction) -> list[Statement]:
 
 
 def size_of(tree: Expression, member: str, type: str) -> Expression:
-    """Returns a member of what a reference points to; 0 of null."""
+    """Returns a member of a reference's object; 0 for null."""
     return Conditional(tree, Cast(type, Attribute(tree, member)), ZERO)
 
 

@@ -27,7 +27,7 @@ class Export:
 
     Attributes:
         name: under which the program exports it.
-        symbol: its name in C, behind the prefix.
+        symbol: its name in C, after the prefix.
         inputs, outputs: types.
         known: the module's function that takes storages for results.
         unknown: the module's function that allocates them.

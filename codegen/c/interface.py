@@ -129,7 +129,7 @@ class InterfaceWriter:
         return [*taken, If(test, *paths)]
 
     def _path(self, export: Export, function: Function) -> list[Statement]:
-        """Writes a call of a function that waits, with the code before and behind it."""
+        """Writes a call of a function that waits, with the code before and after it."""
         assert function.declaration is not None
         places = set(storages(function).values())
         statements = _storages(export, function) if places else []

@@ -91,7 +91,7 @@ class Definition(NamedTuple):
         name: with ``NAME`` for the program's prefix.
         parameters: types and names.
         body: statements; a function that returns a status sets ``status`` and ends at ``done``.
-        ends: statements behind ``done``, which run however the function ends.
+        ends: statements after ``done``, which run however the function ends.
         result: storage class and type of the result: a status, or ``void``.
     """
 
@@ -128,7 +128,7 @@ class Definition(NamedTuple):
 
 
 def declarator(type: str, name: str) -> str:
-    """Returns a type and a name, without a space behind a star."""
+    """Returns a type and a name, without a space after a star."""
     return f"{type}{'' if type.endswith('*') else ' '}{name}"
 
 
@@ -181,7 +181,7 @@ def lines_of(statements: Iterable[Statement], level: int = 1) -> Iterator[str]:
 
 
 def _filled(indent: str, text: str) -> Iterator[str]:
-    """Yields a statement, broken behind commas where it is too long."""
+    """Yields a statement, broken after commas where it is too long."""
     line, *rest = text.split("\n")
     if len(indent) + len(text) <= _WIDTH:
         line, rest = " ".join([line, *rest]), []

@@ -40,7 +40,7 @@ class Term:
 
     Attributes:
         bounds: of an integer.
-        is_float: whether it compares floats; the negation of their order is no comparison, because of NaN.
+        is_float: whether it compares floats; the negation of their order is not a comparison, because of NaN.
         truth: a simpler condition that holds if the number is not 0.
     """
 

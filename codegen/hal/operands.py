@@ -21,7 +21,7 @@ _NOT_WRITTEN: Final = {
 
 
 class OperandWriter:
-    """Operands of one function's calls; ``term_of`` gives the expression of a value."""
+    """Operands of one function's calls; ``term_of`` returns the expression of a value."""
 
     def __init__(self, module: Module, function: Function, term_of: Callable[[Value], Term]) -> None:
         self.module = module

@@ -82,7 +82,7 @@ class StatementWriter:
 
     @contextmanager
     def suite(self, header: str, test: Expression | None = None) -> Iterator[None]:
-        """Adds a header, which may end with a condition, and puts what is written inside under it."""
+        """Adds a header, which may end with a condition, and puts the lines written inside under it."""
         statement = Statement(header) if test is None else Statement(header, test, ":")
         body: list[Node] = []
         self.open[-1].append(Suite(statement, body))
@@ -104,7 +104,7 @@ class StatementWriter:
     # -- values --------------------------------------------------------------------------------------
 
     def term_of(self, value: Value) -> Term:
-        """Returns a value as an operand; takes what waits for its use."""
+        """Returns a value as an operand; uses its pending expression, if any."""
         if isinstance(value, Constant):
             return constant(value)
         if isinstance(value, Rodata):

@@ -1,7 +1,7 @@
 """An analysis that recognises failures that are certain.
 
-A ``fail`` with status 0 does nothing, and control continues behind it. Compilers test the status of a wait and branch
-to a shared ``fail`` only if it is not 0, so control never continues there. The code behind it belongs to another path
+A ``fail`` with status 0 does nothing, and control continues after it. Compilers test the status of a wait and branch
+to a shared ``fail`` only if it is not 0, so control never continues there. The code after it belongs to another path
 and has other register types.
 """
 
@@ -14,7 +14,7 @@ from ...vm.translation.basic_block import Block
 
 
 class CertainFailures(FunctionAnalysis):
-    """An analysis of a function without the edges behind certain failures."""
+    """An analysis of a function without the edges after certain failures."""
 
     def _find_blocks(self) -> list[Block]:
         blocks = super()._find_blocks()
@@ -55,5 +55,5 @@ class CertainFailures(FunctionAnalysis):
 
 
 def _over(slots: frozenset[int], copies: Mapping[int, int]) -> frozenset[int]:
-    """Returns the slots that are not 0 behind the copies of an edge."""
+    """Returns the slots that are not 0 after the copies of an edge."""
     return frozenset(slots - copies.keys()) | {target for target, source in copies.items() if source in slots}

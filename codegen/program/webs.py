@@ -109,7 +109,7 @@ class Webs:
                 _join(node, self._over(source, edge, register))
 
     def _over(self, source: int, edge: RegisterEdge, register: Register) -> Node:
-        """Returns the node of a register behind an edge."""
+        """Returns the node of a register after an edge."""
         kind, number = register
         origin: int | None = number
         if kind == "r" and number in edge.refs:

@@ -1,6 +1,6 @@
 """Calling conventions: from the type of an entry point's function to one with an ABI, or to nothing.
 
-A program's tensors are values without a place. A convention says as what each of them crosses the boundary between
+A program's tensors are values, not memory. A convention decides in which form each of them crosses the boundary between
 caller and module: which type stands for it (``memref<4xf32>``, ``f32``, a user's ``!my.array``), and whether results
 are returned or written to storages that the caller gives. The two functions that make conventions are those of XLA's
 runtime (``runtime/calling_convention.h``): the context alone, or with conversions of types; and these with results as
@@ -95,7 +95,7 @@ class CallingConvention:
         """Converts a type; returns None if a type in it has no ABI.
 
         Raises:
-            InvalidArgumentError: a conversion raises, or returns what is no type.
+            InvalidArgumentError: a conversion raises, or returns what is not a type.
         """
         try:
             boundary = self._boundary(type)
@@ -125,7 +125,7 @@ class CallingConvention:
         Raises:
             ConventionError: the function has none: a type is not converted to one with an ABI, or that does not fit the
                 tensor.
-            InvalidArgumentError: a conversion raises, or returns what is no type.
+            InvalidArgumentError: a conversion raises, or returns what is not a type.
         """
         boundary = self._boundary(type)
         arguments, results = self._kinds(boundary)
@@ -158,7 +158,7 @@ class CallingConvention:
         return boundary
 
     def _kinds(self, boundary: _Boundary) -> tuple[tuple[Abi, ...], tuple[Abi, ...]]:
-        """ABIs of arguments, and of results or out-parameters."""
+        """Returns the ABIs of arguments, and of results or out-parameters."""
         arguments = tuple(self._kind(type, "argument", index) for index, type in enumerate(boundary.arguments))
         outs = tuple(self._kind(type, "out", index) for index, type in enumerate(boundary.outs))
         results = tuple(self._kind(type, "result", index) for index, type in enumerate(boundary.results))
@@ -186,7 +186,7 @@ def default_convention(types: TypeConverter | None = None, *, name: str = DEFAUL
     """Prepends the context; with a converter, also converts all arguments and results.
 
     Raises:
-        InvalidArgumentError: ``types`` is no converter, or the name is not valid.
+        InvalidArgumentError: ``types`` is not a converter, or the name is not valid.
     """
     return _converting(_checked(name), types, to_outs=False)
 

@@ -75,8 +75,8 @@ class FunctionAbi:
         """Returns the ABI of a function's attribute, or the default.
 
         Raises:
-            OperationError: the attribute is not in the form that ``attribute`` gives it, or does not fit the function's
-                type.
+            OperationError: the attribute does not have the form that ``attribute`` returns, or does not fit the
+                function's type.
         """
         type = function.attributes["function_type"]
         assert isinstance(type, FunctionType)

@@ -41,7 +41,7 @@ class TypeConverter:
     """Conversions of types, and ABIs of users' types.
 
     Conversions are tried in the order in which they were added (MLIR tries the last one first); the first that does not
-    decline decides. A type that all decline stays as it is.
+    decline decides. A type that all decline stays unchanged.
 
     For one thread at a time. A convention copies the converter: later additions do not change it.
 
@@ -105,7 +105,7 @@ def parse_type(text: str) -> Type:
     """Parses a type, such as ``tensor<?x4xf32>``, ``!my.array<4>`` or ``(f32) -> memref<4xf32>``.
 
     Raises:
-        CompileError: the text is no type.
+        CompileError: the text is not a type.
     """
     if not isinstance(text, str):
         raise InvalidArgumentError(f"expected the text of a type, got {shown(text)}")

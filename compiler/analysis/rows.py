@@ -98,7 +98,7 @@ def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
 
 
 def is_enough(rows: RowShape) -> bool:
-    """Returns whether a workgroup a row keeps devices busy; dynamic lengths count as many rows, and short ones."""
+    """Returns whether a workgroup a row keeps devices busy; dynamic lengths count as many short rows."""
     is_many = isinstance(rows.row_count, Size) or rows.row_count >= MANY
     if isinstance(rows.length, Size):
         return is_many

@@ -18,7 +18,7 @@ LOOK_BACK: Final = "look_back"
 """The attribute of scans in one pass: the words of scratch memory of their kernel."""
 
 LOOK_BACK_INVOCATIONS: Final = 256
-"""Invocations that share a tile of a scan in one pass, if a device has as many in a workgroup."""
+"""Invocations that share a tile of a scan in one pass, if the device's workgroups can be that large."""
 
 LOOK_BACK_RUNS: Final = (16, 8, 4)
 """Elements of each of them; rows have a multiple of the largest."""
@@ -92,7 +92,7 @@ def scan_of(operation: Operation) -> Scan | None:
     length, size, low = shape[axis], sizes[axis], padding[2 * axis]
     if length < MIN_LENGTH:
         return None
-    # A window begins at its index minus the padding in front, and ends correspondingly far behind it.
+    # A window begins at its index minus the padding in front, and ends correspondingly far after it.
     behind = size - 1 - low
     if low >= length - 1 and behind in (0, -1):
         return Scan(shape, axis, False, behind == -1)

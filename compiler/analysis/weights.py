@@ -86,7 +86,7 @@ def iterations_of(operation: Operation) -> int:
 
 
 def lanes_of(type: ShapedType) -> int:
-    """Returns how many elements of a result an invocation computes: as many as fill a word."""
+    """Returns the number of elements of a result that an invocation computes: those of a word."""
     element = type.element
     if not isinstance(element, ScalarType):
         return 1

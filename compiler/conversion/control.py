@@ -46,7 +46,7 @@ def structured(
     Args:
         blocks: the first is the entry.
         arguments: of the entry.
-        results: types of what is returned.
+        results: types of the returned values.
         builder: appends the loop.
         inline: appends a block's operations, but for the last; returns that one's operands.
         values: replacements of values; grows.

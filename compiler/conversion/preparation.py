@@ -27,7 +27,7 @@ def erase_user_types(function: Operation, source: SourceText) -> None:
     """Replaces values of users' types in a function, in place.
 
     Raises:
-        CompileError: an argument is not cast to one type of tensor, or an operation is no cast and has a result of a
+        CompileError: an argument is not cast to one type of tensor, or an operation is not a cast and has a result of a
             user's type.
     """
     type = function.attributes.get("function_type")

@@ -99,7 +99,7 @@ class Builder:
         return self.append("complex", [real, imaginary], [type.of(ScalarType(f"complex<{type.element}>"))]).result
 
     def conjugate(self, value: Value) -> Value:
-        """Conjugates complex numbers; returns real ones as they are."""
+        """Conjugates complex numbers; returns real ones unchanged."""
         if tensor_of(value).scalar.kind != "complex":
             return value
         return self.complex(self.part("real", value), self.elementwise("negate", self.part("imag", value)))

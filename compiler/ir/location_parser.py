@@ -1,4 +1,4 @@
-"""Aliases, and locations behind operations."""
+"""Aliases, and locations after operations."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class LocationParser(AttributeParser):
         self.type_aliases[name] = self.type()
 
     def trailing_location(self) -> DebugLocation | None:
-        """Reads ``loc(…)`` behind an operation or an argument, if it comes next."""
+        """Reads ``loc(…)`` after an operation or an argument, if it comes next."""
         if not self.text.startswith("loc", self.here()) or not self.accept_word("loc"):
             return None
         self.expect("(")

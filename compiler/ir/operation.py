@@ -243,7 +243,7 @@ def tensor_of(value: Value) -> TensorType:
     """Returns the type of a tensor value.
 
     Raises:
-        TypeError: it is no tensor.
+        TypeError: it is not a tensor.
     """
     if not isinstance(value.type, TensorType):
         raise TypeError(f"expected a tensor, got a value of type {value.type}")

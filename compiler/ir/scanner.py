@@ -58,7 +58,7 @@ class Scanner:
         return self.position
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """Matches a pattern, which starts with ``SPACE``, and moves behind the match."""
+        """Matches a pattern, which starts with ``SPACE``, and moves after the match."""
         match = pattern.match(self.text, self.position)
         if match is not None:
             self.position = match.end()

@@ -1,8 +1,8 @@
 """Lengths that are known only when a function is called: polynomials in the lengths of its arguments.
 
 Polynomials cover most computations on lengths: concatenation and padding add, reshapes multiply. They have a canonical
-form, so that equal lengths compare equal. A quotient that is no polynomial is a symbol of its own, ``[d0+1]/2``, whose
-name is its definition.
+form, so that equal lengths compare equal. A quotient that is not a polynomial is a symbol of its own, ``[d0+1]/2``,
+whose name is its definition.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class SizeError(ValueError):
 
 
 class Size:
-    """A polynomial with integer coefficients that is no constant: ``(2*d0*d1+3)``, ``(d0-2*[d0+1]/2)``.
+    """A polynomial with integer coefficients that is not a constant: ``(2*d0*d1+3)``, ``(d0-2*[d0+1]/2)``.
 
     Sums, differences and products are sizes or, if no symbol is left, integers. Sizes have no order, since it depends
     on the call: see ``is_at_least``.
@@ -65,7 +65,7 @@ class Size:
 
     @property
     def plain_symbols(self) -> frozenset[str]:
-        """The symbols that are no quotients, including those inside of quotients."""
+        """The symbols that are not quotients, including those inside of quotients."""
         return frozenset(_PLAIN.findall(str(self)))
 
     @property
@@ -122,7 +122,7 @@ def parse_size(text: str) -> Dim:
     """Parses a size, with parentheses.
 
     Raises:
-        ValueError: the text is no polynomial.
+        ValueError: the text is not a polynomial.
     """
     inner, terms, position = text[1:-1], [], 0
     while position < len(inner):
@@ -181,7 +181,7 @@ def quotient(size: Dim, divisor: int) -> Dim:
     """Divides a size, which is 0 or more in every call, and rounds down.
 
     Raises:
-        ValueError: the size contains a quotient and is no multiple.
+        ValueError: the size contains a quotient and is not a multiple.
     """
     if is_multiple(size, divisor) or isinstance(size, int):
         return _sum((monomial, factor // divisor) for monomial, factor in _terms(size))

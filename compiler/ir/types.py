@@ -18,7 +18,7 @@ _PUBLISHING: Final = threading.RLock()
 
 
 class Type:
-    """A type; ``str()`` gives its MLIR text."""
+    """A type; ``str()`` returns its MLIR text."""
 
     __slots__ = ("__weakref__", "_text")
     _existing: Final[WeakValueDictionary[tuple[object, ...], Type]] = WeakValueDictionary()

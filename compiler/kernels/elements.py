@@ -142,7 +142,7 @@ class Frame:
         return _scalar_of_value(scalars, value, key)
 
     def keep(self, value: Value, index: Index, scalars: Sequence[Scalar]) -> None:
-        """Stores what an operation yields at an index: one scalar for each result of a structure, else one."""
+        """Stores an operation's results at an index: one scalar for each result of a structure, else one."""
         self.builder.keep(self._key(value, index), list(scalars))
 
     def scalar(self, value: Value) -> Scalar:
@@ -220,7 +220,9 @@ class Frame:
         return self.load(argument, scalar_of(value), index.linear) if isinstance(argument, int) else argument
 
     def load_ahead(self, value: Value, indices: Sequence[Index], widest: int = 4) -> None:
-        """Loads what a value needs at some indices; neighbouring words of a buffer together, up to ``widest``."""
+        """Loads the words that a value needs at some indices: neighbouring words of a buffer together, up to
+        ``widest``.
+        """
         builder = self.builder
         pending = [(value, index) for index in indices]
         loads: dict[tuple[int, int], dict[int, Id]] = {}

@@ -131,7 +131,7 @@ def _convert(scalars: Scalars, operation: Operation, operands: Sequence[Scalar])
 
 
 def _reduce_precision(scalars: Scalars, operation: Operation, operands: Sequence[Scalar]) -> Scalar:
-    """Rounds the mantissa to nearest even; an exponent that overflows gives infinity, one that underflows zero."""
+    """Rounds the mantissa to nearest even; overflow gives infinity, underflow zero."""
     type = scalar_of(operation.operands[0])
     f = _floats(scalars, type)
     value = as_id(operands[0])

@@ -13,7 +13,7 @@ class Index:
     """An index into a tensor.
 
     The missing form is computed each time it is asked for, as the uses may stand in blocks that do not dominate each
-    other. The builder remembers what is in scope.
+    other. The builder remembers the ids in scope.
 
     Args:
         builder: the kernel's builder.

@@ -1,4 +1,4 @@
-"""A compiled region as data: the shader, its buffers, and what a dispatch and a call need to know."""
+"""A compiled region as data: the shader, its buffers, and the facts that a dispatch and a call need."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class Limit(NamedTuple):
     Attributes:
         size: the size, which depends on the call.
         most: the bound.
-        what: the noun for what the size counts.
+        what: a noun for the counted things.
     """
 
     size: Size

@@ -33,7 +33,7 @@ WIDTH: Final = 8
 """Invocations of a subgroup."""
 
 PUSHED_NUMBERS: Final = 16
-"""The number of words behind the addresses in the push constants: 0 to 15."""
+"""The number of words after the addresses in the push constants: 0 to 15."""
 
 MAX_BINDINGS: Final = 8
 """The most bindings of a kernel: every device has 128 bytes of push constants."""
@@ -95,7 +95,7 @@ class SubgroupBuilder(KernelBuilder):
         self._same: set[int] = set()
 
     def buffer(self, binding: int, name: str, is_written: bool, is_shared: bool = False) -> int:
-        """Declares a storage buffer and records its binding, which gives its address."""
+        """Declares a storage buffer and records its binding, which determines its address."""
         buffer = super().buffer(binding, name, is_written, is_shared)
         self._bindings[buffer] = binding
         return buffer

@@ -1,7 +1,7 @@
 """Calls of a function whose lengths depend on them: the symbols' values, checks, and command buffers for these.
 
 Command buffers hold workgroup counts, offsets and push constants, so they are recorded for the lengths of a call and
-kept for the next one: in a list behind the lengths. A list does not change once a global holds it, so concurrent calls
+kept for the next one: in a list after the lengths. A list does not change once a global holds it, so concurrent calls
 with different lengths each have their own.
 """
 

@@ -226,9 +226,8 @@ def _find_device(code: FunctionBuilder, device: Register, choices: Sequence[_Cho
 def _query(
     code: FunctionBuilder, device: Register, rodata: Rodata, key: tuple[str, str], otherwise: int, *, is_required: bool
 ) -> None:
-    """Continues at a label where a device does not have something.
-
-    A device that does not know the question has what is optional.
+    """Branches to a label if a device lacks a feature. A device that does not know the query counts as having an
+    optional one.
     """
     is_known, value = code.integer(), code.wide()
     names = [code.rodata(rodata.text(name)) for name in key]

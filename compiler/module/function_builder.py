@@ -18,7 +18,7 @@ from .imports import IMPORTS
 
 BYTECODE_VERSION: Final = VERSIONS[-1][0] << 16 | VERSIONS[-1][1]
 SCALAR: Final = 65535
-"""In a variadic call's list of segments: an argument that is no list."""
+"""In a variadic call's list of segments: an argument that is not a list."""
 
 _ISA: Final = Isa.for_version(BYTECODE_VERSION)
 
@@ -145,7 +145,7 @@ class FunctionBuilder:
         return result
 
     def at(self, place: FileLineCol | None) -> None:
-        """Sets the source place of what is added from now on."""
+        """Sets the source location of instructions added from now on."""
         self._place = place
 
     @property
@@ -155,7 +155,7 @@ class FunctionBuilder:
 
     @contextmanager
     def inserted(self, position: int) -> Iterator[None]:
-        """Puts what is added inside at an earlier position."""
+        """Puts the instructions added inside at an earlier position."""
         rest = self._body[position:]
         del self._body[position:]
         yield
@@ -202,7 +202,7 @@ class FunctionBuilder:
 
     @contextmanager
     def counted(self, times: Register) -> Iterator[Register]:
-        """Runs what is added inside an unsigned 32-bit number of times; gives the loop's counter."""
+        """Repeats the instructions added inside an unsigned 32-bit number of times; yields the loop's counter."""
         counter = self.compute("const.i32.zero")
         test, body, done = self.new_label(), self.new_label(), self.new_label()
         self.jump(test)
@@ -216,7 +216,7 @@ class FunctionBuilder:
 
     @contextmanager
     def where(self, condition: Register) -> Iterator[None]:
-        """Runs what is added inside only where a condition holds."""
+        """Runs the instructions added inside only if a condition holds."""
         then, done = self.new_label(), self.new_label()
         self.jump_if(condition, then, done)
         self.label(then)

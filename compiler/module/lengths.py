@@ -83,7 +83,7 @@ class Lengths:
         return self._slot(len(self._plan.slots)) if self._plan.slots else self._code.i64(self._plan.size)
 
     def _slot(self, number: int) -> Register:
-        """Returns the start of a slot of the arena, behind the buffers of known sizes and the slots before."""
+        """Returns the start of a slot of the arena, after the buffers of known sizes and the slots before."""
         key = ("slot", number)
         if key not in self._known:
             if not number:

@@ -46,7 +46,7 @@ class Parameters:
         return "".join(map(_letter, plan.results, abi.results))
 
     def argument(self, lengths: Lengths, index: int) -> Register:
-        """Checks an argument that is no number; returns its buffer."""
+        """Checks an argument that is not a number; returns its buffer."""
         register, buffer = self._code.arguments[index], self._plan.arguments[index]
         return self._buffer(lengths, register, buffer, self._abi.arguments[index], f"argument {index}")
 

@@ -99,7 +99,7 @@ class _Recording:
         code.emit("return", [self._commands])
 
     def _entries(self, steps: Sequence[Step]) -> dict[str, None]:
-        """Entry points of the kernels that steps dispatch."""
+        """Returns the entry points of the kernels that steps dispatch."""
         entries: dict[str, None] = {}
         for step in walk(steps):
             if isinstance(step, Dispatch):

@@ -54,7 +54,7 @@ class SequenceWriter:
     """Writes the functions of one schedule.
 
     Args:
-        function: as it was before it became a sequence, for its types.
+        function: the function before it became a sequence, for its types.
         plan: its schedule.
         context: of the module.
     """
@@ -291,7 +291,7 @@ class SequenceWriter:
         code.label(done)
 
     def _check(self, step: Check) -> None:
-        """Calls the host's check of what the device has written."""
+        """Calls the host's check of values that the device has written."""
         code, attributes = self._code, step.operation.attributes
         code.await_fence(self._last)
         tolerances = [attributes[key] for key in ("atol", "rtol") if key in attributes]

@@ -134,7 +134,7 @@ def strategy_of(attribute: Attribute) -> Strategy | None:
 
 
 def wanted_of(attribute: Attribute) -> str:
-    """Describes what was expected in place of an attribute that fixes no strategy."""
+    """Describes the expected form of an attribute that fixes no strategy."""
     name = attribute.get("name") if isinstance(attribute, Mapping) else None
     named = next((strategy for strategy in STRATEGIES if name == strategy.name()), None)
     if named is None:

@@ -1,4 +1,4 @@
-"""The host side of compiled programs: what they submit, wait for, upload and read back, whoever runs their host code.
+"""The host side of compiled programs: submissions, waits, uploads and read-backs, whoever runs their host code.
 
 The VM's ``hal`` module (``runtime/modules/hal``) is one such, the Python that ``pumice codegen --hal`` writes another.
 

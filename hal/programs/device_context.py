@@ -222,7 +222,7 @@ class DeviceContext:
         self.submit((commands,), wait, target)
 
     def run(self, name: str, record: Callable[[ProgramCommandBuffer], None], wait: OptionalFence = None) -> HalFence:
-        """``once``, with a new fence to signal."""
+        """Runs ``once`` with a new fence to signal."""
         done = HalFence(self.device)
         self.once(name, record, wait, done)
         return done

@@ -187,7 +187,7 @@ class _JoinedFence(HalFence):
             part.fail(error)
 
     def query(self) -> bool:
-        # All of them: a failure counts even behind a part that is not reached.
+        # All of them: a failure counts even after a part that is not reached.
         reached = [part.query() for part in self._parts]
         return all(reached)
 
@@ -303,7 +303,7 @@ def alias(wait: OptionalFence, target: OptionalFence) -> None:
 
 
 def signal_after(wait: OptionalFence, target: OptionalFence, action: Callable[[], None] | None = None) -> None:
-    """``run_after``, and then signals ``target``."""
+    """Does what ``run_after`` does, and then signals ``target``."""
 
     def run() -> None:
         if action is not None:

@@ -23,7 +23,7 @@ _MIN_IMPORT: Final = 64 << 10
 
 
 class HalFile:
-    """Bytes in host memory; what ``!hal.file`` refers to.
+    """Bytes in host memory, to which ``!hal.file`` refers.
 
     Attributes:
         view: the bytes, in place; it keeps their owner alive.

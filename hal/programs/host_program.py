@@ -151,7 +151,7 @@ def slot(index: int, offset: int = 0, size: int = -1) -> BindingReference:
 
 
 def answer_of(answer: int | None) -> tuple[int, int]:
-    """(1, answer) of a device query, or (0, 0) for an unknown one."""
+    """Returns (1, answer) of a device query, or (0, 0) for an unknown one."""
     return (0, 0) if answer is None else (1, answer)
 
 

@@ -54,7 +54,7 @@ def copy_bytes(
 def compare_bytes(
     left: memoryview | None, left_offset: int, right: memoryview | None, right_offset: int, length: int
 ) -> int:
-    """1 if two ranges are equal."""
+    """Returns 1 if two ranges are equal, else 0."""
     return int(bytes_range(left, left_offset, length) == bytes_range(right, right_offset, length))
 
 

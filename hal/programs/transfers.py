@@ -154,7 +154,7 @@ def _once(
 
 
 def load_word(context: DeviceContext, buffer: Ref, offset: int, size: int) -> int:
-    """Up to four bytes of a buffer as a signed integer of 32 bits, zero-extended; may block for a copy."""
+    """Returns up to four bytes of a buffer as a signed integer of 32 bits, zero-extended; may block for a copy."""
     source = check_buffer(buffer, "buffer.load")
     _check_word(size, "load")
     value = int.from_bytes(read_bytes(context.beside(source), source, offset, size), "little")

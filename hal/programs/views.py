@@ -69,7 +69,7 @@ def discard(buffer: Ref) -> int:
 
 
 def is_terminal(buffer: Ref) -> int:
-    """1 if there is one owner."""
+    """Returns 1 if there is one owner, else 0."""
     return int(root_of(check_buffer(buffer, "buffer.allocation.is_terminal")).owners == 1)
 
 
@@ -110,7 +110,7 @@ def create_view(
 
 @functools.lru_cache(1024)
 def _layout(element_type: int, encoding: int, shape: tuple[int, ...]) -> tuple[ElementType, EncodingType, int]:
-    """Element type and encoding of a view, and its bytes."""
+    """Returns the element type and encoding of a view, and its size in bytes."""
     kind = ElementType(element_type)
     try:
         layout = EncodingType(encoding)

@@ -318,7 +318,7 @@ class ActionRecorder(ImageRecorder):
         """Fills every mip level from the one above it, with barriers between.
 
         Queues without graphics do not blit; there a kernel does it, for formats that shaders read as floats and write.
-        A barrier has to stand between it and what writes the first level, or reads another.
+        There must be a barrier between it and commands that write the first level or read another.
 
         Raises:
             InvalidArgumentError: the image was made without the usages that this takes.

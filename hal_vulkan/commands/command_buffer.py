@@ -103,7 +103,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     def record_dispatch(
         self, pipeline: ComputePipeline, sets: SetPins, infos: bytes | None, groups: Groups, push: bytes
     ) -> None:
-        """``begin``, one ``dispatch`` and ``end`` in one step, in place where the last run has retired.
+        """Does ``begin``, one ``dispatch`` and ``end`` in one step, in place where the last run has retired.
 
         For caches of single dispatches, which check the arguments, and at each submission the memory that ``sets`` (or
         for push descriptors ``infos``) name. Takes over the pins of ``sets``, also if it raises; then nothing is
@@ -193,7 +193,9 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording
 
     def find_recording(self, bindings: Sequence[Resource] | None) -> Recording | None:
-        """``prepare`` if nothing has to be recorded, else ``None``. For ``Queue``, under the device's lock."""
+        """Does ``prepare`` if nothing has to be recorded, else returns ``None``. For ``Queue``, under the device's
+        lock.
+        """
         if not self.binding_capacity:
             return self.prepare(bindings)
         if self.one_shot or self.state is not _EXECUTABLE:
@@ -308,7 +310,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
 
     def retired(self, recording: Recording) -> None:
         """Gives back the native commands of a one-shot buffer that has run. For ``Queue``."""
-        # After another begin() or close() the recording is no longer this buffer's to give back.
+        # After another begin() or close() the recording no longer belongs to this buffer.
         if not self._timing and self._recording is recording:
             self._recording = None
             self.context.recycle(recording)
@@ -318,7 +320,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         self.state = _CLOSED
 
     def _reset(self) -> None:
-        """Drops what is recorded, after a failure."""
+        """Drops the recorded commands, after a failure."""
         self._drop()
         if self.state is not _CLOSED:
             self.state = _INITIAL

@@ -1,7 +1,7 @@
 """The actions on images of a command buffer: copies from and to buffers, between images, clears, blits and mip levels.
 
-Regions are given by a mip level, layers, an offset and an extent in texels; what is left out is all there is. Images
-belong to the compute family, and only its command buffers take them.
+Regions are given by a mip level, layers, an offset and an extent in texels; a value that is left out means everything.
+Images belong to the compute family, and only its command buffers take them.
 """
 
 from __future__ import annotations
@@ -171,7 +171,7 @@ class ImageRecorder(CommandRecorder):
         layers: int | None = None,
         extent: tuple[int, ...] | None = None,
     ) -> None:
-        """Copies texels, as they are, between images whose texels have the same size.
+        """Copies texels unchanged between images whose texels have the same size.
 
         Raises:
             OutOfRangeError: texels that an image does not have.
@@ -340,7 +340,7 @@ class ImageRecorder(CommandRecorder):
                 )
 
     def _check_graphics(self, what: str) -> None:
-        """Raises where the queues lack what Vulkan gives to graphics queues alone."""
+        """Raises if the queues lack a feature that only graphics queues have."""
         profile = self.device.profile
         if not profile.queue_families[self.family].has_graphics:
             raise UnimplementedError(

@@ -56,7 +56,7 @@ class _Command(NamedTuple):
 
 
 class Replay:
-    """Prepared commands; ``descriptors``, then ``record`` with what that returned."""
+    """Prepared commands: call ``descriptors``, then ``record`` with the result."""
 
     def __init__(self, commands: Sequence[Noted]) -> None:
         self._steps: list[_Dispatch | _Command] = []
@@ -144,7 +144,7 @@ class Replay:
     def record(
         self, recorder: ActionRecorder, descriptors: Sequence[bytes], table: Callable[[], Sequence[object]]
     ) -> None:
-        """Records the commands; ``table`` gives the buffers of the slots, for commands other than dispatches."""
+        """Records the commands; ``table`` has the buffers of the slots, for commands other than dispatches."""
         fn, handle, barriers = recorder.device.fn, recorder._handle, recorder._barriers
         recording = recorder._recording
         assert recording is not None

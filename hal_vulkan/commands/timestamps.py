@@ -136,7 +136,9 @@ class TimestampRecorder:
         self._behind_barrier = True
 
     def read_raw(self) -> bytes:
-        """Begin and end of each dispatch, in ticks, as native unsigned 64-bit integers; the commands must have run."""
+        """Returns begin and end of each dispatch, in ticks, as native unsigned 64-bit integers; the commands must have
+        run.
+        """
         return b"".join(data for _, data in self._results(8, _RESULT_64))
 
     def _results(self, stride: int, flags: int) -> Iterator[tuple[int, bytearray]]:
@@ -168,7 +170,7 @@ class TimestampRecorder:
         return tuple(timings)
 
     def read_ticks(self) -> list[int]:
-        """Begin and end of each dispatch in turn, or of the span, in ticks; see ``read``."""
+        """Returns begin and end of each dispatch in turn, or of the span, in ticks; see ``read``."""
         mask = (1 << self._valid_bits) - 1
         ticks: list[int] = []
         for result, data in self._results(16, _RESULT_64 | _RESULT_WITH_AVAILABILITY):

@@ -46,7 +46,7 @@ class Image(Closeable):
         layers: array layers; six a cube.
         levels: mip levels.
         samples: a texel; 1 unless it is multisampled.
-        usage: what queues may do with it.
+        usage: the allowed uses by queues.
         mutable_format: whether views may have other formats of the same size.
     """
 
@@ -140,8 +140,7 @@ class Image(Closeable):
         layers: int | None = None,
         aspect: Aspect | None = None,
     ) -> ImageView:
-        """Returns a view of its texels that shaders can bind. Views are kept, and the same arguments give the same
-        view.
+        """Returns a view of its texels that shaders can bind. Views are kept: the same arguments return the same view.
 
         Args:
             dim: what shaders see: ``"2d"`` of a cube's faces; ``None`` is the image's own.

@@ -1,4 +1,4 @@
-"""Views of images, alone and with a sampler: what shaders bind.
+"""Views of images, alone and with a sampler, as shaders bind them.
 
 Calling sequence: ``Image.view`` → ``with_sampler`` where the shader samples by a combined binding → bind. Both are
 closed with their image.
@@ -60,8 +60,8 @@ class ImageView:
 
     Attributes:
         image: whose texels it shows.
-        dim, arrayed, format, levels, layers, aspect: what shaders see.
-        usage: what the view's format leaves of the image's.
+        dim, arrayed, format, levels, layers, aspect: the properties that shaders see.
+        usage: the image's usage, as far as the view's format allows.
         descriptor: what update templates read, and a serial, which makes it the key of the view in caches.
     """
 
@@ -131,7 +131,7 @@ class ImageView:
         return self.image.is_closed
 
     def with_sampler(self, sampler: Sampler) -> CombinedImageSampler:
-        """Returns this view and a sampler as one descriptor. It is kept, and the same sampler gives the same one.
+        """Returns this view and a sampler as one descriptor. It is kept: the same sampler returns the same descriptor.
 
         Raises:
             ClosedError: the image or the sampler was closed.

@@ -32,10 +32,10 @@ def region_of(
     extent: tuple[int, ...] | None,
     aspect: Aspect | None = None,
 ) -> Region:
-    """Returns a region, checked; what is ``None`` is all there is. ``what`` begins the messages.
+    """Returns a checked region; ``None`` means everything. ``what`` begins the messages.
 
     Raises:
-        InvalidArgumentError: no image, sizes that are no ints, an aspect that it lacks, or part of a compressed block.
+        InvalidArgumentError: no image, sizes that are not ints, an aspect that it lacks, or part of a compressed block.
         OutOfRangeError: texels, levels or layers that the image does not have.
     """
     if not isinstance(image, Image):

@@ -42,7 +42,7 @@ class SamplerOptions(TypedDict, total=False):
         mip_filter: between mip levels.
         address: outside the image, one for all dimensions or one each: ``"repeat"``, ``"mirrored_repeat"``,
             ``"clamp_to_edge"``, ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``.
-        lod_bias, min_lod, max_lod: of the level of detail; ``None`` is no upper bound.
+        lod_bias, min_lod, max_lod: of the level of detail; ``None`` means no upper bound.
         anisotropy: most samples along the steeper direction.
         compare: with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
         border: for ``clamp_to_border``. It is of the type that shaders read; only for samplers that are bound alone
@@ -70,14 +70,14 @@ class SampledView(Protocol):
     """A view that is bound together with samplers."""
 
     def drop_sampler(self, sampler: Sampler) -> None:
-        """The sampler is being destroyed."""
+        """Drops descriptors of a sampler that is being destroyed."""
 
 
 _FILLED_IN: Any = None
 
 
 class SamplerSettings(NamedTuple):
-    """The options of a sampler; see ``SamplerOptions``. ``_checked`` fills in what was left out."""
+    """The options of a sampler; see ``SamplerOptions``. ``_checked`` fills in the defaults."""
 
     filter: str = "linear"
     min_filter: str = _FILLED_IN
@@ -100,9 +100,9 @@ class Sampler(Closeable):
     Attributes:
         is_linear: whether it averages texels or mip levels.
         compare: how it compares with a reference, or ``None``.
-        reduction: what it makes of several texels.
+        reduction: how it combines several texels.
         unnormalized: whether coordinates count texels.
-        settings: what it was made with.
+        settings: its options.
         descriptor: what update templates read, and a serial, which makes it the key of the sampler in caches.
         combined: views bound together with it, by the serials of the descriptors.
     """

@@ -1,4 +1,4 @@
-"""The Vulkan instance: which devices exist and what each can do.
+"""The Vulkan instance: the existing devices and their capabilities.
 
 Calling sequence: ``Driver()`` → ``profiles`` → ``select(uri)`` → ``Device(driver, index)`` (device.py) →
 ``close()``. A driver is immutable after construction and may be shared between threads. Devices hold a
@@ -176,7 +176,7 @@ def _listing(*, windows: bool) -> Iterator[None]:
 
 
 def window_drivers() -> contextlib.AbstractContextManager[None]:
-    """While it is open, the Vulkan loader lists the drivers of instances with surfaces: for libraries that ask it."""
+    """Makes the Vulkan loader list the drivers of instances with surfaces while open: for libraries that ask it."""
     return _listing(windows=True)
 
 

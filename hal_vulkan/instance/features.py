@@ -66,9 +66,8 @@ class FeatureStructure(NamedTuple):
 
 
 class Extension(NamedTuple):
-    """An extension that compute uses: the core version that has it, and what it needs, as alternatives.
-
-    ``serves`` tells one that is of no use but for others that need it.
+    """An extension that compute uses: the core version that has it, and its requirements, as alternatives. ``serves``
+    is false for one that is of no use but for others that need it.
     """
 
     core: Version
@@ -192,7 +191,7 @@ class FeatureChain:
         )
 
     def keep(self, names: frozenset[str]) -> None:
-        """Clears what is set but not named."""
+        """Clears features that are set but not named."""
         for structure, flags in zip(self._structures, self._flags, strict=True):
             for index, name in enumerate(structure.members):
                 flags[index] = bool(flags[index]) and name in names

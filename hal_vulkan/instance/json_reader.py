@@ -48,8 +48,8 @@ def read_object(kind: type[T], value: object, where: str) -> T:
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
-    """Returns a field's value. ``Annotated`` gives an integer's values, a text's pattern or the most
-    items of a list.
+    """Returns a field's value. ``Annotated`` declares an integer's values, a text's pattern or the most items of a
+    list.
     """
     limit = None
     if hasattr(hint, "__metadata__"):

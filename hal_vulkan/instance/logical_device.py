@@ -1,8 +1,8 @@
-"""The VkDevice: what everything that is made from a device uses of it.
+"""The VkDevice: the part of a device that all objects made from it use.
 
 It has the handle, functions, plan and limits. It refuses work once the device is closed or lost, destroys native
-objects, and defers what is closed until the queues no longer use it. ``Device`` (device.py) is a logical device with
-memory, semaphores, command buffers and queues; the rooms below it import this file.
+objects, and defers the destruction of closed objects until the queues no longer use it. ``Device`` (device.py) is a
+logical device with memory, semaphores, command buffers and queues; the rooms below it import this file.
 
 Thread rule: every method may be called from any thread.
 """
@@ -65,7 +65,7 @@ class PipelineStatistic:
     Attributes:
         pipeline: its name.
         executable, name, description: the driver's own texts.
-        value: of the type that the driver gives.
+        value: in the driver's type.
     """
 
     pipeline: str
@@ -85,7 +85,7 @@ class LogicalDevice(AnyDevice):
     """A VkDevice.
 
     Attributes:
-        profile: what the physical device is and can do.
+        profile: the physical device's properties.
         plan: which queues, features and extensions of it are in use, and why.
         bind_limits: alignment (as a mask) and size that any binding takes.
         groups_max: workgroups of one dispatch (x, y, z).
@@ -202,7 +202,7 @@ class LogicalDevice(AnyDevice):
         return handle[0]
 
     def check(self, result: int, what: str) -> None:
-        """``functions.check`` that also makes device loss sticky."""
+        """Does ``functions.check``, and remembers the loss of the device."""
         if result == VK_ERROR_DEVICE_LOST and not pending_validation:
             raise self.lose(error_from_result(result, what))
         check(result, what)
@@ -274,7 +274,7 @@ class LogicalDevice(AnyDevice):
             self.fn.vkSetDebugUtilsObjectNameEXT(self.handle, info)
 
     def destroy_native(self) -> None:
-        """Destroys what is left of the objects noted by ``own``, and the VkDevice."""
+        """Destroys the remaining objects noted by ``own``, and the VkDevice."""
         for (kind, _), handle in list(self._owned.items()):
             self.destroy(kind, handle)
         self.fn.vkDestroyDevice(self.handle, ffi.NULL)
@@ -297,7 +297,7 @@ class LogicalDevice(AnyDevice):
         self._defer_submitted(action, self.queues)
 
     def _defer_submitted(self, action: Callable[[], None], queues: Sequence[DeviceQueue]) -> None:
-        """Runs ``action`` once each of the queues in turn has retired what was submitted to it by then."""
+        """Runs ``action`` once each of the queues has retired the work submitted to it by then."""
         for index, queue in enumerate(queues):
             if not queue.is_idle:
                 queue.defer(functools.partial(self._defer_submitted, action, queues[index + 1 :]))
@@ -310,13 +310,13 @@ class LogicalDevice(AnyDevice):
         return len(self._pending)
 
     def begin_pending(self) -> int:
-        """Keeps what is closed from now on for a submission. Returns its serial; the caller holds the lock."""
+        """Keeps objects closed from now on for a submission. Returns its serial; the caller holds the lock."""
         self._last_pending += 1
         self._pending[self._last_pending] = None
         return self._last_pending
 
     def end_pending(self, serial: int) -> None:
-        """The submission was noted or dropped; may be repeated after an interrupt."""
+        """Ends a pending submission, which was noted or dropped; may be repeated after an interrupt."""
         while True:
             with self.lock:
                 self._pending.pop(serial, None)

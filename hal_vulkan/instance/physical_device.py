@@ -38,7 +38,7 @@ _TIME_DOMAINS: Final = {0: "device", 1: "clock_monotonic", 2: "clock_monotonic_r
 
 
 def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile:
-    """Everything pumice reads from a physical device, as plain data."""
+    """Returns everything that pumice reads from a physical device, as plain data."""
     query = functions.vkEnumerateDeviceExtensionProperties
     extensions = listed_names(query, "VkExtensionProperties", "extensionName", "device extensions", physical, ffi.NULL)
     head = new("VkPhysicalDeviceProperties2")
@@ -136,7 +136,7 @@ def _processors() -> int:
 def _cooperative_matrices(
     functions: InstanceFunctions, physical: CData, extensions: frozenset[str]
 ) -> tuple[CooperativeMatrix, ...]:
-    """Those of types and scopes that the binding knows."""
+    """Returns the device's cooperative matrices whose types and scopes the binding knows."""
     if "VK_KHR_cooperative_matrix" not in extensions:
         return ()
     query = functions.vkGetPhysicalDeviceCooperativeMatrixPropertiesKHR
@@ -160,7 +160,7 @@ def _cooperative_matrices(
 
 
 def _core_limits(limits: CData) -> dict[str, Any]:
-    """Those fields of ``DeviceLimits`` that ``VkPhysicalDeviceLimits`` has: its names in snake case."""
+    """Returns the fields of ``DeviceLimits`` that ``VkPhysicalDeviceLimits`` has: its names in snake case."""
     found: dict[str, Any] = {}
     for field in fields(DeviceLimits):
         first, *rest = field.name.split("_")

@@ -2,7 +2,7 @@
 
 ``plan_device`` is a function from one ``DeviceProfile`` and one ``PlanOptions`` to a ``DevicePlan``; all three are
 plain data. ``LogicalDevice`` follows the plan and decides nothing, so every decision can be tested against recorded
-profiles of devices that are not at hand. ``DevicePlan.why`` gives the reason for each.
+profiles of devices that are not at hand. ``DevicePlan.why`` has the reason for each.
 
 Whatever the profile says, the plan enables no extension and no feature that the profile does not list, and enables
 every extension that an enabled feature needs (unless it is core in the device's version).
@@ -68,8 +68,8 @@ class PlanOptions:
         loop_guard: report loops that the driver ends before their time.
         sanitize: report accesses of shaders that go wrong.
         wait: how the host waits; see ``waiting``.
-        pipeline_statistics: have the driver keep what it knows of each pipeline: registers, spills, code size. Off by
-            default, as drivers may compile otherwise for it.
+        pipeline_statistics: have the driver keep its statistics of each pipeline: registers, spills, code size. Off
+            by default, as drivers may compile otherwise for it.
         performance_counters: allow queries of the device's performance counters.
         presentation: allow swapchains, on a family with graphics, which scales and converts pictures.
     """
@@ -347,7 +347,8 @@ def _staging(profile: DeviceProfile, options: PlanOptions, unified: bool, why: l
 
 
 def _push_descriptors(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> bool:
-    """Push descriptors skip the pool, the allocation and the update of a set for each dispatch.
+    """Decides for or against push descriptors, which skip the pool, the allocation and the update of a set for each
+    dispatch.
 
     Drivers write them straight into the command buffer, which is faster wherever it works. A kernel with more bindings
     than ``maxPushDescriptors`` takes sets; below eight that would be most kernels. NVIDIA's drivers before 527 have
@@ -386,7 +387,7 @@ def _clocks(profile: DeviceProfile, why: list[str]) -> tuple[str | None, str | N
 
 
 def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> int:
-    """Returns a 64th of the main heap, within 1 MiB to 128 MiB and what the device allocates at once.
+    """Returns a 64th of the main heap, within 1 MiB to 128 MiB and the device's largest allocation.
 
     Allocations are slow and limited in number (``maxMemoryAllocationCount`` may be 4096), so blocks are large, but an
     unused block should be a small part of the heap. Buffers above half a block would waste the rest of it.
@@ -408,8 +409,9 @@ def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) ->
 
 
 def _loop_guard(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> bool:
-    """Only Mesa's llvmpipe ends loops. A driver that does not end them has nothing to report, so that a later version
-    without the limit needs no other decision."""
+    """Decides whether to guard loops: only for Mesa's llvmpipe, since no other driver cuts them. A later version
+    without the limit would have nothing to report.
+    """
     cuts = profile.driver_id == _MESA_LLVMPIPE
     chosen = cuts if options.loop_guard is None else options.loop_guard
     if chosen or cuts:
@@ -419,8 +421,9 @@ def _loop_guard(profile: DeviceProfile, options: PlanOptions, why: list[str]) ->
 
 
 def _mend_rounding(profile: DeviceProfile, why: list[str]) -> bool:
-    """Only Mesa's llvmpipe rounds doubles wrong, on most CPUs. The profile does not tell which one this is; what
-    is done instead is right on all."""
+    """Decides whether to mend the rounding of doubles: only for Mesa's llvmpipe, which is wrong on most CPUs. The
+    profile does not tell on which; the replacement is right on all.
+    """
     mended = profile.driver_id == _MESA_LLVMPIPE
     if mended:
         why.append("doubles are rounded by floor and ceil: the driver gets other instructions wrong on most CPUs")

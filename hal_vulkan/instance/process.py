@@ -37,7 +37,8 @@ open_devices: weakref.WeakSet[OpenDevice] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
-    """A child has the parent's handles but none of the driver's threads: a call blocks forever or corrupts the driver.
+    """Abandons the devices: a child has the parent's handles but none of the driver's threads: a call blocks forever or
+    corrupts the driver.
 
     Every device of the parent therefore refuses work there, waits fail at once, closing makes no native call, and a new
     driver and devices can be opened.
@@ -56,7 +57,9 @@ def _after_fork_in_child() -> None:
 
 @atexit.register
 def _at_exit() -> None:
-    """Software drivers compile and run shaders in threads of this process, which crash if its libraries go first."""
+    """Finishes the devices' work. Software drivers compile and run shaders in threads of this process, which crash if
+    its libraries are unloaded first.
+    """
     for device in list(open_devices):
         if device.profile.device_type is DeviceType.CPU and not (device.is_closed or device.abandoned):
             device.finish_work()

@@ -1,8 +1,8 @@
 """The facts of one physical device that pumice reads, as plain data to be saved, compared and made up in tests.
 
 ``physical_device.py`` reads a profile once. Every later decision is a function of it: which device to open
-(``uri.py``), what to enable (``plan.py``) and which memory to use (``memory/memory_type.py``). Nothing here calls
-Vulkan.
+(``uri.py``), which features to enable (``plan.py``) and which memory to use (``memory/memory_type.py``). Nothing here
+calls Vulkan.
 
 Names are those of the Vulkan specification, in snake case. Limits that a record lacks take the value required of every
 implementation (Vulkan 1.3 specification, section "Required Limits"), so a partial record is safe to plan with.
@@ -244,7 +244,7 @@ class DeviceProfile:
     cooperative_matrices: Annotated[tuple[CooperativeMatrix, ...], 256] = ()
 
     def problems(self) -> list[str]:
-        """Why pumice cannot run on this device, one sentence each; empty when it can.
+        """Returns the reasons why pumice cannot run on this device, one sentence each; empty when it can.
 
         Needed: Vulkan 1.2, timeline semaphores, a compute queue family and memory that the host can map without
         flushes. Everything else has a slower alternative.
@@ -264,7 +264,7 @@ class DeviceProfile:
         return problems
 
     def to_json(self) -> dict[str, object]:
-        """Returns the profile as JSON values, one key a field; ``from_json`` gives back an equal profile."""
+        """Returns the profile as JSON values, with a key for each field; ``from_json`` returns an equal profile."""
         return {f.name: _plain(getattr(self, f.name)) for f in fields(self)}
 
     @classmethod
@@ -289,7 +289,7 @@ class DeviceProfile:
 
 
 def _plain(value: object) -> object:
-    """JSON values for a field's value; sets are sorted so that records compare as text."""
+    """Returns JSON values for a field's value; sets are sorted so that records compare as text."""
     if isinstance(value, frozenset):
         return sorted(value)
     if isinstance(value, tuple):

@@ -77,8 +77,7 @@ class Allocator:
         self._when_unviewed: Callable[[], None] | None = None
 
     def allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
-        """Returns a range of ``size`` bytes (for 0 the smallest) in memory of the kind asked for; ``retire`` gives it
-        back.
+        """Returns a range of ``size`` bytes (for 0 the smallest) in memory of the kind asked for; ``retire`` frees it.
 
         Raises:
             InvalidArgumentError: a negative size, or flags that no memory type of the device satisfies.
@@ -97,7 +96,7 @@ class Allocator:
             return self._allocate(size, flags)
 
     def allocate_image(self, image: CData) -> Allocation:
-        """Memory for a VkImage, to which it is bound; errors as for ``allocate``."""
+        """Allocates memory for a VkImage and binds it; errors as for ``allocate``."""
         device = self.device
         device.close_dropped()
         preferences = new("VkMemoryDedicatedRequirements")
@@ -218,7 +217,7 @@ class Allocator:
         )
 
     def import_host(self, address: int, size: int, owner: object) -> Allocation | None:
-        """Device access to host memory in place, or ``None`` if the device or the alignment does not allow it.
+        """Gives the device access to host memory in place; ``None`` if the device or the alignment does not allow it.
 
         Whole pages around it are imported; ``owner`` is kept alive until the allocation is freed.
         """
@@ -238,7 +237,7 @@ class Allocator:
             return self._account(block, address - start, size)
 
     def retire(self, allocation: Allocation) -> None:
-        """``free`` once no queue uses the range any more."""
+        """Frees a range once no queue uses it any more."""
         device = self.device
         device.note_closed()
         if not device.is_closed:
@@ -421,7 +420,7 @@ class Allocator:
             )
 
     def budgets(self) -> tuple[HeapBudget, ...]:
-        """Size, budget and usage of every heap, from VK_EXT_memory_budget where the device has it."""
+        """Returns the size, budget and usage of every heap, from VK_EXT_memory_budget where the device has it."""
         return read_budgets(self.device, self._heap_use)
 
     def _describe_heaps(self) -> str:

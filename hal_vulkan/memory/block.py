@@ -183,7 +183,7 @@ class BlockFactory:
         return block
 
     def _probe_import_bits(self) -> int:
-        """Memory types that a buffer over imported host memory can live in; 0 where nothing can be imported."""
+        """Returns the memory types that a buffer over imported host memory can use; 0 where nothing can be imported."""
         device = self._device
         if not device.plan.host_import_alignment or device.plan.host_import_alignment > mmap.PAGESIZE:
             return 0  # rounding to more than a page could reach memory that is not there
@@ -196,7 +196,9 @@ class BlockFactory:
         return self._probe_type_bits(new("VkExternalMemoryBufferCreateInfo", handleTypes=_HANDLE_HOST_ALLOCATION))
 
     def _probe_type_bits(self, buffer_next: CData | None = None) -> int:
-        """Memory types that a buffer with our usage can live in: the same for every size (specification, 12.7)."""
+        """Returns the memory types that a buffer with our usage can use: the same for every size
+        (specification, 12.7).
+        """
         device, fn = self._device, self._device.fn
         buffer = ffi.new("VkBuffer *")
         info = chain(new("VkBufferCreateInfo", size=256, usage=self._usage, **self._sharing), buffer_next)

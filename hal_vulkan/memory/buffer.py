@@ -97,7 +97,7 @@ class Buffer(AnyBuffer):
         return address + self.offset if address else 0
 
     def word_descriptor(self) -> bytes:
-        """``descriptor`` with the size rounded up to whole 32-bit words, which lie within the memory block."""
+        """Returns ``descriptor`` with the size rounded up to whole 32-bit words, which lie within the memory block."""
         most = self.device.profile.limits.max_storage_buffer_range
         return self.descriptor[:16] + _SIZE.pack(min((self.size + 3) & ~3, most)) + self.descriptor[24:]
 

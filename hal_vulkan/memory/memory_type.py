@@ -103,7 +103,7 @@ def _names(properties: int) -> str:
 
 
 def _small_bar_heaps(types: Sequence[MemoryType], heaps: Sequence[MemoryHeap]) -> frozenset[int]:
-    """Device-local heaps that are only a host-visible part of another, larger device-local heap."""
+    """Returns the device-local heaps that are only a host-visible part of another, larger device-local heap."""
     local = [i for i, heap in enumerate(heaps) if heap.flags & HeapFlag.DEVICE_LOCAL]
     largest = max((heaps[i].size for i in local), default=0)
     return frozenset(
@@ -116,7 +116,7 @@ def _small_bar_heaps(types: Sequence[MemoryType], heaps: Sequence[MemoryHeap]) -
 
 
 def _refusal(memory_type: MemoryType, selected: int, required: int) -> str:
-    """Why a buffer cannot live in memory of this type; empty if it can."""
+    """Returns the reason why a buffer cannot use memory of this type; empty if it can."""
     if not selected:
         return "is not among the type bits"
     if refused := memory_type.property_flags & _REFUSED:

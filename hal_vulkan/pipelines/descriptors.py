@@ -127,7 +127,7 @@ class DescriptorSetLayout:
     def get(self, resources: Sequence[Resource | None], key: bytes | None = None) -> DescriptorSet:
         """Returns the pinned set that binds these resources, one a descriptor in binding order; unpin it when done.
 
-        The caller checks them, and may give the ``key``: the ``descriptor`` of each, ``ABSENT`` for absent elements.
+        The caller checks them, and may pass the ``key``: the ``descriptor`` of each, ``ABSENT`` for absent elements.
         """
         if key is None:
             key = b"".join([ABSENT if resource is None else resource.descriptor for resource in resources])

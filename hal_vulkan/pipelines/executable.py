@@ -196,7 +196,9 @@ class Executable(Closeable):
         *,
         specialization: Mapping[int, SpecializationValue] | None = None,
     ) -> ComputePipeline:
-        """``pipeline_at`` for the workgroups from ``base`` of a grid of ``groups`` that exceeds a dispatch's limits."""
+        """Returns the pipeline (``pipeline_at``) for the workgroups from ``base`` of a grid of ``groups`` that exceeds
+        a dispatch's limits.
+        """
         whole = self.pipeline_at(ordinal, specialization=specialization)
         assert self.source is not None
         definition = self.source.pipelines[ordinal]
@@ -376,7 +378,7 @@ class Executable(Closeable):
             module.close()
 
     def close(self) -> None:
-        """Closes its pipelines and modules; idempotent. Work in flight keeps what it uses."""
+        """Closes its pipelines and modules; idempotent. Work in flight keeps its resources."""
         if self.is_closed:
             return
         self.is_closed = True
@@ -391,7 +393,7 @@ class Executable(Closeable):
 
 
 def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
-    """(set, binding) of all that the layouts of a module's pipelines have; -1 for a set without bindings."""
+    """Returns (set, binding) of all bindings in the layouts of a module's pipelines; -1 for a set without bindings."""
     return [
         (number, binding)
         for pipeline in source.pipelines

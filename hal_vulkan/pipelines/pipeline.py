@@ -314,8 +314,9 @@ class ComputePipeline(Closeable):
             )
 
     def bind_table(self, table: Buffer | None) -> BoundSets:
-        """Binds what a pipeline of an address ABI takes: the table of addresses of one with a ``table_set``, and its
-        report."""
+        """Binds the resources of a pipeline with an address ABI: the table of addresses of one with a ``table_set``,
+        and its report.
+        """
         key = self.tail
         if self.interface.table_set is not None:
             key = (self.tail if table is None else table.descriptor) + key
@@ -328,7 +329,7 @@ class ComputePipeline(Closeable):
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
     def pin_sets(self, resources: Sequence[Resource | None], key: bytes) -> SetPins:
-        """``bind`` for a caller that has checked the resources and made their key; not for push descriptors."""
+        """Binds for a caller that has checked the resources and made their key; not for push descriptors."""
         layouts = self.set_layouts
         if len(layouts) == 1:
             return ((layouts[0], layouts[0].get(resources, key)),)
@@ -348,7 +349,7 @@ class ComputePipeline(Closeable):
         return tuple((index, binding) in writable for index, binding, _ in self._descriptor_order)
 
     def binding(self, set_index: int, binding: int) -> Binding:
-        """Reflection of one binding; NotFoundError lists those that exist."""
+        """Returns the reflection of one binding; NotFoundError lists those that exist."""
         for candidate in self.entry.bindings:
             if (candidate.set, candidate.binding) == (set_index, binding):
                 return candidate

@@ -1,7 +1,7 @@
 """Objects that the pipelines of one device share: descriptor set layouts, pipeline layouts and the pipeline cache.
 
-The VkPipelineCache is an entry of the cache on disk, one for each device and driver version. Drivers take the machine
-code in it as it is, and have crashed on corrupt data: they are given what this user's pumice wrote, whole, or nothing.
+The VkPipelineCache is an entry of the cache on disk, one for each device and driver version. Drivers trust the machine
+code in it, and have crashed on corrupt data: they only get data that this user's pumice wrote, whole, or nothing.
 
 Thread rule: any thread; it locks.
 """
@@ -69,7 +69,7 @@ class PipelineContext:
     """The layouts of a device's pipelines, each made on first use and kept as long as the device.
 
     Attributes:
-        reports: what instrumented pipelines report.
+        reports: the reports of instrumented pipelines.
     """
 
     def __init__(self, device: LogicalDevice, reports: ReportTable, *, persistent_cache: bool = True) -> None:
@@ -122,6 +122,8 @@ class PipelineContext:
             return pipeline_layout
 
     def drop_block(self, serial: int) -> None:
-        """Forgets the sets that bind what a serial numbers (a memory block, a view, a sampler), which is destroyed."""
+        """Drops the cached sets that use a destroyed object (a memory block, a view, a sampler), named
+        by its serial.
+        """
         for layout in list(self._set_layouts.values()):
             layout.drop_block(serial)

@@ -1,6 +1,6 @@
 """Statistics of a compiled pipeline from its driver: registers, spills, memory, code size.
 
-Drivers choose names and units; these are kept as they are. Source: VK_KHR_pipeline_executable_properties.
+Drivers choose names and units; these are kept unchanged. Source: VK_KHR_pipeline_executable_properties.
 """
 
 from __future__ import annotations

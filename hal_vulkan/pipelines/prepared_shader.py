@@ -35,8 +35,8 @@ class PreparedShader(NamedTuple):
     """A module that is ready for a driver.
 
     Attributes:
-        code: the module as it was given; of a program, repaired.
-        native: what the driver gets.
+        code: the original module; of a program, repaired.
+        native: the driver's module.
         reflection: of ``code``.
         instrumented: where ``native`` reports, if it does.
         subgroup_sizes: of a program, the least size by entry point; see `least_subgroup_size`.
@@ -57,8 +57,8 @@ class ShaderModule:
     """A VkShaderModule with what it was prepared from.
 
     Attributes:
-        prepared: what is known of it.
-        reflection, code: of the module as it was given.
+        prepared: the module's facts.
+        reflection, code: of the original module.
         instrumented: where the module that the driver has reports, or ``None``.
     """
 
@@ -78,7 +78,9 @@ class ShaderModule:
         return pack_constants(self.reflection.specialization_constants, values)
 
     def specialised(self, constants: PackedConstants) -> ShaderModuleReflection:
-        """Reflection of the module with these constants set, which change sizes, lengths and shared memory."""
+        """Returns the reflection of the module with these constants set, which change sizes, lengths
+        and shared memory.
+        """
         if not constants:
             return self.reflection
         from ...spirv.reflection.reflect import reflect
@@ -207,7 +209,7 @@ _keys: weakref.WeakKeyDictionary[LogicalDevice, bytes] = weakref.WeakKeyDictiona
 
 
 def _device_key(device: LogicalDevice) -> bytes:
-    """Returns all of a device that what is made for it depends on."""
+    """Returns the properties of a device that modules prepared for it depend on."""
     key = _keys.get(device)
     if key is None:
         profile, plan = device.profile, device.plan

@@ -1,8 +1,8 @@
 """Reports of instrumented shaders (spirv/instrument), on the host.
 
 Each instrumented pipeline has a slot: a range of a buffer that host and device see. Whoever has waited for work calls
-``collect``, which compares the slots with zeros. A slot that is not zero gives an error to its *verdict*, and is zero
-again. A verdict stands for all uses of a pipeline since the last one: results are held against the verdict that was
+``collect``, which compares the slots with zeros. A slot that is not zero sets an error on its *verdict*, and is reset
+to zero. A verdict stands for all uses of a pipeline since the last one: results are held against the verdict that was
 current when they were submitted, so that kernels under way at the same time are told apart.
 
 Thread rule: any thread; it locks.
@@ -45,7 +45,7 @@ class Verdict:
     """The state of some uses of a pipeline: unknown, good or bad.
 
     Attributes:
-        failure: what they reported, or ``None``.
+        failure: the reported error, or ``None``.
         payload: that marks the end of the latest of them, for whoever counts them.
         good_until: a payload up to which they are known to have reported nothing.
         alone: a set of this one, which most results are held against.

@@ -44,7 +44,7 @@ STORAGE_BUFFER: Final = 7
 
 
 class Kind(NamedTuple):
-    """A descriptor type: its name, what it takes, and the limits that it counts against, ``*`` for both of them.
+    """A descriptor type: its name, its resources, and the limits that it counts against, ``*`` for both of them.
 
     A limit is the end of ``max_per_stage_descriptor_*`` and ``max_descriptor_set_*``.
     """
@@ -88,7 +88,7 @@ def check_resource(
         device: where the shader runs.
         kind: the VkDescriptorType.
         declared: the shader's declaration, where it uses the binding.
-        resource: what is to be bound.
+        resource: the resource to bind.
     """
     if not isinstance(resource, KINDS[kind].resource) or not isinstance(resource, RESOURCES):
         raise InvalidArgumentError(f"{name}: {where} takes {_takes(kind, declared)}, got {_described(resource)}")
@@ -131,7 +131,7 @@ def _check_buffer(where: str, device: LogicalDevice, kind: int, buffer: AnyBuffe
 
 
 def _mismatch(image: ImageType, declared: Binding, resource: ImageView | CombinedImageSampler | TexelBuffer) -> str:
-    """Why a shader's image cannot be this one; empty if it can."""
+    """Returns the reason why a shader's image cannot be this one; empty if it can."""
     sampled = image.sampled
     if isinstance(resource, TexelBuffer):
         texels, features = resource.format, resource.features

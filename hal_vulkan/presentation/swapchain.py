@@ -4,8 +4,8 @@ Calling sequence: ``Swapchain(device, surface, size)`` → ``present`` for each 
 the device. ``size`` is read whenever the swapchain has to be made again: after the window was resized, and while it has
 no area, when nothing is shown.
 
-Pictures are copied into the swapchain's images, which a shader could write into on few devices. What has their format
-and size is copied as it is; the rest by blits, which scale, convert and turn upside down.
+Pictures are copied into the swapchain's images, which a shader could write into on few devices. Pictures of their
+format and size are copied bytewise; others by blits, which scale, convert and flip.
 
 Thread rule: one thread at a time. Other threads may use the device's queue meanwhile.
 """
@@ -38,7 +38,7 @@ _COLOR: Final = 0x1
 _FAMILY_IGNORED: Final = 0xFFFF_FFFF
 _ANY_EXTENT: Final = 0xFFFF_FFFF
 _NEAREST, _LINEAR = 0, 1  # VkFilter
-# Of values as they are, without an encoding as sRGB; by preference.
+# Formats of plain values, without an sRGB encoding, in order of preference.
 _FORMATS: Final = tuple(ImageFormat.parse(name) for name in ("bgra8unorm", "rgba8unorm"))
 _IMMEDIATE, _MAILBOX, _FIFO = 0, 1, 2  # VkPresentModeKHR
 _ACQUIRE_NS: Final = 200_000_000
@@ -91,7 +91,7 @@ class Swapchain(Closeable):
 
     Attributes:
         size: width and height of its images; (0, 0) while there are none.
-        format: of images that are copied as they are, by name.
+        format: the name of the format that is copied bytewise.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class Swapchain(Closeable):
         Args:
             device: opened with ``PlanOptions(presentation=True)``.
             surface: of the window.
-            window_size: gives the window's width and height in pixels, for systems whose surfaces have none.
+            window_size: returns the window's width and height in pixels, for systems whose surfaces have none.
             vsync: wait for the display's refresh; without, frames are shown as they come, if the system can.
 
         Raises:
@@ -132,7 +132,7 @@ class Swapchain(Closeable):
         """Shows images, later ones over earlier ones. Commands for the layers of the frame before are used again.
 
         Returns:
-            Whether they will be shown: not while the window has no area, or where the system gives no image for 0.2 s.
+            Whether they will be shown: not while the window has no area, or if the system returns no image for 0.2 s.
 
         Raises:
             UnavailableError: the surface was lost; make another one, and a swapchain for it.
@@ -223,7 +223,9 @@ class Swapchain(Closeable):
         target.layers = layers
 
     def _change_layout(self, commands: CData, image: CData, old: int, new_layout: int) -> None:
-        """A barrier: the last one holds up whatever follows on the queue, which may write the layers again."""
+        """Records a barrier that changes the layout. The last one holds up the queue's later work, which may write the
+        layers again.
+        """
         barrier = new(
             "VkImageMemoryBarrier",
             srcAccessMask=0 if old == _UNDEFINED else _ACCESS_TRANSFER_WRITE,
@@ -241,7 +243,7 @@ class Swapchain(Closeable):
     # -- making --------------------------------------------------------------------------------------
 
     def _make(self) -> bool:
-        """Makes the swapchain for the window as it is now; ``False`` if that has no area."""
+        """Makes the swapchain for the window's current size; returns ``False`` if that is empty."""
         device, functions = self._device, self._device.driver.functions
         physical, surface = device.physical_device, self._surface.handle
         capabilities = new("VkSurfaceCapabilitiesKHR")
@@ -314,7 +316,7 @@ class Swapchain(Closeable):
         return _Target(image, self._semaphore(), pool, commands[0])
 
     def _destroy_frames(self) -> None:
-        """Destroys what frames under way used, once the queue is done with it, presentation included."""
+        """Destroys the objects of frames in flight, once the queue is done with it, presentation included."""
         device = self._device
         if device.is_closed:
             return

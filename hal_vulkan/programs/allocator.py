@@ -1,4 +1,4 @@
-"""Buffers that give back their memory with their last reference, and the allocator that reuses it.
+"""Buffers that free their memory with their last reference, and the allocator that reuses it.
 
 A compiled function allocates its results and transients at each call, in the same sizes. A ``ProgramAllocator`` keeps
 the memory of closed buffers and uses it for the next buffer of the same kind once the device is past its last use. That

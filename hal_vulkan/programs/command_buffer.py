@@ -305,7 +305,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         return tuple(executable.locations for executable in self._executables)
 
     def noted(self) -> tuple[TimestampRecorder | None, tuple[Mapping[str, str], ...]] | None:
-        """Returns what is known of its dispatches, for a submission without timestamps.
+        """Returns the known facts of its dispatches, for a submission without timestamps.
 
         Returns:
             The recorder that noted them, and source locations; ``(None, ())`` if it cannot be timed; ``None`` if it has
@@ -323,7 +323,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         return recording.timestamps, self.locations
 
     def prepare_timed(self, bindings: Sequence[Any] | None, timed: TimedRecordings) -> Recording:
-        """``prepare`` with timestamps; the recording is for one submission. For ``TimedQueue``."""
+        """Prepares with timestamps; the recording is for one submission. For ``TimedQueue``."""
         if not self.binding_capacity:
             recording = self.prepare(bindings)
             self._recording = None

@@ -340,9 +340,9 @@ class TimedQueue:
             time.sleep(0.0001)
 
     def stop(self, timeout: float) -> None:
-        """Ends timing. Waits ``timeout`` seconds at most for timed work to end, and gives everything back.
+        """Ends timing. Waits ``timeout`` seconds at most for timed work to end, and releases everything.
 
-        Work that has not ended then, or is held back, has no times and gives back what it uses when it ends.
+        Work that has not ended then, or is held back, has no times, and releases its resources when it ends.
         """
         try:
             if self._last and self.device.lost is None and not self.device.is_closed:

@@ -22,7 +22,7 @@ class TimedRecordings:
 
     Attributes:
         key: of the recording that was taken last.
-        locations: source locations of what it dispatches.
+        locations: source locations of its dispatches.
         timestamps: of the recording that was read last.
     """
 

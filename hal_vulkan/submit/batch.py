@@ -24,7 +24,7 @@ class SubmitStructures:
     in this order, and whoever sees the timeline move may destroy the other semaphores.
 
     Attributes:
-        last_recording, last_signal: what the arrays hold from the last repeated submission.
+        last_recording, last_signal: the arrays' contents from the last repeated submission.
     """
 
     def __init__(
@@ -130,7 +130,7 @@ class Batch:
         return any(recording.reports for _, recording in self.used)
 
     def prepare(self, bindings: Sequence[Buffer] | None) -> None:
-        """Prepares the command buffers; may record them. After an error ``unprepare`` undoes what was done."""
+        """Prepares the command buffers; may record them. After an error ``unprepare`` undoes it."""
         is_single = len(self.command_buffers) == 1
         for commands in self.command_buffers:
             table = bindings if is_single or commands.binding_capacity else None

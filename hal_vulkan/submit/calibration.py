@@ -28,7 +28,7 @@ def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:
 
 
 def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
-    """``calibrate`` with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
+    """Calibrates with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
 
     For another clock, its offset is read between two readings of the monotonic clock, and the deviation grows by their
     distance.

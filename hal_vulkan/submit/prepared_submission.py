@@ -1,6 +1,6 @@
 """Submissions prepared for timing: between the two readings of the clock there is nothing but the native call.
 
-``Queue.submit`` checks, locks and notes, which is part of what pumice costs. To time Vulkan alone, the structures of
+``Queue.submit`` checks, locks and notes, which is part of pumice's cost. To time Vulkan alone, the structures of
 vkQueueSubmit are made beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` →
 ``wait`` …, or ``run``, any number of times. It signals the queue's own timeline and nothing else, as a program on plain
 Vulkan would.
@@ -38,7 +38,7 @@ class PreparedSubmission:
     ) -> None:
         """Takes command buffers that are reusable and without slots; they may be recorded anew between submissions.
 
-        ``clock`` gives the host's time in nanoseconds, ``counter_pass`` is the pass of their performance query.
+        ``clock`` returns the host's time in nanoseconds, ``counter_pass`` is the pass of their performance query.
         InvalidArgumentError: command buffers that do not fit.
         """
         for commands in command_buffers:
@@ -61,7 +61,7 @@ class PreparedSubmission:
         return self._submit()[:3]
 
     def run(self, timeout: float | None = None) -> tuple[int, int, int]:
-        """``submit`` and ``wait`` in one: the host's time before and after vkQueueSubmit, and right after the wait."""
+        """Submits and waits; returns the host's time before and after vkQueueSubmit, and right after the wait."""
         _, before, after, awake, result = self._submit(_SLICE_NS)
         return before, after, self._wait_on(result, timeout) if result else awake
 
@@ -73,7 +73,7 @@ class PreparedSubmission:
         """
         device, clock, batch, wait_info = self._device, self._clock, self._batch, self._wait.info
         wait, device_handle = device.fn.vkWaitSemaphores, device.handle
-        with device.lock:  # what is closed from here on is kept, as it is for whoever has submitted
+        with device.lock:  # from here on, closed objects are kept as after a submission
             if device.lost is not None or device.is_closed:
                 device.check_usable()
             batch.number = 0
@@ -109,13 +109,13 @@ class PreparedSubmission:
         return awake
 
     def look(self, number: int, seconds: float, timeout: float | None = None) -> int:
-        """``wait`` that polls the counter for some seconds first, and yields the core in between."""
+        """Waits, and first polls the counter for some seconds, yielding the core in between."""
         poll(self._device, self._wait, number, time.monotonic() + seconds, self._device.check_usable)
         awake = self._clock()
         return awake if self._wait.counter[0] >= number else self.wait(number, timeout)
 
     def poll(self, number: int, timeout: float | None = None) -> int:
-        """``wait`` by polling the counter: wakes soonest, and keeps a core busy."""
+        """Waits by polling the counter: wakes soonest, and keeps a core busy."""
         device, clock, counter = self._device, self._clock, self._counter
         query, handle, timeline = device.fn.vkGetSemaphoreCounterValue, device.handle, self.queue.timeline
         deadline = None if timeout is None else time.monotonic() + timeout

@@ -8,7 +8,7 @@ A submission whose waits are not yet *scheduled* (nobody has signalled the paylo
 schedules the last payload it waits for. If one of its semaphores fails, it is dropped and the semaphores it was to
 signal fail with the same error.
 
-A queue keeps what a submission uses alive until it has retired. Thread rule: a queue may be used from any thread.
+A queue keeps a submission's resources alive until it has retired. Thread rule: a queue may be used from any thread.
 """
 
 from __future__ import annotations
@@ -76,13 +76,13 @@ class Queue(SubmissionQueue):
         waits: Points = (),
         signals: Points = (),
     ) -> None:
-        """Queue-ordered ``CommandBuffer.fill``."""
+        """Fills memory in the queue's order; see ``CommandBuffer.fill``."""
         self._once("fill", lambda commands: commands.fill(target, pattern, offset, size), waits, signals)
 
     def update(
         self, target: AnyBuffer, data: bytes, offset: int = 0, *, waits: Points = (), signals: Points = ()
     ) -> None:
-        """Queue-ordered ``CommandBuffer.update``; the data is captured now."""
+        """Updates memory in the queue's order; see ``CommandBuffer.update``. The data is captured now."""
         self._once("update", lambda commands: commands.update(target, data, offset), waits, signals)
 
     def copy(
@@ -96,7 +96,7 @@ class Queue(SubmissionQueue):
         waits: Points = (),
         signals: Points = (),
     ) -> None:
-        """Queue-ordered ``CommandBuffer.copy``."""
+        """Copies memory in the queue's order; see ``CommandBuffer.copy``."""
         self._once(
             "copy",
             lambda commands: commands.copy(

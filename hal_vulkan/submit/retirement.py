@@ -1,4 +1,4 @@
-"""Retirement: what a submission uses is kept until the device is done with it.
+"""Retirement: a submission's resources are kept until the device is done with it.
 
 Each submission signals the queue's own timeline with its number. Once the timeline is at that number, the submission
 has retired: its semaphores are known to be reached, its command buffers are recycled, and deferred actions are run.
@@ -31,7 +31,7 @@ class RetiringQueue:
         family, index: its queue family, and the index within.
         stream: its own semaphore, whose payload is the number of the last finished submission.
         timeline: its handle.
-        completed: the count, as it was last read.
+        completed: the count that was last read.
     """
 
     def __init__(self, semaphores: SemaphoreContext, family: int, index: int, name: str) -> None:
@@ -60,7 +60,7 @@ class RetiringQueue:
         self._counter = ffi.new("uint64_t *")
 
     def retire(self) -> None:
-        """Releases what finished submissions used. Cheap if nothing has finished; called every few submissions."""
+        """Releases resources of finished submissions. Cheap if nothing has finished; called every few submissions."""
         if not self._inflight and not self._deferred:
             return
         if self._retire_lock.locked():

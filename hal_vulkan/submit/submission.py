@@ -87,7 +87,7 @@ class SubmissionQueue(RetiringQueue):
         signals: Points = (),
         epoch: int | None = None,
     ) -> int:
-        """``submit`` of one command buffer that waits for nothing and signals one semaphore at most.
+        """Submits one command buffer that waits for nothing and signals at most one semaphore.
 
         Args:
             commands: as for ``submit``.

@@ -1,4 +1,4 @@
-"""The callbacks of one device's semaphores, and what its poll thread waits for.
+"""The callbacks of one device's semaphores, and the waits of its poll thread.
 
 While work is in flight that callbacks wait for, the device's thread (waits/poll_thread.py) blocks in vkWaitSemaphores
 on the timeline of each queue. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost what one
@@ -176,7 +176,7 @@ class Notifier:
     # -- what the thread blocks in -------------------------------------------------------------------
 
     def collect(self) -> None:
-        """Retires what the queues have done, which notifies."""
+        """Retires the queues' finished work, which notifies."""
         for queue in self._device.queues:
             queue.retire()
         if self._unswept:

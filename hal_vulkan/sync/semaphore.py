@@ -251,7 +251,7 @@ class TimelineSemaphore(AnySemaphore):
                     heapq.heappop(heap)
 
     def fail(self, error: PumiceError) -> None:
-        """Fails the semaphore for good: every wait raises ``error`` and what depends on it fails too.
+        """Fails the semaphore for good: every wait raises ``error`` and dependent work fails too.
 
         Work already on a queue is not recalled. A second failure is ignored: the first is the cause.
         """
@@ -316,7 +316,7 @@ class TimelineSemaphore(AnySemaphore):
             timeout: seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
 
         Raises:
-            DeadlineExceededError: the time passed first; the semaphore is as it was.
+            DeadlineExceededError: the time passed first; the semaphore is unchanged.
             PumiceError: the failure, if the semaphore was or becomes failed.
         """
         if self.failure is not None or self.is_closed:

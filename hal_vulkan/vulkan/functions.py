@@ -119,7 +119,9 @@ def _enum_values(enum_name: str) -> dict[str, int]:
 
 @functools.cache
 def _structure_types() -> dict[str, int]:
-    """``sType`` by structure's name, without underscores and case: in these alone the registry's spellings differ."""
+    """Returns ``sType`` by structure's name, without underscores and case: in these alone the registry's spellings
+    differ.
+    """
     types = _enum_values("VkStructureType").items()
     return {name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower(): value for name, value in types}
 

@@ -15,19 +15,21 @@ _lock = threading.RLock()
 
 
 def created(kind: str) -> None:
-    """A native object of this kind was made."""
+    """Counts a new native object of this kind."""
     with _lock:
         _counts[kind] += 1
 
 
 def destroyed(kind: str, count: int = 1) -> None:
-    """A native object of this kind was destroyed."""
+    """Counts the destruction of a native object of this kind."""
     with _lock:
         _counts[kind] -= count
 
 
 def live_objects() -> dict[str, int]:
-    """Live native objects of the process by kind (``"buffer"``, ``"pipeline"``, …), without kinds at zero."""
+    """Returns the live native objects of the process by kind (``"buffer"``, ``"pipeline"``, …),
+    without kinds at zero.
+    """
     with _lock:
         counts = dict(_counts)
     return {kind: count for kind, count in sorted(counts.items()) if count}

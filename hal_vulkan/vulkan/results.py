@@ -89,7 +89,7 @@ def listed_names(function: NativeFunction, struct: str, field: str, what: str, *
 
 
 def listed(function: NativeFunction, struct: str, what: str, *arguments: Any) -> Iterator[CData]:
-    """Vulkan's two-call idiom: asks for the count, then for that many structures or handles."""
+    """Yields structures or handles by Vulkan's two-call idiom, which first asks for their number."""
     count = ffi.new("uint32_t *")
     check(function(*arguments, count, ffi.NULL) or 0, f"counting {what}")
     items = ffi.new(f"{struct}[]", count[0])

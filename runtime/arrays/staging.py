@@ -159,6 +159,6 @@ class StagingPool:
             staging.close()
 
     def close(self) -> None:
-        """Frees the memory, and from now on the memory that calls under way give back too; idempotent."""
+        """Frees the memory, and from now on also the memory that running calls return; idempotent."""
         self._closed = True
         self.trim()

@@ -63,7 +63,7 @@ class Uses:
             self.fences = (*[known for known in self.fences if not _is_reached(known)], fence)
 
     def wait_for_fences(self, timeout: float | None) -> float | None:
-        """Blocks until the programs are done; returns what is left of ``timeout``, in seconds.
+        """Blocks until the programs are done; returns the rest of ``timeout``, in seconds.
 
         Raises:
             PumiceError: the first failure.
@@ -74,7 +74,7 @@ class Uses:
         return None if deadline is None else max(0.0, deadline - time.monotonic())
 
     def settle_fences(self) -> None:
-        """Blocks until the programs are done or have failed, and forgets them: what they wrote is overwritten."""
+        """Blocks until the programs are done or have failed, and forgets them: their results are overwritten."""
         for fence in self.fences:
             with contextlib.suppress(PumiceError):
                 fence.wait_until()

@@ -1,8 +1,8 @@
-"""Verdicts on arrays and images: what instrumented shaders report of the work that made them.
+"""Verdicts on arrays and images: the reports of instrumented shaders on the work that wrote them.
 
 The device keeps verdicts by the payload of the work, which arrays and images note anyway. A call of a kernel gets the
-verdict on its own pipeline, and inherits those on the work that made what it reads. Whoever reads a result waits for
-its payload first, and then asks ``Verdicts.check``, which raises a failure each time.
+verdict on its own pipeline, and inherits those on the work that wrote its inputs. Whoever reads a result waits for its
+payload first, and then asks ``Verdicts.check``, which raises a failure each time.
 """
 
 from __future__ import annotations
@@ -53,9 +53,9 @@ class Verdicts(dict[int, frozenset[Verdict]]):
         Args:
             payload: of the work.
             own: the verdicts on its own shaders.
-            read: payloads of the work that made what it reads.
-            overwritten: payloads of the work that made what it only writes. Parts of that may stay, so failures that
-                nobody was told of are inherited too.
+            read: payloads of the work that wrote its inputs.
+            overwritten: payloads of the work that wrote the previous contents of its outputs. Parts of that may
+                stay, so failures that nobody was told of are inherited too.
         """
         with self._lock:
             verdicts = own if payload not in self else own | self[payload]

@@ -100,7 +100,7 @@ class Arguments:
         return [value.shape for value in self.inputs if value.array is not None and not value.declared.is_raw]
 
     def complete(self, outputs: Sequence[Declared], shape: tuple[int, ...]) -> list[Value]:
-        """Returns an array of a shape for each output; creates those that the call does not give.
+        """Returns an array of a shape for each output; creates those that the call does not pass.
 
         Raises:
             InvalidArgumentError: an array has another shape, or a raw one is missing.

@@ -49,7 +49,7 @@ class ElementwiseKernel(Generated):
         Args:
             in_params: the parameters; without ``operation``, all of them.
             out_params: the results; without ``operation``, this is the operation.
-            operation: statements that give each result a value.
+            operation: statements that assign each result.
             name: for messages and profiles.
             preamble: functions and macros in GLSL that the operation uses.
 
@@ -81,7 +81,7 @@ class ElementwiseKernel(Generated):
 
         Args:
             args: the parameters in order, and optionally arrays for the results.
-            out: arrays for the results that ``args`` does not give.
+            out: arrays for the results that are not in ``args``.
             size: the element count, if there are raw arrays only.
             device: if all arguments are on the host; default: one for the process, from ``pumice.open_device()``.
             named: parameters by name.

@@ -42,7 +42,7 @@ class Program:
     """A compute shader under construction. Calling sequence: declare → ``load`` → ``run`` the kernel."""
 
     def __init__(self, preamble: str, parts: Mapping[str, str]) -> None:
-        """``parts`` are the user's texts, by the names that ``quoted`` gives them."""
+        """Takes the user's texts as ``parts``, by the names in their line directives (``quoted``)."""
         self._preamble = preamble
         self._parts = parts
         self._extensions = dict.fromkeys(_EXTENSIONS)

@@ -1,5 +1,5 @@
-"""What a call binds besides arrays: a view of an image, a sampler, an array as texels, or nothing; and what it makes
-images of.
+"""The resources that a call binds besides arrays: a view of an image, a sampler, an array as texels, or nothing; and
+the arrays that it turns into images.
 """
 
 from __future__ import annotations

@@ -231,8 +231,8 @@ class DeviceImage(Closeable):
 
         Args:
             out: a C-contiguous array of the image's shape to copy into, which is returned.
-            dtype: the image's own by default: channels as they are stored (uint8 for ``rgba8unorm``), values of packed
-                formats. A float dtype gives the values that kernels read, sRGB as linear light.
+            dtype: the image's own by default: channels as they are stored (uint8 for ``rgba8unorm``), values of
+                packed formats. With a float dtype the values are those that kernels read, sRGB as linear light.
         """
         check_plain(self.format, "numpy")
         if out is None:

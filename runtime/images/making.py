@@ -28,7 +28,7 @@ def image_of(
     dim: str | None,
     mips: bool | int,
 ) -> DeviceImage:
-    """See ``Device.asimage``."""
+    """Creates an image; see ``Device.asimage``."""
     if isinstance(a, DeviceImage):
         if a.device is device and format in (None, a.format.name) and dim in (None, a.dim) and not mips:
             return a
@@ -74,7 +74,7 @@ def empty_image(
     mips: bool | int,
     samples: int,
 ) -> DeviceImage:
-    """See ``Device.empty_image``."""
+    """Creates an image without data; see ``Device.empty_image``."""
     image_format = ImageFormat.parse(format)
     layout = ImageLayout.of(check_shape(shape), image_format.channels, dim, "empty_image")
     return new_image(device, layout, image_format, levels=_levels(mips), samples=samples)

@@ -88,7 +88,7 @@ class ImagePool(Closeable):
 
 
 class Lease(Closeable):
-    """A pooled image while a call uses it; closing gives it back."""
+    """A pooled image while a call uses it; closing returns it."""
 
     def __init__(self, pool: ImagePool, image: DeviceImage) -> None:
         self._pool = pool

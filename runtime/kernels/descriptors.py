@@ -39,7 +39,7 @@ class KernelDescriptors:
         }
 
     def take_apart(self, arrays: Sequence[KernelArgument]) -> tuple[Sequence[Parameter], Sequence[KernelArgument]]:
-        """Returns parameters and arguments, one for each descriptor that the call gives."""
+        """Returns parameters and arguments, one for each descriptor of the call."""
         if not self.array_sizes:
             return self._parameters, arrays
         return take_apart(self._parameters, arrays, self.array_sizes, self._kernel)

@@ -95,7 +95,7 @@ class Dispatcher(Closeable):
     def repeat(self, arrays: Sequence[DeviceArray]) -> KernelResult:
         """Submits a call with the arrays of an earlier one, without new checks or commands (benchmarks/submit_wait.py).
 
-        Arguments of other types are no error.
+        Arguments of other types are not an error.
 
         Returns:
             The results, or ``None`` if nothing was submitted: the call has to be bound.

@@ -136,8 +136,8 @@ class Kernel(Closeable):
         Args:
             arrays: one for each binding, in order of (set, binding): NumPy arrays (or anything that NumPy makes an
                 array of), arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only writes.
-            out: arrays for the last written bindings that ``named`` does not give, in binding order. ``arrays`` are
-                for the first bindings that ``out`` does not fill.
+            out: arrays for the last written bindings that are not in ``named``, in binding order. ``arrays`` are for
+                the first bindings that ``out`` does not fill.
             groups: workgroup counts: an int or up to three; ``None`` infers one invocation for each element of the
                 written arrays, by axis where the local size has several dimensions.
             push: push constants as bytes of the whole block, values in order, or values by name.

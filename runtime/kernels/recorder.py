@@ -54,7 +54,7 @@ class DispatchRecorder:
         )
 
     def resident_ranges(self, arrays: Sequence[KernelArgument]) -> bytes | None:
-        """Returns the descriptors of a call's arrays; ``None`` unless all are known to fit as they are."""
+        """Returns the descriptors of a call's arrays; ``None`` unless all are known to fit."""
         device, mask, ranges = self._device, self._alignment_mask, []
         for array, accepted in zip(arrays, self._accepted, strict=True):
             if type(array) is not DeviceArray or (array.dtype, array.nbytes) not in accepted:

@@ -17,7 +17,7 @@ now: Final = time.monotonic_ns
 
 
 class CallRecord:
-    """One call of a session, which begins now; in nanoseconds of the host's clock, 0 for what did not happen.
+    """One call of a session, which begins now; in nanoseconds of the host's clock, 0 for steps that did not happen.
 
     Attributes:
         bind_begin, bind_end: of the conversion of arguments; for a synchronous call the first is ``begin``.

@@ -136,7 +136,7 @@ class ProfiledNative:
     """A native function that programs called.
 
     Attributes:
-        name: as it is imported, such as ``hal.command_buffer.dispatch``.
+        name: the imported name, such as ``hal.command_buffer.dispatch``.
         count: of calls; each continuation after a wait counts as one more.
         total_ns, max_ns: time in it without waits.
         waits, waited_ns: number and time of waits that it asked for.

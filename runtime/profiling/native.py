@@ -3,7 +3,7 @@
 Timing a call of one costs a known time. While the sum is above a profile's ``most_slowdown``, a share of the time that
 calls took, programs call their imports directly, as they do without a profile.
 
-A wrapper has as many parameters as the function, because passing on ``*arguments`` costs as much as the rest of it
+A wrapper has the function's number of parameters, because passing on ``*arguments`` costs as much as the rest of it
 (``benchmarks/profile_overhead.py``).
 """
 
@@ -120,7 +120,7 @@ class NativeSampling:
     """The native functions of a profile, timed while that stays within its share of the calls' time.
 
     Attributes:
-        phase: how often timing was switched off or on: they are timed while it is even.
+        phase: the number of times that timing was switched off or on: functions are timed while it is even.
         natives: all that were timed.
         queues: whose timestamps have a share of the calls' time, too.
     """
@@ -173,7 +173,7 @@ class NativeSampling:
         return is_detailed
 
     def _choose(self, share: float) -> None:
-        """Times native functions while what that has cost is within the share. The lock is held."""
+        """Times native functions while the cost of that is within the share. The lock is held."""
         for queue in self.queues:
             queue.took_ns = self._took_ns
         cost_ns = sum(native.count for native in self.natives) * _NATIVE_NS

@@ -1,4 +1,4 @@
-"""Profiles: the device time of the dispatches of sessions' calls, and the host's time by what it was spent on.
+"""Profiles: the device time of the dispatches of sessions' calls, and the host's time by activity.
 
 >>> with session.profile() as profile:
 ...     session.call("module.predict", image)
@@ -50,7 +50,7 @@ class Profile:
     All times are nanoseconds of ``time.monotonic_ns()``; ``clocks`` relates the device's times to it.
 
     Attributes:
-        most_slowdown: as it was asked for. Half of it is for native functions, half for timestamps.
+        most_slowdown: as requested. Half of it is for native functions, half for timestamps.
         begin_ns, end_ns: of the profile; the latter 0 until it is stopped.
         notes: devices without timestamps, clocks that are only bracketed, work that had not ended.
     """
@@ -92,7 +92,7 @@ class Profile:
                 raise
 
     def remove(self, context: Context) -> None:
-        """Times a context no longer, which is about to be closed; the figures keep what it did.
+        """Stops timing a context that is about to be closed; its calls stay in the figures.
 
         The profile ends with its last one.
         """
@@ -313,7 +313,7 @@ class Profile:
         return json.dumps(self.as_dict(), indent=1)
 
     def write_json(self, path: str | os.PathLike[str]) -> None:
-        """``to_json`` into a file; a PumiceError says why it cannot be written."""
+        """Writes ``to_json`` to a file; a PumiceError says why it cannot be written."""
         data = self.to_json().encode()
         write_whole(path, lambda file: file.write(data))
 
@@ -337,7 +337,7 @@ class Profile:
         add_profile(trace, process, self.calls, self.native_calls, self.waits, self.clocks, self.dispatches)
 
     def write_perfetto(self, path: str | os.PathLike[str]) -> None:
-        """``to_perfetto`` into a file; a PumiceError says why it cannot be written."""
+        """Writes ``to_perfetto`` to a file; a PumiceError says why it cannot be written."""
         data = self.to_perfetto()
         write_whole(path, lambda file: file.write(data))
 

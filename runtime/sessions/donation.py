@@ -112,7 +112,7 @@ class Donation:
             self._claimed.pop().is_claimed = False
 
     def match(self, storages: Sequence[tuple[Argument, int | None]]) -> dict[int, Buffer]:
-        """Returns the memory of donated arrays for storages without any, by position: for as many as possible.
+        """Returns the memory of donated arrays for storages without any, by position, and for as many as possible.
 
         ``storages`` are arguments and their bytes, where they are known.
         """
@@ -149,8 +149,8 @@ class Donation:
         )
 
     def finish(self, values: Iterable[object]) -> list[object]:
-        """Closes the arrays and frees what nothing uses. ``values`` are the VM's results; returns them, those in
-        memory of the arrays as views of buffers that stay open.
+        """Closes the arrays and frees unused memory. ``values`` are the VM's results; returns them, those in memory of
+        the arrays as views of buffers that stay open.
         """
         results = list(values)
         places: dict[Buffer, list[int]] = {}  # positions of the results in a buffer

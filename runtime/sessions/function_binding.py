@@ -77,7 +77,7 @@ class FunctionBinding:
         return tuple([unbind(value) for unbind, value in zip(self._unbinders, outputs, strict=True)])
 
     def _check_fences(self, wait: object, signal: object) -> None:
-        """Refuses what is no fence, and fences where the function is synchronous."""
+        """Refuses what is not a fence, and fences where the function is synchronous."""
         for name, fence in (("wait", wait), ("signal", signal)):
             if fence is None:
                 continue
@@ -95,7 +95,7 @@ class FunctionBinding:
         return self._outputs
 
     def _make_outputs(self, results: Sequence[Result]) -> Outputs:
-        """``results`` are those that callers see: numbers among them may be in storages."""
+        """Makes the outputs; ``results`` are those that callers see: numbers among them may be in storages."""
         signature, devices = self.signature, self._target.devices
         unbinders: Sequence[Callable[[Any], Any]] = self._unbinders
         numbers: set[int] = set()

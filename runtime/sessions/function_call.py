@@ -108,7 +108,7 @@ class FunctionCall:
                 record.bind_end = now()
 
     def settle(self) -> AnyFence | None:
-        """Returns what the results have to wait for, once the program is done."""
+        """Returns the fence that the results wait for, once the program is done."""
         return self._done if self._writer.signature.is_async and self._signal is None else None
 
     def results(self, outputs: tuple[Any, ...]) -> Any:

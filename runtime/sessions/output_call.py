@@ -1,7 +1,7 @@
 """One call whose results go into arrays of the caller, or whose arguments are donated.
 
 Calling sequence: made, which checks all that is known before → ``bind`` → the function, with ``done`` as its signal
-fence → ``finish`` → ``end``. An error before the function runs leaves everything as it was.
+fence → ``finish`` → ``end``. An error before the function runs changes nothing.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class OutputCall:
         wait, signal: the fences of an asynchronous call.
 
     Attributes:
-        done: what the function signals: ``signal``, or a fence that copies wait for.
+        done: the fence that the function signals: ``signal``, or a fence that copies wait for.
     """
 
     __slots__ = ("_copied", "_donation", "_outputs", "_signal", "_targets", "_values", "_views", "done")
@@ -102,7 +102,8 @@ class OutputCall:
         return tuple(bound)
 
     def finish(self, returned: tuple[Any, ...]) -> Any:
-        """Returns the caller's results for those that the program returned; it copies what was not written in place.
+        """Returns the caller's results for those that the program returned; it copies results that were not written in
+        place.
 
         Raises:
             InvalidArgumentError: a result has another shape or element type than the array for it.
@@ -137,7 +138,7 @@ class OutputCall:
             self._donation.release()
 
     def results(self, returned: tuple[Any, ...]) -> Any:
-        """``finish`` for callers who take the VM's values: those that the program returned, or its storages."""
+        """Finishes for callers who take the VM's values: those that the program returned, or its storages."""
         values = self._found(returned)
         return values[0] if len(values) == 1 else tuple(values)
 

@@ -1,10 +1,10 @@
-"""Results in arrays that the caller gives: ``out=``.
+"""Results in the caller's arrays: ``out=``.
 
 A result is written in place where the function takes a *storage* for it: an argument with the attribute
 ``iree.abi.output``. Other results are copied on the device, once they are computed. A storage that the caller leaves
 out is memory of a donated argument where the program allows it (donation.py), else it is allocated.
 
-``Outputs`` is what all calls of a function have in common, ``OutputCall`` (output_call.py) one call.
+``Outputs`` is the part that all calls of a function share, ``OutputCall`` (output_call.py) one call.
 """
 
 from __future__ import annotations
@@ -218,7 +218,7 @@ class Outputs:
         return f"{self.signature.name}: out for {output.text} is an array of shape {target.shape} and {kind}; {problem}"
 
     def check_inputs(self, targets: Sequence[Target], values: Sequence[object]) -> None:
-        """Refuses outputs that share memory with inputs: the program would read what it has overwritten."""
+        """Refuses outputs that share memory with inputs: the program would read overwritten values."""
         pair = first_overlap([target.buffer for target in targets], [buffer_of(value) for value in values])
         if pair is not None:
             number, index = pair[0], pair[1] - len(targets)

@@ -44,8 +44,8 @@ class Session(SessionCalls, Closeable):
     """Modules loaded together on one or several devices, and calls of their functions.
 
     Calling sequence: ``Session(…)`` → ``load`` or ``append_module…``, imported modules first → ``call``, or ``lookup``
-    once and call often → ``close``, or a ``with`` block. A session closes what it opened: without a device or an
-    instance given that is the device, with all arrays on it.
+    once and call often → ``close``, or a ``with`` block. A session closes what it opened: if it got neither a device
+    nor an instance, that is the device, with all arrays on it.
 
     Thread rule: one thread at a time, any thread; a second one gets FailedPreconditionError. Several sessions may run
     concurrently. ``SessionOptions(concurrent=True)`` lets calls overlap where the program allows it.
@@ -113,7 +113,7 @@ class Session(SessionCalls, Closeable):
         return self._devices.first()
 
     def default_device(self) -> Device:
-        """``device``, as a function."""
+        """Returns ``device``, as a function."""
         return self._devices.first()
 
     @property
@@ -134,7 +134,7 @@ class Session(SessionCalls, Closeable):
         Args:
             source: a path (the file is mapped: do not truncate it while the module is in use), ``"-"`` for standard
                 input, bytes or another buffer (shared, not copied), or a binary file object.
-            timeout: seconds for the module's initializers; ``None`` is no limit.
+            timeout: seconds for the module's initializers; ``None`` means no limit.
 
         Returns:
             the module.
@@ -177,7 +177,7 @@ class Session(SessionCalls, Closeable):
 
         Args:
             module: may be added to several sessions; each has its own state.
-            timeout: seconds for the module's initializers; ``None`` is no limit.
+            timeout: seconds for the module's initializers; ``None`` means no limit.
 
         Raises:
             FailedPreconditionError: the session is frozen, or in use by another thread.

@@ -29,7 +29,7 @@ class SessionDevices:
     Thread rule: any thread; asynchronous calls open the devices from theirs.
 
     Attributes:
-        instance: what the session shares with others; made here, and closed with this, where none is given.
+        instance: the instance, which sessions can share; made here, and closed with this, where none is given.
         opened: the devices once they are open, else nothing.
         known: the same as a set that grows when they are opened.
     """
@@ -96,7 +96,7 @@ class SessionDevices:
         return self.wrap_dense(view, dtype)
 
     def wrap_dense(self, view: BufferView, dtype: np.dtype[np.generic]) -> DeviceArray | BufferView:
-        """``wrap`` of a dense view whose elements have this dtype."""
+        """Wraps a dense view whose elements have this dtype."""
         buffer = view.buffer
         device = self._by_hal.get(buffer.device)
         if device is None:

@@ -59,9 +59,10 @@ class SessionFunction(FunctionBinding):
             donate: numbers or names of arguments whose memory the program may take for its results. These arrays are
                 closed if the call succeeds. Views and arrays that share memory with other arguments are refused; values
                 that are not arrays on a device are ignored.
-            timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` is no limit.
+            timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` means no
+            limit.
                 Native functions written in Python are not interrupted; the deadline is checked when they return.
-            wait: for asynchronous functions: what the work waits for, such as
+            wait: for asynchronous functions: the fence that the work waits for, such as
                 ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``. For any function, how the call waits:
                 ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; else as its devices were opened.
             signal: for asynchronous functions: signalled when the work is done. The call then returns when the work is
@@ -132,7 +133,7 @@ class SessionFunction(FunctionBinding):
         Args:
             values: one for each letter of ``signature.convention``: ints (signed), floats, buffer views and other
                 references, the two fences of asynchronous functions included.
-            timeout: seconds; ``None`` is no limit.
+            timeout: seconds; ``None`` means no limit.
 
         Raises:
             InvalidArgumentError: another number of values.
@@ -181,7 +182,7 @@ class SessionFunction(FunctionBinding):
             arguments, named: as for a call. Host arrays are read when the call starts on its loop: do not change them
                 before it is done.
             out, donate: as for a call. Donated arrays are closed when it is done; do not use them until then.
-            timeout: seconds for the whole call, the wait for its ticket included; ``None`` is no limit.
+            timeout: seconds for the whole call, the wait for its ticket included; ``None`` means no limit.
             wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is
                 submitted. Or how the loop waits for devices, as for a call: ``"spin"`` keeps its thread busy between
                 its other callbacks.
@@ -221,7 +222,7 @@ class SessionFunction(FunctionBinding):
         Nothing of it runs in the event loop, whose thread is never blocked, unless ``loop`` is an ``AsyncioLoop`` of
         it: then its steps run there, which costs least for programs that leave the work to the device.
 
-        Cancelling the task (as ``asyncio.timeout`` does) cancels the call and releases what it holds. The arguments are
+        Cancelling the task (as ``asyncio.timeout`` does) cancels the call and releases its resources. The arguments are
         those of ``submit``, results and errors those of a call; pumice's CancelledError means that the invocation was
         cancelled elsewhere.
         """

@@ -85,7 +85,7 @@ def builtin_modules(
 
 
 def wrong_device(error: IncompatibleError, name: str, devices: Iterable[Device]) -> str | None:
-    """Returns what to do about a module that was compiled for another kind of devices; ``None`` for others."""
+    """Returns a remedy for a module that was compiled for another kind of devices; ``None`` for others."""
     target = re.search(r'HAL device `[^`]*` not found or unavailable: #hal\.device\.target<"(\w+)"', error.message)
     if target is None:
         return None

@@ -27,8 +27,8 @@ class SessionOptions:
     """Options of a session.
 
     Attributes:
-        parameters: what programs load by scope and key (``io_parameters``): for each scope an index, the path of an
-            ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
+        parameters: values that programs load by scope and key (``io_parameters``): for each scope an index, the path
+            of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
         max_stack_depth: the most nested calls of an invocation.
         concurrent: whether calls may overlap, from several threads or asynchronously. Without it asynchronous calls
             queue, and a second thread is refused.
@@ -67,7 +67,7 @@ class SessionOptions:
                 )
 
     def parameter_indices(self) -> dict[str, ParameterIndex]:
-        """``parameters`` by scope, with files opened."""
+        """Returns ``parameters`` by scope, with files opened."""
         return {scope: _index_of(source) for scope, source in self.parameters.items()}
 
 

@@ -9,7 +9,7 @@
     256x256xrgba8unorm               zeros, or an output
     256x256xrgba8unorm:mips=@cat.png with all smaller levels; :mips3 with three levels in all
 
-The shape is that of the array without its channels; the kernel's declaration gives its axes their meaning.
+The shape is that of the array without its channels; the kernel's declaration determines the meaning of its axes.
 """
 
 from __future__ import annotations

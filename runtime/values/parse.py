@@ -76,7 +76,7 @@ def parse_values(texts: Iterable[str]) -> list[Value]:
     """Parses a list of arguments, several of which may read one file in turn.
 
     ``@path`` reads a file from its start, ``+path`` continues where the previous argument stopped, and ``*path.npy``
-    gives all remaining arrays. The arguments that read a file as raw bytes must read it to its end.
+    stands for all remaining arrays. The arguments that read a file as raw bytes must read it to its end.
     """
     values: list[Value] = []
     with ValueFiles() as files:

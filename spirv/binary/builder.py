@@ -251,7 +251,7 @@ class Builder:
         return self.written(opcode, U32, pointer, self.word(_DEVICE), self.word(_RELAXED), value)
 
     def load_atomic(self, buffer: int, index: Id) -> Id:
-        """Atomically loads a word that other invocations may change."""
+        """Loads a word atomically that other invocations may change."""
         pointer = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
         return self.written(Op.AtomicLoad, U32, pointer, self.word(_DEVICE), self.word(_RELAXED))
 

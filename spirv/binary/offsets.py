@@ -1,9 +1,9 @@
 """Arithmetic of 32-bit integers with known differences, by which neighbouring addresses are recognised.
 
 Each expression is ``start + distance`` modulo 2**32, and ``start`` is a multiple of a power of two. Additions of
-numbers are combined as they are written, so that what neighbours have in common is computed once. Where the distance is
-below that power of two, nothing carries into ``start``: quotients, remainders and comparisons with numbers are those of
-``start``, the same for all neighbours. No ranges are assumed: values that wrap around stay right.
+numbers are combined on emission, so that neighbours' common parts are computed once. Where the distance is below that
+power of two, nothing carries into ``start``: quotients, remainders and comparisons with numbers are those of ``start``,
+the same for all neighbours. No ranges are assumed: values that wrap around stay right.
 """
 
 from __future__ import annotations
@@ -120,7 +120,7 @@ def _subtract(builder: Plain, left: Id, right: Id) -> Id | None:
     if right.value is not None:
         return _more(builder, left, -right.value, left.run)
     if left.value is not None:
-        # Mirrored, neighbours are as far from the multiple below as they were from the one above.
+        # Mirrored, neighbours are at the same distance from the multiple below as before from the one above.
         number = (left.value - right.distance) & _MASK
         rest = number % min(right.start.multiple, 1 << 31)
         base = builder.word(number - rest)

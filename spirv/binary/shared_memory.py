@@ -26,7 +26,7 @@ class SharedMemory:
         self._variable = builder.declarations.shared(Kind("u", 32, width), words // width)
 
     def load(self, index: Id, width: int = 1) -> list[Id]:
-        """Loads one word, or as many neighbouring ones as the array's width, which then divides the index."""
+        """Loads one word, or a vector of the array's width, which then divides the index."""
         kind = Kind("u", 32, width)
         vector = self.builder.written(Op.Load, kind, self.place(index, width))
         if width == 1:
@@ -34,7 +34,7 @@ class SharedMemory:
         return [self.builder.emit(Op.CompositeExtract, U32, vector, component) for component in range(width)]
 
     def store(self, index: Id, words: Sequence[Id]) -> None:
-        """Stores one word, or as many neighbouring ones as the array's width, which then divides the index."""
+        """Stores one word, or a vector of the array's width, which then divides the index."""
         kind = Kind("u", 32, len(words))
         value = words[0] if len(words) == 1 else self.builder.emit(Op.CompositeConstruct, kind, *words)
         self.builder.write(Op.Store, self.place(index, len(words)), value)

@@ -101,7 +101,7 @@ def read_binary(code: bytes) -> Binary:
     """Parses the header of a binary.
 
     Raises:
-        InvalidArgumentError: the code is no little-endian SPIR-V binary.
+        InvalidArgumentError: the code is not a little-endian SPIR-V binary.
         IncompatibleError: a SPIR-V version other than 1.0 to 1.6.
     """
     size = len(code)

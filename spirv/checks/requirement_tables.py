@@ -3,7 +3,7 @@
 Facts of the Vulkan specification's appendix "Vulkan Environment for SPIR-V", sections "Capabilities" and "Extensions",
 and of the registry behind it, vk.xml.
 
-A line is a name and what gives it, any one of the alternatives between bars:
+A line is a name and the alternatives that enable it, separated by bars:
 
 =========================== ==========================================================================================
 ``shaderInt64``             a feature, named as in the Vulkan structures, or a boolean property of float controls

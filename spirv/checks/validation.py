@@ -46,11 +46,11 @@ _unjudged: dict[_Key, str] = {}
 
 
 def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozenset()) -> bool:
-    """Returns if ``spirv-val`` passes the module (true), or cannot judge it.
+    """Returns True if ``spirv-val`` passes the module, and False if it cannot judge it.
 
     Args:
         code: the module.
-        target_env: what it is for, such as ``vulkan1.3``; an older tool checks by the newest rules that it has.
+        target_env: its environment, such as ``vulkan1.3``; an older tool checks by the newest rules that it has.
         features: enabled features of the device, by their names in Vulkan's structures.
 
     Raises:

@@ -1,8 +1,8 @@
 """Whether a validator refuses a module because it breaks a rule, or because the validator is older than its words.
 
 Validators read a module before they judge it, and stop at the first number that they do not know. pumice's tables are
-newer than many an installed validator. So a complaint of that form is no verdict if the number is a capability, or of
-an extension that the module declares, and if the tables know every opcode, enumerant and operand of the module. Else
+newer than many an installed validator. So a complaint of that form is not a verdict if the number is a capability, or
+of an extension that the module declares, and if the tables know every opcode, enumerant and operand of the module. Else
 the number is damage, and the complaint stands. Every other refusal is a broken rule.
 """
 
@@ -62,7 +62,7 @@ def newer_than_validator(code: bytes, message: str) -> str:
 
 
 def without_new_languages(code: bytes) -> bytes:
-    """Returns the module with source languages that old validators and layers do not know as Unknown, or as it is."""
+    """Returns the module with unknown source languages replaced by Unknown, for old validators and layers."""
     binary = read_binary(code)
     words = list(binary.words)
     changed = False
@@ -96,7 +96,7 @@ def _extensions(binary: Binary) -> list[str]:
 
 
 def _known(binary: Binary) -> bool:
-    """Whether the tables have every opcode and enumerant of a module, and as many operands as it has."""
+    """Whether the tables have every opcode, enumerant and operand of a module."""
     words = binary.words
     for opcode, start, end in binary:
         if opcode not in LAYOUTS:

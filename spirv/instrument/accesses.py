@@ -1,4 +1,4 @@
-"""The accesses of one function: which are checked, and what takes their place."""
+"""The accesses of one function that are checked, and their replacements."""
 
 from __future__ import annotations
 
@@ -303,7 +303,7 @@ class FunctionPass:
         return tuple(words)
 
     def _component(self, instruction: Words, writer: Writer) -> Words:
-        """``OpVectorExtractDynamic`` and ``OpVectorInsertDynamic`` with their index kept in range."""
+        """Keeps the index of ``OpVectorExtractDynamic`` and ``OpVectorInsertDynamic`` in range."""
         word = 4 if opcode_of(instruction) == Op.VectorExtractDynamic else 5
         index = instruction[word]
         vector = self._editor.defs.get(self._paths.type_of(instruction[3]), ())

@@ -110,7 +110,7 @@ class Flow:
         return frozenset(labels)
 
     def calls(self) -> Iterator[tuple[int, int]]:
-        """(label of the block, function called) of each call."""
+        """Yields (label of the block, function called) of each call."""
         for block in self.blocks.values():
             for instruction in block.code:
                 if opcode_of(instruction) == Op.FunctionCall:

@@ -54,7 +54,7 @@ class Checks:
     """The state of the pass over one module.
 
     Attributes:
-        unwatched: what is not checked, for people.
+        unwatched: descriptions of unchecked accesses.
     """
 
     def __init__(self, editor: Editor, code: bytes, reporter: Reporter, options: SanitizeOptions) -> None:

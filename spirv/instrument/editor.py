@@ -128,7 +128,7 @@ class Editor:
         return None
 
     def member_decoration(self, struct: int, member: int, decoration: int) -> int | None:
-        """``decoration`` of a structure's member."""
+        """Returns a ``decoration`` of a structure's member."""
         for found in self.member_decorations.get((struct, member), ()):
             if found[0] == decoration:
                 return found[1] if len(found) > 1 else 0

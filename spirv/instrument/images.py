@@ -27,7 +27,7 @@ TEXEL_ACCESSES: Final = {
 _STORAGE: Final = 2
 _IMAGE_QUERY: Final = ENUMERATIONS["Capability"].ImageQuery
 _LOD, _CONST_OFFSET, _OFFSET, _SAMPLE = 2, 8, 16, 64
-# Sizes that a query gives, by dimensionality.
+# Numbers of sizes that a query returns, by dimensionality.
 _ONE_D, _TWO_D, _THREE_D, _CUBE, _RECT, _BUFFER = range(6)
 _AXES: Final = {_ONE_D: 1, _TWO_D: 2, _THREE_D: 3, _CUBE: 2, _RECT: 2, _BUFFER: 1}
 

@@ -28,7 +28,7 @@ class Lines:
         self.line: int = 0
 
     def of(self, flow: Flow, header: int) -> tuple[str, int]:
-        """File and line of the loop of a header."""
+        """Returns file and line of the loop with a header."""
         for block in flow.blocks.values():
             for instruction in block.code:
                 self.pass_over(instruction)

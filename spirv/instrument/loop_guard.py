@@ -27,7 +27,7 @@ from .trip_counts import TripCounts
 
 # Compilers may run the first pass of a loop outside it, so one more than the two that tell a cut.
 _PASSES: Final = 3
-# Loops that together make fewer passes are not looked at: those of other kernels do not count.
+# Loops with fewer iterations in total are not guarded: those of other kernels do not count.
 _SHORT: Final = 65_000
 
 
@@ -127,7 +127,7 @@ class _Guard:
         )
 
     def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
-        """Puts a sentinel behind a loop; whether there is room for one."""
+        """Puts a sentinel after a loop; whether there is room for one."""
         merge = flow.blocks[loop.merge]
         is_header = any(opcode_of(instruction) == Op.LoopMerge for instruction in merge.code)
         if is_header or merge.is_unreachable:
@@ -159,7 +159,7 @@ class _Guard:
         return True
 
     def _sentinel(self, place: Place, after: int = 0) -> list[Words]:
-        """Returns a loop of three passes, the note if it made fewer, and a branch to ``after``."""
+        """Returns a loop of three iterations, the note if it made fewer, and a branch to ``after``."""
         editor, reporter, writer = self._editor, self._reporter, Writer(self._editor)
         u32, boolean = editor.u32(), editor.bool_type()
         zero, one, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))
@@ -187,7 +187,7 @@ class _Guard:
 
 
 def _renamed(instruction: Words, old: int, new: int) -> Words:
-    """Returns a phi with another parent; other instructions as they are."""
+    """Returns a phi with another parent; other instructions unchanged."""
     if opcode_of(instruction) != Op.Phi or old not in instruction[4::2]:
         return instruction
     words = list(instruction)

@@ -73,10 +73,10 @@ def _sanitize(editor: Editor, code: bytes, reporter: Reporter, options: Sanitize
         editor: of the module.
         code: the module, with the values of its specialization constants as their defaults.
         reporter: takes the places.
-        options: what the device can do.
+        options: the device's abilities.
 
     Returns:
-        what is not checked, for people.
+        descriptions of unchecked accesses.
     """
     checks = Checks(editor, code, reporter, options)
     addresses, images, workgroup = AddressChecks(checks), ImageChecks(checks), WorkgroupChecks(checks)

@@ -109,11 +109,11 @@ class Paths:
         self._locals[result_of(instruction)] = instruction
 
     def definition(self, value: int) -> Words:
-        """Returns the instruction that gives a value, ``()`` if it is not known."""
+        """Returns the instruction that defines a value, ``()`` if it is not known."""
         return self._locals.get(value) or self.editor.defs.get(value) or ()
 
     def binding_of(self, variable: int) -> tuple[int, int] | None:
-        """Descriptor set and binding of a variable, ``None`` if it has none."""
+        """Returns descriptor set and binding of a variable, ``None`` if it has none."""
         number = self.editor.decoration(variable, Decoration.Binding)
         if number is None:
             return None
@@ -136,12 +136,12 @@ class Paths:
         return definition[3] | (definition[4] << 32 if len(definition) > 4 else 0)
 
     def length(self, value: int) -> int | None:
-        """Returns an array's length with the constants as they are."""
+        """Returns an array's length with the constants' current values."""
         constant = self._constants.get(value)
         return constant.value if constant is not None and type(constant.value) is int else None
 
     def walk(self, pointer: int) -> Path | None:
-        """Returns the path of a pointer, ``None`` if it is no pointer that is known."""
+        """Returns the path of a pointer, ``None`` if it is not a pointer that is known."""
         chains: list[Words] = []
         at = pointer
         while True:
@@ -182,7 +182,7 @@ class Paths:
         return editor.names.get(root, "") or struct
 
     def _step(self, path: Path, chain: Words, operand: int, matrix: tuple[int, bool]) -> tuple[int, bool]:
-        """Takes one index; gives stride and order of the matrix that a column or row is then of."""
+        """Follows one index; returns the stride and order of the matrix if it selects a column or row."""
         editor = self.editor
         index, of = chain[operand], editor.defs[path.pointee]
         opcode = opcode_of(of)

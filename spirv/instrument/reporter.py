@@ -1,6 +1,6 @@
 """Code that shaders report with.
 
-The first writer wins, by an atomic compare-and-exchange of word 0. An invocation notes what it finds in Private
+The first writer wins, by an atomic compare-and-exchange of word 0. An invocation notes its finding in Private
 variables, and reports at its end: drivers that run all lanes of a branch run atomics and stores lane by lane even where
 no lane takes it. For the same reason a cut loop reports one word only.
 """
@@ -110,7 +110,7 @@ class Reporter:
         return part if scalar == self.editor.u32() else writer.op(Op.Bitcast, self.editor.u32(), part)
 
     def finish(self) -> None:
-        """Wraps the compute shaders in functions that report what was noted."""
+        """Wraps the compute shaders in functions that report the notes."""
         editor = self.editor
         for index, entry in enumerate(editor.entry_points):
             if entry[1] == ExecutionModel.GLCompute:

@@ -24,7 +24,7 @@ REPORT_BYTES: Final = 4 * REPORT_WORDS
 CLEARED_WORDS: Final = 8
 #: The words of a report that hold the address of the table of ranges.
 TABLE_WORDS: Final = (14, 15)
-#: A table begins with how many ranges it has, in so many bits.
+#: A table begins with the number of its ranges, in this many bits.
 COUNT_BITS: Final = 12
 MAX_RANGES: Final = (1 << COUNT_BITS) - 1
 #: The number of a place comes above the kind.
@@ -48,10 +48,10 @@ class Place:
     """The place in a module that a report is about.
 
     Attributes:
-        kind: what.
+        kind: the kind of object.
         name: of the binding, variable or function; empty if stripped.
-        rule: of an access, what it failed: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``, ``sample``;
-            ``null``, ``wild``, ``misaligned``; ``read``.
+        rule: of an access, the failed check: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``,
+            ``sample``; ``null``, ``wild``, ``misaligned``; ``read``.
         binding: descriptor set and binding of an access, where it is of one.
         file, line: of the source, empty and 0 if stripped.
     """
@@ -74,9 +74,9 @@ class Report:
     """One report, as the host reads it.
 
     Attributes:
-        place: where.
+        place: the place in the module.
         invocation: global invocation id.
-        index, limit: what was accessed, and of how many.
+        index, limit: the accessed index, and the length.
     """
 
     place: Place
@@ -101,7 +101,7 @@ class Instrumented:
         code: the module.
         set, binding: where it expects its report, a storage buffer of ``REPORT_BYTES`` zeros.
         places: by the number in a report.
-        unwatched: what ``sanitize`` does not check in this module, for people.
+        unwatched: descriptions of accesses that ``sanitize`` does not check in this module.
     """
 
     code: bytes
@@ -112,7 +112,7 @@ class Instrumented:
 
 
 def access_message(report: Report) -> str:
-    """Returns a clause that says what an access did wrong."""
+    """Returns a clause that describes an access's fault."""
     place, limit = report.place, report.limit
     name = place.name or "an unnamed variable"
     if place.binding is not None:

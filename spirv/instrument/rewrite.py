@@ -35,7 +35,7 @@ class Writer:
         self._line: Words = ()
 
     def put(self, instruction: Words) -> None:
-        """Appends an instruction as it is."""
+        """Appends an unchanged instruction."""
         opcode = opcode_of(instruction)
         if opcode in (Op.Line, Op.NoLine):
             self._line = instruction
@@ -63,7 +63,9 @@ class Writer:
         self.label = label
 
     def when(self, condition: int, then: Callable[[], None]) -> int:
-        """Runs what ``then`` appends only where the condition holds, and returns the label of the preceding block."""
+        """Runs the instructions that ``then`` appends only if the condition holds, and returns the label of the
+        preceding block.
+        """
         inside, after = self.editor.fresh(), self.editor.fresh()
         self.do(Op.SelectionMerge, after, 0)
         self.do(Op.BranchConditional, condition, inside, after)
@@ -89,7 +91,7 @@ class Writer:
         return combined
 
     def guarded(self, condition: int, instruction: Words, has_result: bool) -> None:
-        """An instruction that runs where the condition holds; elsewhere its result is zero."""
+        """Emits an instruction that runs where the condition holds; elsewhere its result is zero."""
         before = self.label
         if not has_result:
             self.when(condition, lambda: self.put(instruction))
@@ -117,7 +119,7 @@ def rewrite(
         editor: of its module.
         body: its instructions.
         splits: whether ``visit`` may write several blocks for an instruction.
-        visit: writes what takes the place of an instruction: of any but labels, phis, variables, merge instructions and
+        visit: writes the replacement of an instruction: of any but labels, phis, variables, merge instructions and
             terminators, which stay, but are passed to it where ``splits`` is of no concern: labels.
     """
     writer = Writer(editor)

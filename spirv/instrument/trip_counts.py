@@ -27,7 +27,7 @@ _MIRRORED: Final = {"<": ">", ">": "<", "<=": ">=", ">=": "<=", "!=": "!="}
 
 
 class TripCounts:
-    """The most passes that the loops of a module's functions make together."""
+    """The largest total number of iterations of the loops of a module's functions."""
 
     def __init__(self, editor: Editor, flows: Mapping[int, Flow]) -> None:
         self._editor = editor
@@ -36,8 +36,8 @@ class TripCounts:
         self._instructions: dict[int, dict[int, Words]] = {}
 
     def of_function(self, number: int) -> float:
-        """Returns the passes of all loops that a call of a function runs, calls included; ``UNKNOWN`` if there is no
-        bound.
+        """Returns the iterations of all loops that a call of a function runs, including its calls; ``UNKNOWN`` if there
+        is no bound.
         """
         if number not in self._flows:
             return 0
@@ -63,7 +63,7 @@ class TripCounts:
         return total
 
     def _passes(self, flow: Flow, loop: Loop) -> float:
-        """Returns the passes of a loop, by any exit that is asked in each of them."""
+        """Returns the iterations of a loop, from any exit that is tested in each of them."""
         asked = [loop.header]
         while len(targets := flow.blocks[asked[-1]].targets) == 1 and targets[0] in loop.blocks - {*asked}:
             asked.append(targets[0])
@@ -119,7 +119,7 @@ class TripCounts:
         return self._instructions[flow.id]
 
     def _phi(self, flow: Flow, loop: Loop, phi: Words) -> tuple[set[int | None], set[int | None]]:
-        """Constants that a counter starts at, and those that are added to it; ``None`` for what is no constant."""
+        """Constants that a counter starts at, and those that are added to it; ``None`` for what is not a constant."""
         starts: set[int | None] = set()
         steps: set[int | None] = set()
         for value, parent in zip(phi[3::2], phi[4::2], strict=True):
@@ -174,8 +174,8 @@ def _ids(instruction: Words) -> list[int]:
 
 
 def _count(start: int, bound: int, step: int, sign: str, *, is_signed: bool) -> float:
-    """Returns the passes of a loop that goes on while its counter has a relation to a bound; counters that wrap have
-    none.
+    """Returns the iterations of a loop that continues while its counter has a relation to a bound; there is no count
+    for counters that wrap.
     """
     offset = 1 << 31 if is_signed else 0
     start, bound = (((value + offset) & 0xFFFFFFFF) - offset for value in (start, bound))

@@ -19,7 +19,7 @@ PUSH: Final = "push"
 
 
 def with_names(entry: EntryPoint, layouts: Layouts) -> EntryPoint:
-    """Returns an entry point whose blocks have the names that ``layouts`` gives.
+    """Returns an entry point whose blocks have the names in ``layouts``.
 
     Args:
         layouts: GLSL's declarations of the blocks as text; or for each block, by binding, (set, binding), name, or

@@ -9,7 +9,7 @@ Grammar, in which ``layout(…)`` and words such as ``readonly`` may stand befor
     length       "[" (NUMBER | NAME)? "]"
 
 Comments and lines that begin with ``#`` are skipped, and so are ``layout(…) in;`` and ``layout(buffer_reference) buffer
-NAME;``. What else a shader holds (constants, functions) is no declaration of a block.
+NAME;``. What else a shader holds (constants, functions) is not a declaration of a block.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class DeclaredType:
     """A type as GLSL declares it: a scalar, vector or matrix, a structure, or a pointer.
 
     Attributes:
-        text: as it is written.
+        text: as written.
         scalar: ``None`` for structures and pointers.
         components, columns: see ``BlockMember``.
         members: of a structure.

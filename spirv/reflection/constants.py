@@ -84,7 +84,7 @@ def _wrap(value: int, bits: int, signed: bool = False) -> int:
 
 
 def _quotient(a: int, b: int) -> int:
-    """Division that rounds towards zero, as SPIR-V's OpSDiv does."""
+    """Divides and rounds towards zero, as SPIR-V's OpSDiv does."""
     magnitude = abs(a) // abs(b)
     return magnitude if (a < 0) == (b < 0) else -magnitude
 

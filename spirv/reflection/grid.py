@@ -1,8 +1,8 @@
 """Kernels that run a part of a larger grid, for dispatches of more workgroups than a device takes at once.
 
 ``vkCmdDispatchBase`` does not help: base and count together may not pass the limit either
-(VUID-vkCmdDispatchBase-groupCountX-00424). So the kernel is changed: constants are added to what it loads as
-WorkgroupId and GlobalInvocationId, and what it loads as NumWorkgroups becomes a constant.
+(VUID-vkCmdDispatchBase-groupCountX-00424). So the kernel is changed: constants are added to loads of WorkgroupId and
+GlobalInvocationId, and loads of NumWorkgroups become constants.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _ACCESS_CHAINS: Final = (Op.AccessChain, Op.InBoundsAccessChain)
 
 
 def grid_parts(groups: Three, limits: Three) -> Iterator[tuple[Three, Three]]:
-    """Base and workgroup counts of the parts that a grid falls into, none larger than `limits`."""
+    """Returns base and workgroup counts of the parts that a grid is split into, none larger than `limits`."""
     axes = [
         [(base, min(limit, count - base)) for base in range(0, count, limit)]
         for count, limit in zip(groups, limits, strict=True)

@@ -54,7 +54,7 @@ class Module:
     """The index of one module.
 
     Raises:
-        InvalidArgumentError: the code is no well-formed SPIR-V.
+        InvalidArgumentError: the code is not a well-formed SPIR-V.
         IncompatibleError: a SPIR-V version other than 1.0 to 1.6.
     """
 

@@ -1,4 +1,4 @@
-"""From a parsed SPIR-V module to what its entry points need: bindings, push constants, workgroup sizes."""
+"""From a parsed SPIR-V module to the interfaces of its entry points: bindings, push constants, workgroup sizes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def reflect(code: bytes | bytearray | memoryview) -> ShaderModuleReflection:
 
     Checks only what reflection reads, which is less than spirv-val does: a module that passes may still be invalid.
     Lengths and sizes that depend on specialization constants are those of the module's defaults; ``unsettled`` names
-    those that are no valid size at the defaults.
+    those that are not valid sizes at the defaults.
 
     Args:
         code: a binary SPIR-V module of version 1.0 to 1.6, little-endian.

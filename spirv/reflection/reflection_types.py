@@ -114,7 +114,7 @@ class ElementLayout(_Plain):
         components: vector size (rows of a matrix); 1 for scalars and structures.
         columns: columns of a matrix, else 1.
         stride: bytes from one element to the next; the element's size if there is no array.
-        array: ``"runtime"``, ``"fixed"``, or ``"none"`` where the block's only member is no array.
+        array: ``"runtime"``, ``"fixed"``, or ``"none"`` where the block's only member is not an array.
         length: elements of a ``"fixed"`` array, else ``None``.
         struct: the members, where elements are structures.
         inner_shape: the inner dimensions of an array of arrays, outermost first.
@@ -152,7 +152,7 @@ class ImageType(_Plain):
         arrayed: whether it has layers.
         multisampled: whether its texels have several samples.
         depth: whether it is declared as a depth image, which is sampled with a comparison.
-        sampled: the scalar type of what reads give and writes take.
+        sampled: the scalar type of reads and writes.
         storage: whether it is read and written without a sampler.
         format: the texel format of storage images by SPIR-V's name in lower case (``"rgba8"``, ``"r32f"``,
             ``"rgba8snorm"``); ``"unknown"`` where any format goes.

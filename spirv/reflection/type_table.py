@@ -1,4 +1,4 @@
-"""The types of a SPIR-V module: what each is made of, and its natural size.
+"""The types of a SPIR-V module: their parts and natural sizes.
 
 A type's parts must be defined before it, except pointers announced by `OpTypeForwardPointer`; so types form no cycles
 and nothing here recurses.
@@ -67,7 +67,7 @@ class Type:
         natural_align: the alignment by the same rules.
         is_opaque: holds an image, sampler or the like.
         storage_class: of a pointer, else -1.
-        image: of an image: what it is.
+        image: the properties of an image.
     """
 
     id: int

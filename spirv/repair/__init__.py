@@ -1,4 +1,4 @@
-"""Changes to modules before drivers see them: repairs of what drivers get wrong, and specialization.
+"""Changes to modules before drivers see them: workarounds for defects of drivers, and specialization.
 
 Read: hints, specialize, repair, exponents, double_rounding.
 """

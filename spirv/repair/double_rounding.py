@@ -88,7 +88,7 @@ class _Rounding:
         )
 
     def _round(self, kind: int, x: int, result: int) -> None:
-        """The nearer of the integers below and above, or the even one.
+        """Emits the nearer of the integers below and above, or the even one.
 
         Distances are exact, save from a number within 1/2 of zero to 1 or -1: that one is the larger, rounded or not.
         """

@@ -1,4 +1,4 @@
-"""Repairs of what IREE's compilers get wrong in SPIR-V, so that modules can be checked and drivers see valid ones.
+"""Repairs of defects of IREE's compilers in SPIR-V, so that modules can be checked and drivers see valid ones.
 
 Three mistakes are known, in releases 3.0 to 3.13:
 

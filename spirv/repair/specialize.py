@@ -1,7 +1,7 @@
 """SPIR-V with other defaults for its specialization constants.
 
-Local sizes, array lengths and shared memory may depend on specialization constants. The driver gets the module as it is
-and the values beside it; reflection gets the module made here, which has the values as its defaults.
+Local sizes, array lengths and shared memory may depend on specialization constants. The driver gets the unchanged
+module and the values; reflection gets the module made here, which has the values as its defaults.
 """
 
 from __future__ import annotations

@@ -60,7 +60,7 @@ def compile_source(
     debug: bool = False,
     parts: Mapping[str, str] = _NO_PARTS,
 ) -> bytes:
-    """Compile a source to a SPIR-V module.
+    """Compiles a source to a SPIR-V module.
 
     Args:
         source: text (``str``) or a file (``Path``); a ``str`` is never taken for a file name. A UTF-8 byte order mark
@@ -141,7 +141,7 @@ def compile_source(
 
 
 def _register_shifts(texts: Iterable[bytes]) -> dict[str, int]:
-    """Returns the numbers added to those of HLSL's registers, by kind, to give bindings of Vulkan.
+    """Returns the numbers added to HLSL's register numbers, by kind, to get Vulkan's bindings.
 
     HLSL numbers registers of each kind from 0, where Vulkan has one row of bindings a set. A register is the binding of
     its number; where registers of several kinds share a number, those of each kind are shifted apart.

@@ -31,7 +31,7 @@ class _Known:
 
     Attributes:
         commands: the compilers on PATH, in the order of preference.
-        others: compilers that are no commands.
+        others: compilers that are not commands.
         component: what to install.
         last: commands that are taken where there is no other compiler.
     """

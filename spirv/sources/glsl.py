@@ -30,7 +30,7 @@ def compile_glsl(
     optimize: bool = False,
     debug: bool = False,
 ) -> bytes:
-    """Compile GLSL to a SPIR-V module: arguments, result and errors are those of `compile_source`."""
+    """Compiles GLSL to a SPIR-V module: arguments, result and errors are those of `compile_source`."""
     return compile_source(
         source,
         Language.GLSL,

@@ -40,7 +40,7 @@ class Diagnostic:
     Attributes:
         file: as the compiler names it.
         line: from 1.
-        column: from 1, in characters; ``None`` where the compiler gives none.
+        column: from 1, in characters; ``None`` if the compiler reports none.
     """
 
     file: str
@@ -80,7 +80,7 @@ class Job:
         return self.target_env if known else _VULKAN_OF_SPIRV.get(self.spirv_version, "vulkan1.0")
 
     def preprocessor(self) -> list[str]:
-        """``-D`` and ``-I``, which most compilers take in this form."""
+        """Returns ``-D`` and ``-I`` options, which most compilers take in this form."""
         return [*(f"-D{macro}" for macro in self.macros), *(f"-I{folder}" for folder in self.folders)]
 
 
@@ -96,7 +96,7 @@ class Compiler(ABC):
     path: Path
     version: str
     error: ClassVar[re.Pattern[str]]
-    """An error in its messages: its line, its message and, as far as the compiler gives them, file, column and code."""
+    """An error in its messages: its line, its message and, if the compiler reports them, file, column and code."""
 
     def prepared(self, text: bytes, name: Path | None) -> bytes:
         """Returns the text that is compiled for a source of a file, or of none, with the same line numbers."""
@@ -148,7 +148,7 @@ def compile_error(
     """Returns the error of a source that does not compile; ``None`` without diagnostics.
 
     Args:
-        names: what to call files, by the compiler's names; others keep theirs.
+        names: names of files in messages, by the compiler's names; others keep theirs.
         texts: the files' contents, by the compiler's names.
         notes: lines for the end of the message.
     """

@@ -28,7 +28,7 @@ try {
   process.exit(1);
 }
 """
-# The name that naga gives a source that has no file.
+# naga's name for a source without a file.
 _UNNAMED: Final = "wgsl"
 
 

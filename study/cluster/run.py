@@ -73,7 +73,7 @@ def run_on_cluster(
     join later.
 
     Args:
-        study: what is measured.
+        study: the study.
         folder: where results are stored, on this machine; created if necessary. Results of the same study are resumed,
             those of ``run_study`` too, and vice versa.
         scheduler: address such as ``tcp://head:8786``, or a client, which stays the caller's.
@@ -84,9 +84,9 @@ def run_on_cluster(
         runs: as for ``run_study``: each is a pass over all workers, whose chunks are measured in processes of their own
             if it is more than one.
         continue_noisy, more_time: as for ``run_study``.
-        alone: what measures one chunk at a time: ``"machine"``, with all its workers and devices; ``"device"``, for
-            several devices of a machine at once, which share its processors; ``"worker"``, for workers that have a
-            device and processors of their own each.
+        alone: the unit that measures one chunk at a time: ``"machine"``, with all its workers and devices;
+            ``"device"``, for several devices of a machine at once, which share its processors; ``"worker"``, for
+            workers that have a device and processors of their own each.
         worker_timeout: seconds to wait for the first worker, and for a worker with a device that no worker has any
             more; then its points fail, and the others continue.
 

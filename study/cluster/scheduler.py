@@ -33,7 +33,7 @@ _LOOK_S: Final = 0.5
 
 
 def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProfile) -> tuple[str, ...]:
-    """Returns the key of what a chunk occupies while a worker measures it; see ``Alone``."""
+    """Returns the key of the unit that a chunk occupies while a worker measures it; see ``Alone``."""
     match alone:
         case "machine":
             return (facts.machine,)

@@ -22,7 +22,7 @@ from .point import is_number
 
 @dataclass(frozen=True, slots=True)
 class SettingType:
-    """The type of a setting: a text for messages, a check that gives the canonical form, and all values if few."""
+    """The type of a setting: a text for messages, a check that returns the canonical form, and all values if few."""
 
     text: str
     check: Callable[[object], object]

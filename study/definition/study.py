@@ -105,11 +105,11 @@ class Study:
     Attributes:
         name: of letters, digits and ``-_``.
         title: for people.
-        question: what it answers.
+        question: the question that it answers.
         reading: how to read its results.
-        targets: what is measured.
-        axes: what is varied; points are all combinations with the targets that an axis affects. The axis ``device``
-            varies the device.
+        targets: the measured programs.
+        axes: the varied settings; points are all combinations with the targets that an axis affects. The axis
+            ``device`` varies the device.
         devices: URIs; empty for the default device.
         sampling: how points are sampled.
         derived: figures by name, each an expression over axes, settings, earlier figures, and the measured seconds

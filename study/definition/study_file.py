@@ -68,7 +68,7 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
 
     Args:
         text: TOML.
-        folder: what its file names are relative to; ``None`` for the working folder.
+        folder: its file names are relative to this folder; ``None`` for the working folder.
         source: the file's name, for messages.
 
     Raises:

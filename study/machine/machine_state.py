@@ -2,8 +2,8 @@
 
 A state covers the span since the one before. Its shares are of the span's processor time:
 
-- ``steal``: what a hypervisor gave to others; ``others``: what processes used other than this one and those that it has
-  for sides (``ChildProcess``);
+- ``steal``: the share that a hypervisor gave to others; ``others``: the share of processes other than this one and
+  those that it has for sides (``ChildProcess``);
 - ``pressure``: the share of the span in which some task of the system waited for a core (Linux' PSI);
 - ``run_delay``: of the time in which the threads of this process and of those that it has for sides wanted a core, the
   share that they waited for one;
@@ -99,7 +99,7 @@ class MachineState(Closeable):
 
     def read(self) -> dict[str, float | None]:
         """Returns the columns of ``machine_states`` except ``host_ns``. Wake-ups take at most 2 % of the span, or 8 ms
-        if it has just begun: the first state has only what needs no span.
+        if it has just begun: the first state only has values that need no span.
         """
         before, began = self._before, time.monotonic_ns()
         budget = max(_WAKES_SHARE * (began - before.now), _FIRST_WAKES_NS)
@@ -204,7 +204,7 @@ class Watch(Closeable):
         self._watched_ns = self._next_ns = 0
 
     def read(self) -> None:
-        """Reads what is due."""
+        """Makes the readings that are due."""
         began = time.monotonic_ns()
         if began >= self._next_ns:
             self._next_ns = began + _EVERY_NS

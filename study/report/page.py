@@ -62,7 +62,7 @@ def write_report(
         results: of the study, which may still run.
         path: of the file, which is replaced if it exists.
         compare_with: an earlier run of the same study, whose points are compared with these.
-        across: what is compared of ``compare_with``; see ``compare_results``.
+        across: the differences of ``compare_with`` to compare; see ``compare_results``.
         profiles: of calls of programs, by the index of their point: each gets a flame view.
 
     Returns:

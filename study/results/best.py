@@ -33,7 +33,7 @@ class Best:
     """The best point of a group.
 
     Attributes:
-        group: what its points have in common, by name: target, device, axes.
+        group: the settings that its points share, by name: target, device, axes.
         point: the best point.
         by: the figure, or ``"headline"`` for the median of the headline per dispatch, in ns.
         value: of the best point.

@@ -253,7 +253,7 @@ def export_results(results: StoredResults, kind: str, path: str | os.PathLike[st
 
 
 def export_to(results: StoredResults, kind: str, file: BinaryIO, *, raw: bool = False) -> None:
-    """Writes what ``export_results`` does to an open binary file, such as ``sys.stdout.buffer``."""
+    """Does ``export_results`` to an open binary file, such as ``sys.stdout.buffer``."""
     _check(kind)
     if raw:
         schema, batches = sample_schema(results), sample_batches(results)

@@ -29,8 +29,8 @@ class Results(StoredResults):
             by: a figure, or ``"headline"`` for the median of the headline per dispatch; None for GFLOP/s, else GB/s,
                 if all points of a group have it, else the headline. The highest figure is best if it falls as times
                 grow, otherwise the lowest.
-            per: what the points of a group have in common besides the segment that they measure: one or several of
-                ``"target"``, ``"device"`` and the names of axes.
+            per: the settings that the points of a group share besides the segment that they measure: one or several
+                of ``"target"``, ``"device"`` and the names of axes.
 
         Returns:
             A ``Best`` for each group with a measured point, in the order of points, without baselines and other sides.

@@ -39,7 +39,7 @@ def call(
     points: Mapping[int, Point] | None = None,
     timeout: float | None = None,
 ) -> Any:
-    """Calls a method of the child, stores what it measures, and returns its result.
+    """Calls a method of the child, stores its measurements, and returns its result.
 
     Args:
         child: any.

@@ -25,7 +25,7 @@ from .taken_files import TakenFiles
 
 
 def check_observers(observers: Sequence[Observer], devices: Sequence[str], validation: bool | None = None) -> None:
-    """Raises what ``Observer.check`` raises of any of the devices."""
+    """Does ``Observer.check`` for each device."""
     driver = shared_driver(validation=validation)
     for uri in devices:
         for observer in observers:

@@ -1,4 +1,4 @@
-"""The files of a study as they are when a run begins: copies that are measured, and that its results keep.
+"""The files of a study at the begin of a run: copies that are measured, and that its results keep.
 
 A file that changes while its study is measured changes no measurement, though points are opened again.
 """
@@ -81,7 +81,7 @@ def take_points(
     store: Store,
     progress: Progress | None,
 ) -> tuple[list[Point], SampleRun]:
-    """Takes the files of points; returns these points, and those that failed because of a file. ``minor`` gives the
+    """Takes the files of points; returns these points, and those that failed because of a file. ``minor`` returns the
     minor version of Vulkan 1 that sources are compiled for.
 
     Raises:
@@ -111,7 +111,7 @@ def take_points(
 
 def check_finished(files: StudyFiles, points: Iterable[Point], minor: Callable[[Point], int], store: Store) -> None:
     """Raises FailedPreconditionError if a file of points that are measured already has changed since; files that are
-    gone are no error.
+    gone are not an error.
     """
     for point in points:
         with contextlib.suppress(PumiceError):

@@ -148,8 +148,8 @@ class PairRun(Turns):
 
     @property
     def _block_samples(self) -> int:
-        """Returns the samples of a block on either side: as many as take 20 ms on the slower one, and
-        allow ten rounds.
+        """Returns the samples of a block on either side: a number that takes 20 ms on the slower one, and allows ten
+        rounds.
         """
         sampling = self._sampling
         wanted = min(sampling.block, max(1, sampling.max_samples // _LONG_ROUNDS))

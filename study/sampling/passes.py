@@ -20,7 +20,8 @@ class Resumption:
     """The state in which a study continues in a folder.
 
     Attributes:
-        runs: how often the study is measured, each time in a process of its own; None for as often as it was begun.
+        runs: the number of times that the study is measured, each in a process of its own; None for the number at
+            its begin.
         continue_noisy: also sample points further that were too noisy, with another ``time_limit`` and ``max_samples``.
         more_time: seconds for which all measured points are sampled further, however quiet they are; with
             ``continue_noisy`` only those that were too noisy, until they are quiet.
@@ -58,7 +59,7 @@ def plan_passes(
     statuses: Sequence[Sequence[PointStatus]],
     resumption: Resumption,
 ) -> list[Pass]:
-    """Plans what is left to measure: in each repeat the unfinished points, then those that are sampled further.
+    """Plans the remaining measurements: in each repeat the unfinished points, then those that are sampled further.
 
     Args:
         study: with the sampling of now.

@@ -62,7 +62,7 @@ class Change:
 
 
 def place_confidence(entries: int) -> float:
-    """Returns the confidence level at each place that gives all places together an error rate of ``FALSE_MARKS``."""
+    """Returns the confidence level at each position for a total error rate of ``FALSE_MARKS``."""
     return 1 - FALSE_MARKS / max(entries, 1)
 
 

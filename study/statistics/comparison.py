@@ -65,9 +65,9 @@ class Comparison:
             ``bootstrap.BLOCKS`` blocks.
         count_a, count_b: samples that are numbers; in blocks of both sides if ``how`` is ``"paired"``.
         explanation: one line that begins with the verdict.
-        how: what the interval is of: ``"paired"`` blocks measured in turns (``paired``), ``"runs"`` measured apart
+        how: the kind of interval: ``"paired"`` blocks measured in turns (``paired``), ``"runs"`` measured apart
             (``runs``), or ``"samples"`` of one run each (``compare``).
-        notes: what readers of the verdict have to know besides: samples that were left out, by side and reason; noise.
+        notes: further notes for readers of the verdict: samples that were left out, by side and reason; noise.
     """
 
     verdict: Verdict

@@ -184,7 +184,7 @@ def _checked(old: ArrayLike, new: ArrayLike, rounds: ArrayLike) -> tuple[_Number
 
 
 def _samples_a_group(statistic: str) -> int:
-    """Returns how many samples of each side give a quantile, or the minimum."""
+    """Returns the number of samples of each side that determine a quantile, or the minimum."""
     level = STATISTICS[statistic]
     return round(_BEYOND / (1 - level)) if level else _FEWEST_FOR_MINIMUM
 

@@ -5,7 +5,7 @@ a run), else **blocks** of samples. The figure of two units is that of ``paired`
 sides is the mean over all pairs of an old and a new unit, with Welch's interval. A side of one run borrows the variance
 of the other side's runs.
 
-Both ends are extended by what units do not show:
+Both ends are extended by uncertainty that units do not show:
 
 - ``allowance``, which the caller takes from the reference kernels: the difference of the machine's states of the sides;
 - ``INSTANCES``, if the units are blocks: both sides have one instance, and equal instances differ.
@@ -70,8 +70,8 @@ def compare_runs(
 
     Args:
         old, new: the runs of each side, at least one with samples.
-        allowance: how far, as a logarithm, the ratio is left open by what the runs' samples do not tell.
-        allowed_for: what that is, for a note.
+        allowance: the uncertainty of the ratio, as a logarithm, that the runs' samples do not show.
+        allowed_for: its reason, for a note.
         in_turns: whether an UNCLEAR verdict recommends to measure both in turns, which two machines cannot be.
         confidence: level of the interval, between 0 and 1.
         resolution, threshold: see ``comparison.compare``.

@@ -97,7 +97,8 @@ class Summary:
         confidence: level of the intervals.
         median_interval, mean_interval: by bootstrap; NaN for one sample.
         relative_error: relative standard error of the median, see ``bootstrap.relative_error``; NaN for one sample.
-        resampled: what the bootstrap drew: ``"samples"``, ``"blocks"``, or ``"few blocks"``; see ``bootstrap``.
+        resampled: the units that the bootstrap drew: ``"samples"``, ``"blocks"``, or ``"few blocks"``; see
+            ``bootstrap``.
         quantiles: those of ``QUANTILES`` that have ten samples beyond: 100 samples for p90, 10 000 for p99.9.
         outliers: how many are beyond Tukey's fences.
     """

@@ -343,7 +343,7 @@ class KernelWorkload(Workload):
                 continue
             self._stage = recorder.stage
             ticks = recorder.read_ticks()
-            # Of two times the earlier one is less than half a wrap behind.
+            # The earlier of two times is less than half a wrap before the other.
             if first < 0 or elapsed_ticks(ticks[0], first, bits) < half:
                 first = ticks[0]
             if last < 0 or elapsed_ticks(last, ticks[-1], bits) < half:

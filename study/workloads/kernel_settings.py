@@ -26,7 +26,7 @@ BUILTIN: Final = "builtin:"
 """Begins the ``source`` of kernels that come with pumice."""
 
 _MAX_QUEUES: Final = 64
-# The segments that the host can sleep in, and the setting that gives samples the segment.
+# The segments that the host can sleep in, and the setting that adds the segment to samples.
 _NEEDED: Final[Mapping[str, tuple[str, object] | None]] = {
     "update": ("update", True),
     "record": ("record", "each"),

@@ -71,4 +71,4 @@ class PipelineWorkload(Workload):
         return raw._replace(preemptions=preemptions, cpu=cpu)
 
     def close(self) -> None:
-        """Does nothing: each sample releases what it created."""
+        """Does nothing: each sample releases its objects."""

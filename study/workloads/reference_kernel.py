@@ -64,7 +64,7 @@ class ReferenceKernel(Closeable):
 
     Args:
         device: runs it.
-        load: the load; its size is limited to what the device can hold.
+        load: the load; its size is limited by the device's memory.
         wanted_ns: the wanted time; at least a minimum that depends on the load.
         execute: whether durations are the device's; otherwise they are from the submit call to the host awake.
     """

@@ -95,8 +95,8 @@ class TimedCommands(Closeable):
 
 
 def sweep_bytes(device: Device) -> int:
-    """Returns the bytes of a sweep: 64 MiB, or four times a CPU's largest cache if that is more; at most what one
-    binding holds.
+    """Returns the bytes of a sweep: 64 MiB, or four times a CPU's largest cache if that is more; at most the size of
+    one binding.
     """
     most = device.profile.limits.max_storage_buffer_range // 256 * 256
     on_host = device.profile.device_type is DeviceType.CPU

@@ -229,7 +229,7 @@ def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:
 
 
 def _default(binding: Binding, size: int, size_varies: bool) -> dict[str, object] | str:
-    """Describes ``--size`` elements for a runtime array, about as many texels for an image, else what the shader
+    """Describes ``--size`` elements for a runtime array, about that many texels for an image, else what the shader
     declares.
     """
     init = "random" if binding.readable else "zeros"

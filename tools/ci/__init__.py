@@ -1,4 +1,4 @@
-"""``pumice ci``: tests on Vulkan in CI, and what is wrong with a machine's Vulkan.
+"""``pumice ci``: tests on Vulkan in CI, and diagnosis of a machine's Vulkan.
 
 Read: doctor, command.
 """

@@ -83,13 +83,13 @@ class _Shown(Closeable):
             self._bar.start()
 
     def measuring(self, region: str, strategy: str, done: int, total: int) -> None:
-        """See ``tuner.Progress``."""
+        """Shows the class and strategy; see ``tuner.Progress``."""
         if self._bar is not None:
             text = f"{region.partition(' ')[0]}: {strategy}"
             self._bar.update(self._task, completed=done, total=total, description=printable(text)[:60])
 
     def finished(self, region: str, finding: Finding) -> None:
-        """See ``tuner.Progress``."""
+        """Shows the winner; see ``tuner.Progress``."""
         line = f"{region.partition(' ')[0]}: {finding.winner}, {finding.ratio:.2f} of the estimated best's time"
         if self._bar is not None:
             self._bar.console.print(printable(line), highlight=False)

@@ -1,4 +1,4 @@
-"""``pumice devices``, ``info``, ``dump`` and ``cache``: what there is to run on, what files hold, and what is kept.
+"""``pumice devices``, ``info``, ``dump`` and ``cache``: devices, the contents of files, and the cache.
 
 Read: cache, devices, kernel_tables, module_summary, module_tables, dump, info.
 """

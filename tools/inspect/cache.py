@@ -1,4 +1,4 @@
-"""``pumice cache``: what the cache on disk holds."""
+"""``pumice cache``: the contents of the cache on disk."""
 
 from __future__ import annotations
 

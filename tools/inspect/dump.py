@@ -1,4 +1,4 @@
-"""``pumice dump``: what a compiled program holds, without a device."""
+"""``pumice dump``: the contents of a compiled program, without a device."""
 
 from __future__ import annotations
 

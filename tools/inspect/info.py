@@ -1,4 +1,4 @@
-"""``pumice info``: what a kernel file declares, without a device."""
+"""``pumice info``: the declarations of a kernel file, without a device."""
 
 from __future__ import annotations
 

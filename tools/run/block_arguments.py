@@ -121,7 +121,7 @@ class BlockArgument(BufferArgument):
         return pack_bytes(block, bytes(size))
 
     def text(self, result: Array) -> str:
-        """Returns a result as it is printed: JSON, cut where it is long."""
+        """Returns a result's printed form: JSON, cut if it is long."""
         assert self.block is not None
         return _shortened(unpack_argument(self.block, result.tobytes()))
 
@@ -200,5 +200,5 @@ def _shortened(value: object) -> str:
 def _number(value: np.generic) -> str:
     if value.dtype.kind == "V" and value.dtype.type is np.void:
         return json.dumps(value.tobytes().hex())
-    text = str(value)  # as many digits as the type has
+    text = str(value)  # the digits of the type
     return {"nan": "NaN", "inf": "Infinity", "-inf": "-Infinity"}.get(text, text)

@@ -80,7 +80,7 @@ class _Option(click.Option):
 
 
 class _RunCommand(click.Command):
-    """Lists options by kind of file, and gives advice on flags of iree-run-module that do not exist here."""
+    """Lists options by kind of file, and advises on flags of iree-run-module that do not exist here."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for heading in (_BOTH, _MODULES, _KERNELS):

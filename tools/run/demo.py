@@ -1,4 +1,4 @@
-"""``pumice demo``: what pumice does, by commands that can be typed, with files that come with it."""
+"""``pumice demo``: pumice's uses, shown by commands on files that come with it."""
 
 from __future__ import annotations
 

@@ -78,7 +78,7 @@ class ImageArgument(BufferArgument):
 
 
 def result_text(argument: BufferArgument, result: Array) -> str:
-    """Returns a result as it is printed: ``4xf32=1 2 3 4``, ``2x2xr8unorm=[0 1][2 3]``."""
+    """Returns a result's printed form: ``4xf32=1 2 3 4``, ``2x2xr8unorm=[0 1][2 3]``."""
     if isinstance(argument, (ImageArgument, BlockArgument)):
         return argument.text(result)
     return format_value(result, element_type=argument.element_type)

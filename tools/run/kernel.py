@@ -35,7 +35,7 @@ _Keyed = TypeVar("_Keyed", BufferArgument, OutputArgument)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelRun:
-    """The command line of ``pumice run`` for a kernel, texts as they were written."""
+    """The command line of ``pumice run`` for a kernel, texts as written."""
 
     file: Path
     kind: FileKind

@@ -347,7 +347,7 @@ def specialization_values(
 ) -> dict[int, SpecializationValue]:
     """Returns values by constant id from ``ID=VALUE`` or ``NAME=VALUE``, each read in the constant's own type.
 
-    Constants that the compiler dropped are ignored with a note; ``code`` is the module, ``source`` gives its source.
+    Constants that the compiler dropped are ignored with a note; ``code`` is the module, ``source`` returns its source.
     """
     values: dict[int, SpecializationValue] = {}
     for text in texts:
@@ -375,7 +375,7 @@ def specialization_values(
 def specialised_entry(
     code: bytes, reflection: ShaderModuleReflection, values: Mapping[int, SpecializationValue], name: str
 ) -> EntryPoint:
-    """Returns an entry point with its constants set by id: what sizes and lengths it has then."""
+    """Returns an entry point with its constants set by id, and with the resulting sizes and lengths."""
     with usage("--spec"):
         packed = pack_constants(reflection.specialization_constants, values)
     return reflect(specialize(code, dict(packed))).entry_point(name)

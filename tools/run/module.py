@@ -51,7 +51,7 @@ _LISTED: Final = 20
 class ModuleRun:
     """The command line of ``pumice run`` for compiled programs, unparsed.
 
-    ``modules`` are in the order in which they are linked. ``max_elements`` below 0 is no limit.
+    ``modules`` are in the order in which they are linked. ``max_elements`` below 0 means no limit.
     """
 
     modules: Sequence[str]

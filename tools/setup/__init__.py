@@ -1,5 +1,5 @@
-"""Checks what a machine has for pumice and installs what is missing (``python -m pumice.tools.setup.vulkan``),
-builds a wheel of its software driver for other machines (``pumice vendor-driver``), and has shells complete commands
+"""Checks a machine's parts for pumice and installs missing ones (``python -m pumice.tools.setup.vulkan``), builds a
+wheel of its software driver for other machines (``pumice vendor-driver``), and has shells complete commands
 (``pumice --install-completion``).
 
 Read: dpkg, relocation, vendor_driver, vulkan.

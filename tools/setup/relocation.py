@@ -7,7 +7,7 @@ whichever is the older. So each name gets a digest of the file, as auditwheel ha
 Some libraries have to be the process's: those whose objects a driver gets from its program. They and their
 ``dependents`` are relocated a second time, into a folder of their own.
 
-Calling sequence: ``closure`` → ``relocate``, again with ``beside`` → ``glibc_needed`` of what was written.
+Calling sequence: ``closure`` → ``relocate``, again with ``beside`` → ``glibc_needed`` of the written files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _DIGITS: Final = 8
 _GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?")
 # The binding is in the upper half of st_info: STB_GNU_UNIQUE, 10, becomes STB_WEAK, 2.
 _WEAK_FOR_UNIQUE: Final = bytes(0x20 | info & 15 if info >> 4 == 10 else info for info in range(256))
-# A version that is no number, of the release that understands relative relocations.
+# A version that is not a number, of the release that understands relative relocations.
 _RELATIVE_RELOCATIONS: Final = ("GLIBC_ABI_DT_RELR", (2, 36))
 
 
@@ -79,7 +79,7 @@ def relocate(
     Args:
         libraries: files by soname. What else they need they still take from the system.
         folder: an empty one.
-        keep: the sonames that stay as they are, for what is to be the process's: it is taken from there, if the process
+        keep: the sonames that stay unchanged, for libraries that the process shares: they are taken from it, if it
             has a library of that name, and serves others otherwise.
         beside: copies in the folder above, which they find after those in their own.
 
@@ -119,7 +119,7 @@ def glibc_needed(libraries: Iterable[Path]) -> tuple[int, int]:
 def _separate(library: Path) -> None:
     """Makes a library define symbols for itself that C++ otherwise defines once a process.
 
-    The linker gives all libraries the first definition of a STB_GNU_UNIQUE symbol, whatever their names and scopes.
+    The linker binds all libraries to the first definition of a STB_GNU_UNIQUE symbol, whatever their names and scopes.
     Between two builds of libstdc++ that mixes up the facets of locales, and numbers are missing in what streams print.
     Weak symbols are what ``gcc -fno-gnu-unique`` makes of them.
     """

@@ -1,9 +1,9 @@
 """``pumice vendor-driver``: a wheel with lavapipe, the Vulkan loader and all that both need, from installed packages.
 
-The wheel holds ``pumice_lavapipe/``: ``lib/`` with the driver, ``lib/windows/`` with the driver for windows, a
-manifest of each, ``packages.json`` with the versions of packages and the digests of their files, and ``SOURCES.md``;
-the licences are in its ``.dist-info``. The same packages give the same bytes. ``hal_vulkan/vulkan/vendored.py`` finds
-what is installed.
+The wheel holds ``pumice_lavapipe/``: ``lib/`` with the driver, ``lib/windows/`` with the driver for windows, a manifest
+of each, ``packages.json`` with the versions of packages and the digests of their files, and ``SOURCES.md``; the
+licences are in its ``.dist-info``. The same packages give the same bytes. ``hal_vulkan/vulkan/vendored.py`` finds the
+installed driver.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
         UnavailableError: not on Linux, no dpkg, or a package or a tool is not installed.
         NotFoundError: a library or a licence is missing, or a file is of no package.
         FailedPreconditionError: a file was changed, or the loader is too old.
-        InvalidArgumentError: ``SOURCE_DATE_EPOCH`` is no number.
+        InvalidArgumentError: ``SOURCE_DATE_EPOCH`` is not a number.
     """
     if sys.platform != "linux":
         raise UnavailableError(
@@ -166,7 +166,7 @@ def _collect(manifest: str) -> _Parts:
 
 
 def _assemble(parts: _Parts, tree: Path, date: int) -> str:
-    """Writes what the wheel holds, and returns the wheel's name without its suffix."""
+    """Writes the wheel's files, and returns the wheel's name without its suffix."""
     lib = tree / _NAME / "lib"
     lib.mkdir(parents=True)
     copies = relocate(parts.libraries, lib, keep=(_LOADER,))

@@ -25,14 +25,14 @@ def results_at(text: str, baselines: Path) -> Path | None:
     """Finds the results that a text names, in a folder or as a baseline; None for none."""
     from ...study.results.storage.database import results_path
 
-    with contextlib.suppress(OSError, ValueError):  # of texts that are no path
+    with contextlib.suppress(OSError, ValueError):  # a text that is not a path
         if text and results_path(text).is_file():
             return Path(text)
     return find_baseline(baselines, text)
 
 
 def is_program(text: str) -> bool:
-    """Whether a text is the name of a file that is no results."""
+    """Whether a text is the name of a file that is not results."""
     from ...study.results.storage.database import RESULTS_FILE
 
     try:
@@ -68,7 +68,7 @@ def against(
     Args:
         new, old: the sides.
         gate: of the verdicts.
-        alike, named: for the message where results do other work than the new side: what to give so that the sides are
+        alike, named: for the message where results do other work than the new side: the option that makes the sides
             alike, and the other side's name if unequal work is meant.
     """
     from ...study.definition.settings import Sampling

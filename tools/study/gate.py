@@ -34,7 +34,8 @@ class Gate:
     """The options of ``gating_options``.
 
     Attributes:
-        fail_on: what gives an exit status above 0: ``"slower"``, ``"unclear"`` (which includes slower) or ``"never"``.
+        fail_on: the reasons for an exit status above 0: ``"slower"``, ``"unclear"`` (which includes slower) or
+            ``"never"``.
         tolerate: the largest slow-down, as a fraction, with which a SLOWER point passes.
         measure, confidence, resolution, threshold: of the comparison.
         markdown, junit: the files to write, if any.

@@ -96,13 +96,13 @@ class _Symbols:
                 self.global_refs += 1
 
     def type_ordinal(self, name: str) -> int:
-        """Index in the type table of ``!vm.buffer``, or of ``vm.buffer`` if that is written."""
+        """Returns the index in the type table of ``!vm.buffer``, or of ``vm.buffer`` if that is written."""
         if name.startswith("vm.") and f"!{name}" in self.types:
             name = f"!{name}"
         return self.types.setdefault(name, len(self.types))
 
     def global_ordinal(self, reference: GlobalReference) -> int:
-        """Byte offset or reference ordinal of a global."""
+        """Returns the byte offset or reference ordinal of a global."""
         if reference.ordinal is None:
             name = reference.token.name
             size = self._module.globals.get(name)
@@ -125,7 +125,7 @@ class _Symbols:
         return reference.ordinal
 
     def function_ordinal(self, token: Token) -> int:
-        """Ordinal of a function, with the import bit for an imported one.
+        """Returns the ordinal of a function, with the import bit for an imported one.
 
         ``@a.b`` is the import of that name, else the module's own ``@b`` where the module is ``a``, else the function
         of that name; ``@module:3`` is the module's function 3.
@@ -142,7 +142,7 @@ class _Symbols:
         raise self._source.unknown("the name of a function", token, name, [*self._functions, *self._imports])
 
     def local_ordinal(self, token: Token) -> int:
-        """Ordinal of a function of the module by its name."""
+        """Returns the ordinal of a function of the module by its name."""
         if token.name not in self._functions:
             raise self._source.unknown("a function of this module", token, token.name, self._functions)
         return self._functions[token.name]

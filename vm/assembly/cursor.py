@@ -57,7 +57,7 @@ class Cursor:
         return self.take()
 
     def expect_end(self) -> None:
-        """The line has to end here."""
+        """Checks that the line ends here."""
         if self.next.kind is not TokenKind.END:
             raise self.unexpected("the end of the line")
 

@@ -5,7 +5,7 @@ read, so pages that are not touched are not loaded. Views that were handed out s
 the map alive.
 
 The two forms are those of IREE's compilers (runtime/src/iree/vm/bytecode/archive.c, release 3.13): flat, a 32-bit size
-and the FlatBuffer of that size; and polyglot, the same behind a ZIP local file header, so that ZIP tools can list the
+and the FlatBuffer of that size; and polyglot, the same after a ZIP local file header, so that ZIP tools can list the
 parts. External constants follow at the next multiple of 64 bytes from the file's start. Sizes and checksums in ZIP
 records are not used.
 
@@ -174,7 +174,7 @@ def _map_file(path: Path) -> mmap.mmap:
 
 
 def _find_flatbuffer(data: memoryview, name: str) -> tuple[int, int]:
-    """Start and end of the FlatBuffer."""
+    """Returns start and end of the FlatBuffer."""
     offset = 0
     if len(data) >= 30 and _U32.unpack_from(data)[0] == _ZIP_SIGNATURE:
         name_length, extra_length = _ZIP_NAME_LENGTHS.unpack_from(data)

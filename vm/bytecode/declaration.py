@@ -86,7 +86,7 @@ class FunctionDeclaration:
         """Whether a function with this calling convention can be the one declared.
 
         A declaration is the author's to write, so ask before relying on it. For asynchronous functions the two fences
-        are expected behind the arguments. 64-bit floats may have become 32-bit ones.
+        are expected after the arguments. 64-bit floats may have become 32-bit ones.
         """
         taken = convention.arguments
         if self.is_async:
@@ -120,7 +120,7 @@ def parse_declaration(text: str) -> FunctionDeclaration | None:
 
 
 class _OtherFormError(Exception):
-    """The text is no declaration."""
+    """The text is not a declaration."""
 
 
 def _values(text: str) -> tuple[DeclaredValue, ...]:
@@ -194,7 +194,7 @@ def _letters(value: DeclaredValue) -> tuple[str, ...]:
 
 
 def _end_of_group(text: str, start: int) -> int:
-    """Returns the position behind the bracket that closes the one at ``start``."""
+    """Returns the position after the bracket that closes the one at ``start``."""
     for position, depth in _walk(text, start):
         if depth == 0:
             return position + 1
@@ -226,7 +226,7 @@ def _find(text: str, character: str) -> int | None:
 
 
 def _walk(text: str, start: int) -> Iterator[tuple[int, int]]:
-    """Yields each bracket and comma outside strings, with the depth behind it; ends early where
+    """Yields each bracket and comma outside strings, with the depth after it; ends early where
     brackets do not match.
     """
     stack: list[str] = []

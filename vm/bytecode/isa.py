@@ -99,7 +99,7 @@ class Operation:
 
 
 def version_text(version: int) -> str:
-    """``"17.0"`` for the u32 of a module file, ``major << 16 | minor``."""
+    """Returns ``"17.0"`` for the u32 of a module file, ``major << 16 | minor``."""
     return f"{version >> 16}.{version & 0xFFFF}"
 
 

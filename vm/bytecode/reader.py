@@ -184,7 +184,9 @@ class _UnionTable(Table):
     __slots__ = ()
 
     def unions(self, slot: int, name: str) -> list[tuple[int, Table | None]]:
-        """Type and table of each element; no table where the type is 0, and for types past 255 none exist."""
+        """Returns type and table of each element; no table where the type is 0, or past 255, for which
+        no table exists.
+        """
         types = self.u8s(slot, f"{name}_type")
         target = self._target(slot + 1, name)
         start, count = (0, 0) if target is None else self._buffer.vector_at(target, 4, f"{self.path}.{name}")

@@ -39,7 +39,7 @@ def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: i
     Args:
         module: what to write; only checked to fit the format.
         polyglot: whether ZIP tools can list and extract the parts. IREE's tools read both forms.
-        embedded_limit: constants of fewer bytes go into the FlatBuffer, others behind it.
+        embedded_limit: constants of fewer bytes go into the FlatBuffer, others after it.
 
     Raises:
         InvalidArgumentError: a number does not fit its field, or a FlatBuffer would pass 2 GiB.
@@ -188,7 +188,7 @@ class _Writer:
         return self._table(3, [(0, kinds), (1, locations), (2, functions)])
 
     def _location(self, location: Location) -> tuple[int, int | None]:
-        """Union type and table."""
+        """Returns union type and table."""
         if isinstance(location, CallSite):
             return 1, self._table(2, [], [(0, location.callee), (1, location.caller)])
         if isinstance(location, FileLineCol):
@@ -212,7 +212,7 @@ def _part_name(index: int) -> str:
 
 
 def _place(rodata: Sequence[memoryview], embedded_limit: int, polyglot: bool) -> dict[int, int]:
-    """Offsets of external constants, from the boundary behind the FlatBuffer: they are known before it is built."""
+    """Offsets of external constants, from the boundary after the FlatBuffer: they are known before it is built."""
     offsets = {}
     end = 0
     for index, data in enumerate(rodata):

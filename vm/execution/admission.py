@@ -249,7 +249,7 @@ class ContextGate:
         return ticket
 
     def drop(self, turn: Turn) -> None:
-        """``give_back`` for finalizers, which may run at any point and under any lock: only takes a note."""
+        """Does ``give_back`` for finalizers, which may run at any point and under any lock: only takes a note."""
         self._dropped.append(turn)
         _Releaser.wake(self)
 

@@ -82,7 +82,7 @@ class BytecodeModule:
 
         Raises:
             NotFoundError: there is no such file.
-            InvalidArgumentError: it is no module, or damaged.
+            InvalidArgumentError: it is not a module, or damaged.
             IncompatibleError: a version that is not known.
         """
         return cls._load(ModuleArchive.open(path), keep=True)
@@ -230,7 +230,7 @@ class Translation:
         return pcs[line - 1] if 0 < line <= len(pcs) else -1
 
     def pc_before(self, entry: int) -> int:
-        """Returns the pc of the instruction that an entry is behind."""
+        """Returns the pc of the instruction that an entry is after."""
         return self._module.verified.functions[self._ordinal].instructions[entry - 1].pc
 
     def source_location(self, pc: int) -> str | None:
@@ -242,7 +242,7 @@ class Translation:
         return location or debug.location_of(self._ordinal, pc)
 
     def place(self, pc: int) -> str:
-        """``module.function pc 120 (file.mlir:3:5)``; the name alone for a negative pc."""
+        """Returns ``module.function pc 120 (file.mlir:3:5)``; the name alone for a negative pc."""
         if pc < 0:
             return self.full_name
         source = self.source_location(pc)

@@ -74,7 +74,7 @@ class Function:
 
     @property
     def full_name(self) -> str:
-        """``module.function``."""
+        """Returns ``module.function``."""
         return f"{self.module_name}.{self.name}"
 
     def __repr__(self) -> str:
@@ -146,8 +146,8 @@ class Context(Closeable):
 
         Args:
             module: not added before.
-            timeout: seconds for its initializers; ``None`` is no limit, and a module from an unknown source may never
-                end.
+            timeout: seconds for its initializers; ``None`` means no limit, and a module from an unknown source may
+            never end.
 
         Raises:
             DeadlineExceededError: the initializers were not done in time; the module is not added.
@@ -256,7 +256,7 @@ class Context(Closeable):
         Args:
             function: of this context.
             arguments: one a calling-convention element: ints, floats, references; not checked.
-            timeout: seconds for the whole call, waits included; ``None`` is no limit. One that is not positive has
+            timeout: seconds for the whole call, waits included; ``None`` means no limit. One that is not positive has
                 passed already: the call ends where it first loops or waits.
             blocks: whether native functions may block, if nobody looks at the call's waits and there is no timeout.
 
@@ -264,7 +264,7 @@ class Context(Closeable):
             ``None``, the result, or a tuple of several.
 
         Raises:
-            InvalidArgumentError: a timeout that is no number.
+            InvalidArgumentError: a timeout that is not a number.
             DeadlineExceededError: the time passed; everything of the invocation is released.
             FailedPreconditionError: another thread is using the context, or the function is of another one.
             PumiceError: the program failed.
@@ -314,8 +314,8 @@ class Context(Closeable):
         time, is logged, and the others still run.
 
         Args:
-            timeout: seconds for each ``__deinit``; ``None`` is no limit, and a module from an unknown source may never
-                end.
+            timeout: seconds for each ``__deinit``; ``None`` means no limit, and a module from an unknown source may
+            never end.
 
         Raises:
             FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was

@@ -41,7 +41,9 @@ def timeout_seconds(timeout: float) -> float:
 
 
 def deadline_after(timeout: float | None) -> float | None:
-    """Returns the ``time.monotonic()`` time in ``timeout`` seconds; raises InvalidArgumentError if it is no number."""
+    """Returns the ``time.monotonic()`` time in ``timeout`` seconds; raises InvalidArgumentError if it
+    is not a number.
+    """
     return None if timeout is None else time.monotonic() + timeout_seconds(timeout)
 
 
@@ -67,7 +69,9 @@ def deadline_of_call(timeout: float | None) -> float | None:
 
 
 def step_until(stack: Stack, deadline: float) -> bool:
-    """``stack.step()`` that ends with ``Interrupted`` at ``time.monotonic()`` seconds; the stack is empty then."""
+    """Runs ``stack.step()``, and ends it with ``Interrupted`` at ``time.monotonic()`` seconds; the
+    stack is empty then.
+    """
 
     me = threading.get_ident()
     outer = outer_deadline()

@@ -88,7 +88,7 @@ class Loop(Closeable, ABC):
         self._run(callback)
 
     def start(self, callback: LoopCallback) -> None:
-        """``call`` for the first step of an invocation, which a loop may run in this call."""
+        """Does ``call`` for the first step of an invocation, which a loop may run in this call."""
         self.call(callback)
 
     def _run(self, callback: LoopCallback, error: Exception | None = None) -> None:

@@ -16,7 +16,7 @@ from ..types.ref_types import ref_type_name
 # What translated functions return when they suspend, besides the ``Wait`` of a native function.
 CALL: Final = Wait(resume=lambda error: None)
 YIELD: Final = Wait(resume=lambda error: None)
-# Continues frames that machine code left; ``arguments`` of the frame are those behind it.
+# Continues frames that machine code left; ``arguments`` of the frame are those after it.
 RESUME: Final = Wait(resume=lambda error: None)
 # What ``tier`` returns where translated code has to go on.
 COLD: Final = object()

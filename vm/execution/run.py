@@ -67,7 +67,7 @@ class Run(Turn):
         context: with the function; its gate has the turns.
         values: the VM's.
         policy: its order among the context's other invocations; ``None`` is that of a synchronous call.
-        timeout: seconds for everything; ``None`` is no limit.
+        timeout: seconds for everything; ``None`` means no limit.
         stays: whether its driver blocks in the thread of its steps.
         on_wait: what native functions do where they wait (waits/wait_frame.py); they block only without a deadline.
 
@@ -247,7 +247,7 @@ class Run(Turn):
         self._values = ()
 
     def drop(self) -> None:
-        """``close`` for finalizers, which may run at any point and under any lock."""
+        """Does ``close`` for finalizers, which may run at any point and under any lock."""
         stack, self.stack = self.stack, None
         if stack is not None:
             stack.abort()

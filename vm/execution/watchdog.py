@@ -1,4 +1,4 @@
-"""The watchdog behind ``timeout=``: ends invocations that run too long, at no cost until then.
+"""The watchdog for ``timeout=``: ends invocations that run too long, at no cost until then.
 
 A program may loop without end and never suspend, and a check in each iteration would slow tight loops. So one thread
 keeps the deadlines of all invocations. When one passes it raises an exception *in* the thread that runs the invocation,
@@ -148,7 +148,7 @@ class Guard:
 
 
 def rebind(cell: CellType, function: Callable[..., object]) -> None:
-    """Puts another function into a cell, or behind the trap in it."""
+    """Replaces the function in a cell, or the function that its trap wraps."""
     with watchdog.lock:
         content = cell.cell_contents
         if type(content) is _Trap:

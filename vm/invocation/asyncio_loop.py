@@ -74,7 +74,7 @@ class AsyncioLoop(Loop):
         self._deferred.append(wait)
         if not self._looks:
             self._looks = True
-            self.loop.call_soon(self._look)  # behind the callbacks that are due
+            self.loop.call_soon(self._look)  # after the callbacks that are due
         return True
 
     def _look(self) -> None:

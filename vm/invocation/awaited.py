@@ -31,7 +31,7 @@ class AwaitedInvocation(Run):
 
     Args:
         values: the VM's.
-        timeout: seconds for everything; ``None`` is no limit.
+        timeout: seconds for everything; ``None`` means no limit.
         wait: how it waits for devices; ``None`` is as they were opened.
     """
 

@@ -41,7 +41,7 @@ class AsyncInvocation(Run):
         loop: which runs it; when that ends, the invocation is aborted.
         make_values: makes the VM's values when it begins.
         policy: ``None`` waits for a turn, and overlaps in a concurrent context.
-        timeout: seconds for everything; ``None`` is no limit.
+        timeout: seconds for everything; ``None`` means no limit.
         wait: how the loop waits for devices; ``None`` is as they were opened.
     """
 
@@ -146,7 +146,7 @@ class AsyncInvocation(Run):
             self._loop.call(self._drive)
 
     def cancel(self) -> None:
-        """``abort`` with CancelledError."""
+        """Aborts with CancelledError."""
         self.abort(CancelledError("the invocation was cancelled"))
 
     def _finish(self, error: Exception | None) -> None:
@@ -186,13 +186,13 @@ def async_invoke(
             CancelledError, AbortedError where the loop ended first.
         policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a concurrent
             context.
-        timeout: seconds for everything, the wait for a turn included; ``None`` is no limit.
+        timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
     Returns:
         the invocation, which can be cancelled.
 
     Raises:
-        InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is no number. The
+        InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is not a number. The
             callback is not called then.
     """
     if not isinstance(loop, Loop):

@@ -78,10 +78,10 @@ class Invocation(Latch):
             policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
                 concurrent context.
             loop: where its steps run; ``None`` is the context's own (``Context.loop``).
-            timeout: seconds for everything, the wait for a turn included; ``None`` is no limit.
+            timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
         Raises:
-            InvalidArgumentError: no context, function or loop, or a timeout that is no number.
+            InvalidArgumentError: no context, function or loop, or a timeout that is not a number.
             FailedPreconditionError: the function is of another context.
             ClosedError: the context was closed.
 
@@ -101,7 +101,7 @@ class Invocation(Latch):
         observer: InvocationObserver | None = None,
         wait: WaitMode | None = None,
     ) -> Invocation:
-        """``create`` for the runtime.
+        """Does ``create`` for the runtime.
 
         Args:
             values: makes the VM's values when the invocation begins.
@@ -191,7 +191,7 @@ class Invocation(Latch):
         """Returns its results, once it is done.
 
         Args:
-            timeout: seconds to wait; ``None`` is no limit.
+            timeout: seconds to wait; ``None`` means no limit.
 
         Raises:
             DeadlineExceededError: it was not done in time, and continues; or its own timeout passed.

@@ -64,7 +64,7 @@ def invoke(
         outputs: a list that results are appended to.
         policy: its order among the context's other invocations; ``None`` fails where it would have to wait for a turn,
             and overlaps in a concurrent context.
-        timeout: seconds for everything, the wait for a turn included; ``None`` is no limit.
+        timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
     Returns:
         the results, one for each that the function declares.
@@ -174,7 +174,7 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
 
     Raises:
         FailedPreconditionError: the invocation is not suspended in a wait, or in another one.
-        InvalidArgumentError: something that the program waits for is no wait source.
+        InvalidArgumentError: something that the program waits for is not a wait source.
     """
     with Exclusive(state, "wait_invoke", SUSPENDED):
         frame = _frame_of(state, wait_frame, "wait_invoke")

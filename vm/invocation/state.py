@@ -145,7 +145,7 @@ def advance(state: InvokeState) -> StatusCode:
     """Advances the run of a state. The caller must have exclusive access.
 
     Raises:
-        BaseException: what is no outcome of the program. The state has no invocation then.
+        BaseException: what is not an outcome of the program. The state has no invocation then.
     """
     run = state._run
     assert run is not None

@@ -1,8 +1,8 @@
 """Writes one function as LLVM IR.
 
-The function is ``i32 f(ptr context, ptr frame, i32 entry)``. Entry 0 is its start, entry n the place behind instruction
+The function is ``i32 f(ptr context, ptr frame, i32 entry)``. Entry 0 is its start, entry n the place after instruction
 n - 1, which is the marker of a loop's header. It returns 0 when it has returned its results, or how many frames, its
-own and those behind it, are to be continued elsewhere: where a guard says so, and where the fuel is spent.
+own and those after it, are to be continued elsewhere: where a guard says so, and where the fuel is spent.
 """
 
 from __future__ import annotations

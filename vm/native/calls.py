@@ -8,7 +8,7 @@ A native function may be a coroutine: ``async def``, with ``await`` where it wai
         return os.read(descriptor, 1)[0]
 
 Each ``await`` on a wait source suspends the invocation, as returning a ``Wait`` does. On resumption the coroutine
-continues behind it, or the source's failure is raised there. The coroutine of an aborted invocation is closed: its
+continues after it, or the source's failure is raised there. The coroutine of an aborted invocation is closed: its
 ``finally`` blocks run.
 """
 

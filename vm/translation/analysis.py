@@ -77,7 +77,9 @@ class FunctionAnalysis:
         return self.module.conventions[cast(int, instruction.values[0])]
 
     def suspends(self, instruction: Instruction) -> bool:
-        """Whether an instruction always returns to the interpreter: a call of a bytecode function that is no leaf."""
+        """Whether an instruction always returns to the interpreter: a call of a bytecode function that
+        is not a leaf.
+        """
         if instruction.operation.mnemonic not in CALLS:
             return False
         ordinal = cast(int, instruction.values[0])
@@ -259,7 +261,7 @@ class FunctionAnalysis:
         return self._live_table
 
     def live_in_frame(self, index: int) -> int:
-        """Returns the registers that a frame holds which continues behind an instruction.
+        """Returns the registers that a frame holds which continues after an instruction.
 
         They are live there, except the results that a call still gets and the references that it moved away.
         """

@@ -50,7 +50,7 @@ class Block:
 
     index: int  # in the order of the code
     start: int  # index of the marker
-    end: int  # behind the terminator
+    end: int  # after the terminator
     edges: list[Edge] = field(default_factory=list)
     live_in: int = 0  # masks of registers
     live_out: int = 0

@@ -1,7 +1,7 @@
 """Writes the nodes of a function's graph: the instructions of a block, its terminator, and the branches that leave it.
 
 Node 0 of the graph is where the variant starts; node n + 1 is block n. The target of a branch is written inside it
-(*inline*) or is a *label* behind the statement; tree.py decides which, and writes the jump to a label.
+(*inline*) or is a *label* after the statement; tree.py decides which, and writes the jump to a label.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ class NodeWriter(CallWriter, TreeWriter):
         return self._terminate(node, block, terminator, place, outside)
 
     def _enter(self) -> None:
-        """Writes the start of the variant: assigns the results of the call that it continues behind."""
+        """Writes the start of the variant: assigns the results of the call that it continues after."""
         if self.entry == 0:
             if not self.raw:
                 self.state = self.analysis.types_before(self.analysis.blocks[0], 0)
@@ -217,7 +217,7 @@ class NodeWriter(CallWriter, TreeWriter):
         return self._leave(edges[0], place)
 
     def _settled(self, block: Block, variable: Variable) -> Expression:
-        """Returns the condition at a block's end; stores pending values that are live behind it."""
+        """Returns the condition at a block's end; stores pending values that are live after it."""
         test = self.condition(variable).tree
         self.settle(block)
         return test

@@ -37,7 +37,7 @@ class CallWriter(OperationWriter):
         return [NONE if variable is None else self.operand(variable) for variable in passed]
 
     def call(self, index: int) -> None:
-        """Writes a call. Nothing may be written behind one that always suspends."""
+        """Writes a call. Nothing may be written after one that always suspends."""
         instruction = self.analysis.instructions[index]
         self.pc: int = instruction.pc
         ordinal = cast(int, instruction.values[0])
@@ -105,7 +105,7 @@ class CallWriter(OperationWriter):
     # -- suspending ----------------------------------------------------------------------------------
 
     def suspend(self, index: int, answer: str) -> None:
-        """Stores the state for the variant behind instruction ``index``, and returns to the interpreter."""
+        """Stores the state for the variant after instruction ``index``, and returns to the interpreter."""
         values = Display(tuple(self.held_values(index).values()))
         self.line(f"frame.pc = {self.pc}")
         self.line(f"frame.entry = {index + 1}")
@@ -113,7 +113,7 @@ class CallWriter(OperationWriter):
         self.line(f"return {answer}")
 
     def held_values(self, index: int) -> dict[str, Expression]:
-        """Returns the values that a frame holds which continues behind an instruction, by the register's name."""
+        """Returns the values that a frame holds which continues after an instruction, by the register's name."""
         names = self.analysis.names_at(index + 1)
         self.read_names.update(name for name in names if name not in self.local_constants)
         return {name: self.local_constants.get(name) or Name(name) for name in names}
@@ -121,7 +121,7 @@ class CallWriter(OperationWriter):
     # -- edges ---------------------------------------------------------------------------------------
 
     def copy(self, edge: Edge) -> None:
-        """Writes the copies of an edge whose targets are live behind it."""
+        """Writes the copies of an edge whose targets are live after it."""
         if not edge.operands:
             return
         live = self.analysis.blocks[edge.target].live_in

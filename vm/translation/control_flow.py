@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Final
 
-_MAX_LABELS: Final = 256  # behind one statement; with more the source is neither fast nor readable
+_MAX_LABELS: Final = 256  # after one statement; with more the source is neither fast nor readable
 _MAX_LOOPS: Final = 15  # nested; CPython accepts 20
 
 

@@ -1,4 +1,4 @@
-"""The edges of a function as its variants see them: none behind calls that suspend or failures that are certain.
+"""The edges of a function as its variants see them: none after calls that suspend or failures that are certain.
 
 ``Warmth`` says what translated code counts along them.
 """
@@ -58,8 +58,7 @@ class Flow:
             index + 1 for index, size in sizes.items() if index and size <= _MAX_SMALL
         )
         # All nodes without edges whose copies together are not too long. Copies lengthen the source, but nesting the
-        # rest of
-        # the function behind each branch to a shared end lengthens it more.
+        # rest of the function after each branch to a shared end lengthens it more.
         budget = max(_MAX_COPIED, 2 * len(analysis.instructions))
         ends: list[int] = []
         for index, size in sorted(sizes.items(), key=lambda item: item[1] * entries[item[0]]):

@@ -56,7 +56,7 @@ class OperationWriter(ValueWriter):
         self.single: bool = False  # whether any result is rounded to f32
 
     def operation(self, index: int) -> None:
-        """Writes an instruction that is no terminator, no call and no block marker."""
+        """Writes an instruction that is neither a terminator, a call nor a block marker."""
         instruction = self.analysis.instructions[index]
         mnemonic = instruction.operation.mnemonic
         self.pc: int = instruction.pc

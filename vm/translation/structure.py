@@ -1,7 +1,7 @@
 """Writes a function's control flow: as ``if`` and ``while`` where the graph allows it, otherwise as a dispatch loop.
 
 Node 0 of the graph is where the variant starts; node n + 1 is block n. A node where several branches meet is a *label*,
-written behind the statement that they leave; if a statement may leave for several labels, ``b`` says for which.
+written after the statement that they leave; if a statement may leave for several labels, ``b`` says for which.
 """
 
 from __future__ import annotations

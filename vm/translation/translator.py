@@ -5,8 +5,8 @@ branches are ``if`` and ``while``, operations are expressions. It runs until it 
 
 * At a call of another bytecode function, at a ``yield``, and where a native function returns a ``Wait``, it stores in
   the frame the live registers, the pc and the *entry* to continue at, and returns CALL, YIELD or the ``Wait`` to the
-  interpreter. Entry n is the place behind instruction n - 1.
-* The interpreter continues with the function's variant for that entry, whose source starts behind the call. A variant
+  interpreter. Entry n is the place after instruction n - 1.
+* The interpreter continues with the function's variant for that entry, whose source starts after the call. A variant
   is translated when first needed and ends where the function always suspends again. Neither the host's stack nor a
   generator is kept.
 

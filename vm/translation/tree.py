@@ -1,6 +1,6 @@
 """Writes the nodes of a graph as nested statements of Python, with a label wherever branches meet.
 
-A label is written behind the statement that its branches leave. If a statement may leave for several labels, a variable
+A label is written after the statement that its branches leave. If a statement may leave for several labels, a variable
 selects the label (Ramsey, Beyond Relooper, 2022).
 """
 
@@ -60,7 +60,7 @@ class TreeWriter(ABC):
         """Writes a node; returns the node to continue with at the same level, if there is one."""
 
     def enter_loop(self, header: int, behind: Sequence[int]) -> None:  # noqa: B027  # subclasses may ignore it
-        """Called before a loop and the labels behind it are written."""
+        """Called before a loop and the labels after it are written."""
 
     def await_label(self, label: int) -> None:  # noqa: B027  # subclasses may ignore it
         """Called before the statement in front of a label is written."""
@@ -143,7 +143,7 @@ class TreeWriter(ABC):
         return target in self._inline and target not in self._entered
 
     def _falls(self, target: int, place: Place) -> bool:
-        """Whether control may continue behind the statement that contains a branch to ``target``."""
+        """Whether control may continue after the statement that contains a branch to ``target``."""
         if self._placement is None:
             return True
         if self._is_inline(target):

@@ -7,7 +7,7 @@ A value that is used once is not stored: it is *pending*, and its expression bec
 reads only names that do not change before its use: a write to a name first stores the pending values that read it. So
 the order of pending values does not matter.
 
-Integers are wrapped behind a comparison that small values pass quickly, and only where their bounds do not show that
+Integers are wrapped after a comparison that small values pass quickly, and only where their bounds do not show that
 they are in range. Wrapping is deferred along chains of operations that agree modulo 2**n.
 """
 
@@ -186,7 +186,7 @@ class ValueWriter(SourceWriter):
             self.store(name)
 
     def before_write(self, name: str) -> None:
-        """Before a name changes: stores the pending values that read it."""
+        """Stores the pending values that read a name, before it changes."""
         self._note_write(name)
         self.local_constants.pop(name, None)
         self.bounds.pop(name, None)
@@ -341,7 +341,7 @@ class ValueWriter(SourceWriter):
                         counts[slot] = counts.get(slot, 0) + 1
 
     def settle(self, block: Block, keep: Iterable[str] = ()) -> None:
-        """Before control leaves a block: stores pending values except ``keep``, and constants live behind it."""
+        """Stores pending values except ``keep``, and constants live after it, before control leaves a block."""
         kept = frozenset(keep)
         for name in list(self.pending):
             if name not in kept:

@@ -56,7 +56,7 @@ class VmBuffer(BufferElements):
             alignment: a power of two, or 0 for the natural one (16 bytes).
 
         Raises:
-            InvalidArgumentError: a negative length, or an alignment that is no power of two.
+            InvalidArgumentError: a negative length, or an alignment that is not a power of two.
             ResourceExhaustedError: more than ``MAX_BUFFER_LENGTH``, or no memory.
         """
         if length < 0:
@@ -146,7 +146,7 @@ class VmBuffer(BufferElements):
 
 
 def require_buffer(value: object) -> VmBuffer:
-    """``value``, if it is a buffer; raises InvalidArgumentError for null and other objects."""
+    """Returns ``value``, if it is a buffer; raises InvalidArgumentError for null and other objects."""
     if isinstance(value, VmBuffer):
         return value
     got = "null" if value is None else f"an object of type {type(value).__qualname__}"

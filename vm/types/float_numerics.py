@@ -71,7 +71,8 @@ def div(a: float, b: float) -> float:
 
 
 def rem(a: float, b: float) -> float:
-    """IEEE remainder: a - n·b with n the integer nearest to a/b, ties to even; exact. NaN for b = 0 and a = ±inf.
+    """Computes the IEEE remainder: a - n·b with n the integer nearest to a/b, ties to even; exact. NaN for b = 0 and a
+    = ±inf.
 
     Not C's ``fmod``: IREE's operation is C's ``remainder``, so 5 rem 3 is -1. That of f32 values is an f32.
     """

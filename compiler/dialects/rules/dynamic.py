@@ -39,7 +39,7 @@ def _vector(operation: Operation, index: int, length: int | None = None) -> tupl
 
 
 def _shaped(operation: Operation, index: int) -> TensorType:
-    """Returns the result's type, which must have the shape that an operand gives."""
+    """Returns the result's type, which must have the shape in an operand."""
     result = declared_result(operation)
     numbers = _vector(operation, index, result.rank)
     if numbers is not None and not compatible(TensorType(numbers, result.element), result):

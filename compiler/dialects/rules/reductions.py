@@ -39,7 +39,7 @@ def windows(length: Length, size: Dim, stride: int, base: int, dilation: int, lo
     """Returns the number of windows along a dimension.
 
     Raises:
-        OperationError: the number is no polynomial in the lengths of arguments.
+        OperationError: the number is not a polynomial in the lengths of arguments.
     """
     if length is None:
         return None

@@ -46,7 +46,7 @@ def import_graph(
         feeds: arguments of the function, in order: ``NAME[:N][=SHAPE]`` with a shape such as ``4x224x224x3`` or
             ``4x3xf32``. Other placeholders that are needed follow in the graph's order. A first length that is ``?``
             here or in the graph depends on the call, and is the same for all arguments. A shape is needed where the
-            graph leaves another length open, and an element type where a feed is no placeholder.
+            graph leaves another length open, and an element type where a feed is not a placeholder.
         fetches: results of the function: ``NAME[:N]``. By default all outputs of nodes that no other node uses.
 
     Returns:

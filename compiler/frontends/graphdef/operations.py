@@ -43,7 +43,7 @@ _VARIABLES: Final = ("Variable", "VarHandleOp", "ReadVariableOp", "AssignVariabl
 
 
 def why_not(op: str) -> str:
-    """Returns why an operation is not translated, and what helps."""
+    """Returns the reason why an operation is not translated, and a remedy."""
     if op.startswith(_VARIABLES):
         return (
             "variables have no place in a compiled program: freeze the graph, which makes constants of them, "

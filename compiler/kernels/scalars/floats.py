@@ -65,8 +65,8 @@ class Floats:
             return math.ldexp(int(value * Decimal(2) ** (bits - exponent)), exponent - bits)
 
     def parts(self, value: Decimal, *bits: int) -> list[float]:
-        """Splits a constant into a sum: leading bits, as many of the rest, …, and last the nearest float of the
-        remainder.
+        """Splits a constant into floats whose sum it is: the leading bits, the next ones, …, and the nearest float to
+        the remainder.
         """
         parts = []
         with localcontext() as context:

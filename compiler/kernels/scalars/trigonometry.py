@@ -122,7 +122,9 @@ def _float(f: Floats, word: Id, exponent: int) -> Id:
 
 
 def _product(left: Sequence[Id], right: Sequence[Id]) -> list[Id]:
-    """Returns the low words of a product, as many as the right operand has; all from the lowest to the highest."""
+    """Returns the low words of a product, the number of the right operand's words; the lowest word comes first
+    everywhere.
+    """
     builder = right[0].builder
     result = [builder.word(0)] * len(right)
     for shift, digit in enumerate(left):

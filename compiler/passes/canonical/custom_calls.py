@@ -49,7 +49,7 @@ def _letter(options: Options, key: str) -> str:
 
 
 def _succeeded(builder: Builder, operation: Operation) -> Value:
-    """LAPACK's ``info`` for success: the last result."""
+    """Returns LAPACK's ``info`` for success: the last result."""
     return builder.constant(0, tensor_of(operation.results[-1]))
 
 
@@ -78,7 +78,7 @@ def _trsm(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _getrf(builder: Builder, operation: Operation, options: Options) -> Values:
-    """LU factors; rows count from 1."""
+    """Computes LU factors; rows count from 1."""
     factors, pivots, info = lu(Matrix(builder, operation.operands[0]))
     shape = [length or 0 for length in tensor_of(operation.results[2]).shape]
     return [factors.value, scalars_of(pivots + 1), builder.reshape(info.value, shape)]
@@ -115,7 +115,7 @@ def _ormqr(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _gesdd(builder: Builder, operation: Operation, options: Options) -> Values:
-    """Singular values and vectors; the first result, LAPACK's workspace, is the operand."""
+    """Computes singular values and vectors; the first result, LAPACK's workspace, is the operand."""
     (value,) = operation.operands
     matrix = Matrix(builder, value)
     *_, rows, columns = matrix.shape

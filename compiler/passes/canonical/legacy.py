@@ -78,7 +78,7 @@ IN_MEMORY: Final = "in_memory"
 
 
 def constant_of(value: Value) -> DenseElements | None:
-    """Returns the constant that defines a value, unless it is to be read from memory; else None."""
+    """Returns the constant that defines a value; None if there is none, or it should be read from memory."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "stablehlo.constant" and IN_MEMORY not in owner.attributes:
         elements = owner.attributes["value"]

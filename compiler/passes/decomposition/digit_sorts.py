@@ -1,8 +1,8 @@
 """Radix sorts, the lowest digit first, where the comparison is one of a number per element.
 
 A pass is stable. Its elements are cut into chunks, one for each invocation. First the digits of each chunk are counted;
-sums of the counts, digit by digit and then chunk by chunk, give where a chunk's elements of a digit begin. Then
-invocations go over their chunks again and move each element to its position. A pass is a sort of all elements by a
+sums of the counts, digit by digit and then chunk by chunk, are the positions where a chunk's elements of a digit begin.
+Then invocations go over their chunks again and move each element to its position. A pass is a sort of all elements by a
 digit with two more operands, which are not sorted: the attribute ``given`` is their number.
 """
 
@@ -138,8 +138,7 @@ def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, in
     """Numbers the values of a comparison that depend on one side alone, equal ones equally.
 
     ``numbers`` holds the numbers assigned so far. Each value is visited once: bodies may have more paths from a value
-    to an
-    element than can be followed.
+    to an element than can be followed.
     """
     forms = {
         item: numbers.setdefault(item.index // 2, len(numbers)) for item in body.arguments if item.index % 2 == side

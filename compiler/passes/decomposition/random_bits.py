@@ -42,7 +42,7 @@ def rng_bit_generator(builder: Builder, operation: Operation) -> Sequence[Value]
 
 
 def rng(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """Uniform or normal numbers from a fixed key; StableHLO does not specify the source of randomness."""
+    """Generates uniform or normal numbers from a fixed key; StableHLO does not specify the source of randomness."""
     low, high = (Expression(builder, value) for value in operation.operands[:2])
     result = tensor_of(operation.results[0])
     kind = operation.attributes["rng_distribution"]
@@ -84,7 +84,7 @@ def _halves(value: Expression) -> tuple[Expression, Expression]:
 
 
 def _bits(builder: Builder, words: Sequence[Value], result: TensorType, is_philox: bool) -> tuple[Value, int]:
-    """Random bits of a type, and the increment of the counter."""
+    """Returns random bits of a type, and the increment of the counter."""
     total, width = number_of(result.count), max(result.scalar.bits // 8, 1)
     key = _halves(Expression(builder, words[0]))
     lanes = 4 if is_philox else 2

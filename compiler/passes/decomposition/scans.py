@@ -168,7 +168,7 @@ def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axi
 
 
 def _neutral(builder: Builder, body: Region, starts: Values) -> Values:
-    """Identity elements of a body; the initial values where it is not a known operation."""
+    """Returns the identity elements of a body; the initial values where it is not a known operation."""
     element = tensor_of(starts[0]).scalar
     identity = identity_of(joined_by(body.block), element)
     return starts if identity is None else [builder.constant(identity, TensorType((), element))]

@@ -149,8 +149,7 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
     """Sorts in a loop; positions break ties, so that the sort is stable.
 
     The loop carries the block size, the distance of the stage's partners (0 for the mirroring stage that begins a
-    size),
-    the operands, and the positions that their elements come from.
+    size), the operands, and the positions that their elements come from.
     """
     body = operation.regions[0].block
     shape = tensor_of(operation.operands[0]).lengths
@@ -170,7 +169,9 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
 
 
 def _next(builder: Builder, size: Value, distance: Value) -> Values:
-    """Block size and distance of the next stage: a quarter of the size after mirroring, then halves down to 1."""
+    """Returns the block size and distance of the next stage: a quarter of the size after mirroring, then halves down to
+    1.
+    """
     is_mirror = builder.compare("EQ", distance, 0)
     quarter = builder.elementwise("shift_right_logical", size, 2)
     half = builder.elementwise("shift_right_logical", distance, 1)

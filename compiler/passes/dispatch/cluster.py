@@ -122,7 +122,7 @@ class Cluster:
             if _is_pointwise(user):
                 around_all |= self.places[user]
                 continue
-            # A value that only a user's body reads is no operand of it.
+            # A value that only a user's body reads is not an operand of it.
             positions = [at for at, operand in enumerate(user.operands) if operand in operation.results] or [-1]
             # A reduction visits its elements once, however often its result is read.
             around = {_ROOT} if name_of(user) == "reduce" else self.places[user]

@@ -79,7 +79,7 @@ class Known:
         return ArgumentsError(expected, arguments) if arguments else OperationError(expected)
 
     def _origin(self, elements: Iterable[object]) -> frozenset[int]:
-        """Integer arguments that elements are computed from."""
+        """Returns the integer arguments that elements are computed from."""
         if not self._origins:
             return frozenset()
         names = {name for element in elements if isinstance(element, Size) for name in element.plain_symbols}
@@ -256,7 +256,7 @@ def _equal(left: Dim, right: Dim) -> bool | None:
 
 
 def _either(absorbing: bool) -> Callable[..., Sizes]:
-    """``or`` and ``and`` of booleans, which one operand may decide; of integers only if both are known."""
+    """Folds ``or`` and ``and`` of booleans, which one operand may decide; of integers only if both are known."""
 
     def rule(operation: Operation, *operands: Sizes) -> Sizes:
         left, right = (np.broadcast_to(operand, type_shape(operation.results[0].tensor)) for operand in operands)

@@ -55,7 +55,7 @@ def resolve(function: Operation, functions: Mapping[str, Operation], source: Sou
         source: of the program.
 
     Raises:
-        CompileError: a length is no polynomial in the lengths of arguments' dimensions, or cannot have its required
+        CompileError: a length is not a polynomial in the lengths of arguments' dimensions, or cannot have its required
             value.
     """
     if all(_is_static(operation) for operation in function.walk()):

@@ -255,7 +255,7 @@ def _top_k(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _ordered(builder: Builder, value: Value) -> Value:
-    """Maps floats to integers in the order of totalOrder; leaves other values as they are."""
+    """Maps floats to integers in the order of totalOrder; leaves other values unchanged."""
     element = tensor_of(value).scalar
     if element.kind != "float":
         return value

@@ -251,15 +251,15 @@ class Matrix(Expression):
     # -- arithmetic ------------------------------------------------------------------------------------
 
     def conjugate(self) -> Self:
-        """Conjugate elements."""
+        """Returns the complex conjugates of the elements."""
         return self.of(self.builder.conjugate(self.value))
 
     def real(self) -> Self:
-        """Real parts."""
+        """Returns the real parts."""
         return self.of(self.builder.part("real", self.value)) if self.is_complex else self
 
     def imaginary(self) -> Self:
-        """Imaginary parts."""
+        """Returns the imaginary parts."""
         return self.of(self.builder.part("imag", self.value)) if self.is_complex else self.constant(0)
 
     def like(self, other: Expression) -> Self:
@@ -327,7 +327,7 @@ class Matrix(Expression):
 
 
 def identity(builder: Builder, shape: Sequence[int], element: ScalarType) -> Matrix:
-    """Identity matrices of a shape."""
+    """Returns identity matrices of a shape."""
     rows = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 2))
     columns = Matrix(builder, builder.iota(TensorType(shape, I32), len(shape) - 1))
     ones = builder.constant(1, TensorType(shape, element))

@@ -186,7 +186,7 @@ def _lanczos_sum(z: Expression) -> Expression:
 
 
 def _logarithm(z: Expression) -> tuple[Expression, Expression]:
-    """``t = z + g + 1/2`` and its logarithm."""
+    """Returns ``t = z + g + 1/2`` and its logarithm."""
     g = _LANCZOS_G + 0.5
     return z + g, (z / g).call("log_plus_one") + math.log(g)
 
@@ -226,7 +226,7 @@ def digamma(x: Expression) -> Expression:
 
 
 def _chebyshev(x: Expression, coefficients: Values) -> Expression:
-    """Clenshaw's recurrence over coefficients, the highest first; the last one is halved."""
+    """Evaluates Clenshaw's recurrence over coefficients, the highest first; the last one is halved."""
     first, second, third = x.constant(0.0), x.constant(0.0), x.constant(0.0)
     for coefficient in coefficients:
         first, second, third = x * first - second + coefficient, first, second
@@ -234,7 +234,7 @@ def _chebyshev(x: Expression, coefficients: Values) -> Expression:
 
 
 def _bessel_coefficients(start: float, stop: float, count: int) -> Values:
-    """Chebyshev coefficients of exp(-x) I1(x) / x below 8, and of exp(-x) sqrt(x) I1(x) in 1 / x above."""
+    """Returns Chebyshev coefficients of exp(-x) I1(x) / x below 8, and of exp(-x) sqrt(x) I1(x) in 1 / x above."""
     nodes = np.cos(np.pi * (np.arange(count) + 0.5) / count)
     if stop == math.inf:
         x = 16.0 / (nodes + 1.0)
@@ -251,7 +251,7 @@ def _bessel_coefficients(start: float, stop: float, count: int) -> Values:
 def _scaled_bessel(
     x: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
 ) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
-    """exp(-x) I1(x) as the mean of cos(t) exp(x (cos(t) - 1)), by the trapezoidal rule, to full precision."""
+    """Returns exp(-x) I1(x) as the mean of cos(t) exp(x (cos(t) - 1)), by the trapezoidal rule, to full precision."""
     t = np.pi * (np.arange(4096) + 0.5) / 4096
     return np.asarray(np.mean(np.cos(t) * np.exp(x[:, None] * (np.cos(t) - 1.0)), -1))
 
@@ -272,7 +272,9 @@ _BERNOULLI: Final = tuple(
 
 
 def zeta(x: Expression, q: Expression) -> Expression:
-    """Hurwitz's zeta function by ten terms and the Euler-Maclaurin remainder; NaN for x below 1 and at poles of q."""
+    """Computes Hurwitz's zeta function by ten terms and the Euler-Maclaurin remainder; NaN for x below 1 and at poles
+    of q.
+    """
     total = q.call("power", -x)
     a = q
     for _ in range(9):

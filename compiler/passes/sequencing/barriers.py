@@ -108,7 +108,7 @@ MAX_MOVED: Final = 16
 def add_barriers(plan: Schedule) -> None:
     """Adds barriers to a schedule whose buffers have offsets.
 
-    A step goes behind the last barrier that it needs, so that independent steps share the barriers between them. There
+    A step goes after the last barrier that it needs, so that independent steps share the barriers between them. There
     are none between command buffers, since these wait for each other.
     """
     _Placer(plan).steps(plan.steps)
@@ -172,9 +172,8 @@ class _Placer:
     def _sink(self, step: Step, index: int, least: int, groups: Sequence[_Group]) -> None:
         """Moves a step to a later group if nothing in between needs it.
 
-        A step that computes a result in place of an argument goes behind all other readers of that argument. So the
-        caller
-        may pass the argument's memory for the result (``reuse``), and no barrier is added.
+        A step that computes a result in place of an argument goes after all other readers of that argument. So the
+        caller may pass the argument's memory for the result (``reuse``), and no barrier is added.
         """
         reads, writes = self._ranges_of(step)
         for number in range(index + 1, min(least + 1, len(groups))):

@@ -1,8 +1,8 @@
 """Liveness of buffers, and the merging of buffers that are never live at the same point.
 
-Steps are numbered as they are recorded: a loop's condition, its test, its body; a branch's index, its lists. Step ``n``
-reads at point ``2 n`` and writes at point ``2 n + 1``. A buffer is live from each write to the last read of what was
-written, which in a loop may be earlier in the text.
+Steps are numbered in the order of recording: a loop's condition, its test, its body; a branch's index, its lists. Step
+``n`` reads at point ``2 n`` and writes at point ``2 n + 1``. A buffer is live from each write to the last read of the
+written value, which in a loop may be earlier in the text.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ class Liveness:
             self._add(guard, 2 * number, 2 * starts[-1] + 1)
 
     def _split(self, touched: Iterable[Buffer], start: int, live: _Live) -> set[Buffer]:
-        """Ends the walk behind a point for the buffers that a step touches; returns those that are live there."""
+        """Ends the walk after a point for the buffers that a step touches; returns those that are live there."""
         after = {buffer: live.pop(buffer) for buffer in touched if buffer in live}
         self._close(after, start)
         return set(after)
@@ -193,8 +193,7 @@ def elide_copies(plan: Schedule) -> None:
     """Merges the buffers of copies where they are never live at the same point, inner loops first.
 
     Then merges operands that a dispatch reads for the last time with its results, where it can work in place. Each
-    merge
-    adds the shorter list of intervals to the longer, so that all take n log n together.
+    merge adds the shorter list of intervals to the longer, so that all take n log n together.
     """
     live = Liveness(plan)
     copies = [(-depth, live.numbers[id(copy)], copy) for copy, depth in _copies(plan.steps, 0)]

@@ -42,7 +42,7 @@ class Plan:
         lower_bound: the most bytes alive at any step; no plan is smaller.
         total: bytes of all buffers without sharing.
         buffers: the buffers.
-        slots: sizes of slots behind the buffers of known sizes. One buffer at a time is alive in a slot.
+        slots: sizes of slots after the buffers of known sizes. One buffer at a time is alive in a slot.
     """
 
     offsets: Sequence[int]
@@ -57,9 +57,9 @@ def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan
     """Plans offsets such that buffers alive together do not overlap.
 
     Buffers are first placed in order of birth, each into the lowest gap; but for the search among gaps, this takes
-    linear
-    time. Where that misses the lower bound and not too many buffers are alive together, two more orders are tried, the
-    largest first, and the largest product of size and lifetime first. The smallest arena wins; an optimum is NP-hard.
+    linear time. Where that misses the lower bound and not too many buffers are alive together, two more orders are
+    tried, the largest first, and the largest product of size and lifetime first. The smallest arena wins; an optimum is
+    NP-hard.
     """
     static = [(index, buffer.size) for index, buffer in enumerate(buffers) if isinstance(buffer.size, int)]
     if len(static) < len(buffers):

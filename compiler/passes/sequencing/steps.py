@@ -283,7 +283,7 @@ def rounds_together(body: Sequence[Step], wanted: int) -> int:
 
 
 def dispatches(steps: Sequence[Step]) -> Iterator[Dispatch]:
-    """Yields dispatches as often as they are recorded."""
+    """Yields each dispatch as many times as it is recorded."""
     for step in steps:
         if isinstance(step, Dispatch):
             yield step

@@ -239,7 +239,7 @@ _WORKLOADS: Final = {"arith.constant": "value", "iree.workload": "sizes"}
 
 
 def _after_workload(operation: Operation) -> Sequence[Value]:
-    """Returns the operands behind the first, which must be a constant workload."""
+    """Returns the operands after the first, which must be a constant workload."""
     owner = operation.operands[0].owner if operation.operands else None
     name = owner.name if isinstance(owner, Operation) else ""
     workload = owner.attributes.get(_WORKLOADS[name]) if isinstance(owner, Operation) and name in _WORKLOADS else None

@@ -227,8 +227,7 @@ def _factors(
     units = -(-count // pack)
     if along.lane is not None and side not in along.columns:
         # All invocations of the subgroup need the same factors: each loads one factor, or one word of factors, and
-        # shuffles
-        # give it to all.
+        # shuffles distribute it.
         shared: list[list[list[Scalar]]] = []
         for row in rows:
             factors: list[Scalar] = []

@@ -208,7 +208,7 @@ class CooperativeTile(Strategy):
 
         def multiplied(buffer: Id, count: int, sums: Sequence[Scalar]) -> list[Scalar]:
             totals = [as_id(sum) for sum in sums]
-            # Factors behind the last product are zeros.
+            # Factors after the last product are zeros.
             for first in range(0, count, self.k):
                 left = loaded(0, buffer, first, self.rows, self.m)
                 right = loaded(1, buffer, first, self.columns, self.n)

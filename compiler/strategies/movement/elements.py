@@ -1,7 +1,7 @@
 """The strategy that takes every region: an invocation writes whole words, whatever its elements depend on.
 
-For results of one shape, an invocation writes as many neighbouring elements as fill a word of the narrowest type. Words
-past the end of a result's last element are zeros or repeat it.
+For results of one shape, an invocation writes the neighbouring elements of a word of the narrowest type. Words past the
+end of a result's last element are zeros or repeat it.
 """
 
 from __future__ import annotations

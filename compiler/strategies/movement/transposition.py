@@ -228,6 +228,6 @@ def cost_of(region: KernelRegion, transposition: Transposition) -> float:
 
 
 def fills_words(region: KernelRegion, transposition: Transposition, columns: int) -> bool:
-    """Returns whether so many columns of a tile, and the columns of the result, fill whole words."""
+    """Returns whether this number of columns of a tile, and the columns of the result, fill whole words."""
     lanes = max(32 // storage_bits(scalar_of(region.results[0])), 1)
     return columns % lanes == 0 and transposition.columns % lanes == 0

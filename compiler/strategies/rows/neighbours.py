@@ -63,7 +63,7 @@ class Neighbours(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Neighbours]]:
-        """Yields as many elements as an access of the narrowest type takes, if the code is not long."""
+        """Yields the number of elements in an access of the narrowest type, if the code is not long."""
         (first, *_) = region.results
         count = first.tensor.count
         sizes = [value.tensor.count for value in (*region.block.arguments, first)]

@@ -1,6 +1,6 @@
 """Element-wise chains on devices that load and store for a subgroup at once: eight neighbours are a vector.
 
-A subgroup computes some consecutive vectors. The last workgroup begins earlier if the result is no multiple of its
+A subgroup computes some consecutive vectors. The last workgroup begins earlier if the result is not a multiple of its
 elements. This avoids bounds checks, which would be branches; some elements are written twice.
 """
 
@@ -49,7 +49,7 @@ class SubgroupVectors(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupVectors]]:
-        """Yields as many vectors as the code allows."""
+        """Yields the largest number of vectors that the code's length allows."""
         count = region.results[0].tensor.count
         if not region.target.whole_vectors or not isinstance(count, int) or count < MIN_ELEMENTS:
             return

@@ -42,7 +42,7 @@ class ColumnScans(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ColumnScans]]:
-        """Yields one candidate: as many columns as an access takes, while the code stays short."""
+        """Yields one candidate: the columns of one access, while the code stays short."""
         match = scan_in(region)
         if match is None or match[1].is_of_rows:
             return

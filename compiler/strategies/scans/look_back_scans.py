@@ -64,7 +64,7 @@ class LookBackScans(Strategy):
         yield elements_cost(region) / 128, cls(invocations, fitting[0] if fitting else LOOK_BACK_RUNS[-1])
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the region scans rows of whole runs, with memory for so many tiles."""
+        """Returns whether the region scans rows of whole runs, and memory suffices for their tiles."""
         match = scan_in(region)
         if match is None or region.scratch is None or not match[1].is_of_rows or self.run < 1:
             return False
@@ -172,7 +172,7 @@ class _Writer:
         size, row = tile.invocations, number - position
 
         def back(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
-            # The number of tiles before the window, and of those behind the nearest one whose prefix is known.
+            # The number of tiles before the window, and of those after the nearest one whose prefix is known.
             left = as_id(state[0])
             builder.barrier()
             is_tile = tile.local < left
@@ -208,7 +208,7 @@ class _Writer:
             _, *after = scalars.loop([builder.word(0), *before], step, 0)
             return [begin + count, *after], begin + count < position
 
-        # In all windows together there are at most as many steps as tiles.
+        # All windows together have at most one step for each tile.
         scalars.iterations += 2 * self._tiles
         return scalars.loop([begin, *first], forward, most * LOOKS)[1:]
 

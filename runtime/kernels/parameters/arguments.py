@@ -17,7 +17,7 @@ from ...images.texel_array import TexelArray
 from .parameter import KernelArgument, Parameter, Prepared, ResultArray
 
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
-"""Arrays for written bindings that the call gives by neither position nor name, in binding order."""
+"""Arrays for written bindings that the call passes neither by position nor by name, in binding order."""
 Groups: TypeAlias = int | tuple[int, ...]
 """Workgroups in x, y and z; trailing ones are 1."""
 Counts: TypeAlias = tuple[int, int, int]

@@ -103,7 +103,7 @@ class Names:
         return self._parameters[self._indices[name][0]].binding.blocks if name in self._indices else ()
 
     def check_push(self, fields: Iterable[str]) -> None:
-        """Checks the names in a call that gives all bindings by position: they are push constants."""
+        """Checks the names in a call that passes all bindings by position: they must be push constants."""
         for name in fields:
             self._check(name)
             if name in self._indices:

@@ -41,8 +41,8 @@ ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
 KernelArgument: TypeAlias = (
     ResultArray | ArraySpec | Sampler | Sequence[object] | Mapping[str, object] | np.generic | int | float | None
 )
-"""A value that a binding takes. ``pumice.empty`` gives arrays that are only written; sequences and mappings are for
-blocks of several types and for arrays of bindings; ``None`` leaves an element of an array of bindings out.
+"""A value that a binding takes. ``pumice.empty`` stands for arrays that are only written; sequences and mappings are
+for blocks of several types and for arrays of bindings; ``None`` leaves an element of an array of bindings out.
 """
 Prepared: TypeAlias = ResultArray | ArraySpec | Sampler | HostImage | Absent
 
@@ -250,7 +250,7 @@ class BlockRules:
         several.
         """
         only, element = self.dtype, self.block.element
-        if dtype == np.uint8:  # bytes have no axes: a picture of bytes is no array of floats
+        if dtype == np.uint8:  # bytes have no axes: a picture of bytes is not an array of floats
             if len(shape) > 1 and only is not None and only.itemsize > 1:
                 return (
                     f"dtype uint8 and shape {shape}; the shader declares {self.declared}. "

@@ -44,10 +44,10 @@ def run_checks(
         device: runs them, and stays open.
         filters: glob patterns for names of functions, with or without the module's before it; a function runs if one
             matches, all run where none is given.
-        timeout: seconds for each function, waits included, and as many for the initializers before it.
-        modules: what the files import besides ``hal`` and ``check``, in linking order.
+        timeout: seconds for each function, waits included, and the same for the initializers before it.
+        modules: the imports of the files besides ``hal`` and ``check``, in linking order.
         on_result: called with a file's path and a result as soon as that is known.
-        open_module: opens a file; what it raises is in the report.
+        open_module: opens a file; its error is in the report.
     """
     start = time.perf_counter()
     runner = _Runner(device, filters, timeout, modules, on_result, open_module)

@@ -11,7 +11,7 @@ without the operation) is raised. Values are read when the expectation is called
 before.
 
 Facts: ``runtime/src/iree/modules/check/module.cc`` and ``compiler/src/iree/compiler/Modules/Check/check.imports.mlir``,
-IREE 3.1 to 3.13. ``expect_almost_eq`` has tolerances since 3.3; programs from before 3.0 give no devices. Unlike IREE,
+IREE 3.1 to 3.13. ``expect_almost_eq`` has tolerances since 3.3; programs from before 3.0 pass no devices. Unlike IREE,
 a NaN and a number are never almost equal (3.1 let them pass), and complex numbers can be.
 """
 
@@ -80,7 +80,7 @@ class CheckRecorder:
             self._failures.append(make())
 
     def take(self) -> CheckLog:
-        """Returns what was recorded, and starts afresh."""
+        """Returns the recorded expectations, and forgets them."""
         log = CheckLog(tuple(self._failures), self._failure_count, self._expectation_count)
         self._failures = []
         self._failure_count = self._expectation_count = 0
@@ -103,12 +103,12 @@ class CheckState:
 
     @export("expect_true", "0i_v")
     def expect_true(self, operand: int) -> None:
-        """The operand is not zero."""
+        """Expects that the operand is not zero."""
         self._expect_scalar("expect_true", operand, operand != 0, "a number other than 0")
 
     @export("expect_false", "0i_v")
     def expect_false(self, operand: int) -> None:
-        """The operand is zero."""
+        """Expects that the operand is zero."""
         self._expect_scalar("expect_false", operand, operand == 0, "0")
 
     def _expect_scalar(self, name: str, operand: int, holds: bool, expected: str) -> None:
@@ -122,7 +122,7 @@ class CheckState:
 
     @export("expect_all_true", "0rr_v", "0r_v")
     def expect_all_true(self, *operands: object) -> None:
-        """No element is zero. A NaN is not zero, -0.0 is."""
+        """Expects that no element is zero. A NaN is not zero, -0.0 is."""
         name = "expect_all_true"
         self._recorder.expected()
         value = self._read(operands[-1], f"{name} operand")
@@ -143,7 +143,9 @@ class CheckState:
 
     @export("expect_eq", "0rrr_v", "0rr_v")
     def expect_eq(self, *operands: object) -> None:
-        """Type, shape and the bits of each element are the same: a NaN equals itself, and 0.0 is not -0.0."""
+        """Expects that type, shape and the bits of each element are the same: a NaN equals itself, and
+        0.0 is not -0.0.
+        """
         name = "expect_eq"
         self._recorder.expected()
         left, right = self._read(operands[-2], f"{name} lhs"), self._read(operands[-1], f"{name} rhs")
@@ -158,7 +160,7 @@ class CheckState:
 
     @export("expect_almost_eq", "0rrrff_v")
     def expect_almost_eq(self, device: object, lhs: object, rhs: object, atol: float, rtol: float) -> None:
-        """Type and shape are the same, and elements are close: ``|lhs - rhs| <= atol + rtol * |rhs|``.
+        """Expects that type and shape are the same, and elements are close: ``|lhs - rhs| <= atol + rtol * |rhs|``.
 
         A NaN equals a NaN, and an infinity only itself. Computed in f64; complex numbers by their absolute values.
         """
@@ -178,7 +180,7 @@ class CheckState:
 
     @export("expect_almost_eq", "0rrr_v", "0rr_v")
     def expect_almost_eq_fixed(self, *operands: object) -> None:
-        """``expect_almost_eq`` with fixed tolerances: 1e-4, or 1e-3 for floats of 16 and 8 bits."""
+        """Does ``expect_almost_eq`` with fixed tolerances: 1e-4, or 1e-3 for floats of 16 and 8 bits."""
         lhs, rhs = operands[-2:]
         narrow = isinstance(lhs, BufferView) and lhs.element_type.bits < 32
         self.expect_almost_eq(None, lhs, rhs, _NARROW_ATOL if narrow else _ATOL, 0.0)

@@ -166,7 +166,7 @@ class CheckReport:
         return [result for file in self.files for result in file.results]
 
     def count(self, outcome: Outcome) -> int:
-        """Number of functions with this outcome."""
+        """Returns the number of functions with this outcome."""
         return sum(result.outcome is outcome for result in self.results)
 
     # -- text ----------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ class CheckReport:
         return "\n".join(lines)
 
     def _counts(self) -> str:
-        """Non-zero counts, and the time."""
+        """Returns non-zero counts, and the time."""
         errors = self.count(Outcome.ERROR)
         counts = [
             (self.count(Outcome.FAILED), "failed"),

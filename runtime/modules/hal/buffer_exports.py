@@ -52,7 +52,7 @@ class BufferExports(DeviceTable):
 
     @export("buffer.load", "0rIi_i")
     def buffer_load(self, buffer: Ref, offset: int, size: int) -> int:
-        """Up to four bytes as an integer, zero-extended."""
+        """Returns up to four bytes as an integer, zero-extended."""
         return load_word(self._context_of(buffer, "buffer.load"), buffer, offset, size)
 
     @export("buffer.store", "0irIi_v")
@@ -116,7 +116,7 @@ class BufferExports(DeviceTable):
 
     @export("buffer_view.rank", "0r_i")
     def buffer_view_rank(self, view: Ref) -> int:
-        """Number of axes."""
+        """Returns the number of axes."""
         return rank_of(view)
 
     @export("buffer_view.dim", "0ri_I")

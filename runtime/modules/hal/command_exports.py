@@ -49,7 +49,7 @@ class CommandExports(DeviceTable):
 
     @export("command_buffer.execution_barrier", "0riiI_v", "0riii_v")
     def command_buffer_execution_barrier(self, commands: Ref, source: int, target: int, flags: int) -> None:
-        """Later commands wait for, and see, all earlier ones."""
+        """Makes later commands wait for, and see, all earlier ones."""
         require(commands, ProgramCommandBuffer, "command_buffer").execution_barrier()
 
     @export("command_buffer.advise_buffer", "0rrIIIi_v")

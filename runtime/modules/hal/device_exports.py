@@ -44,7 +44,7 @@ class DeviceExports(DeviceTable):
 
     @export("device.query.i64", "0rrr_iI")
     def device_query_i64(self, device: Ref, category: Ref, key: Ref) -> tuple[int, int]:
-        """(1, value), or (0, 0) for an unknown query."""
+        """Returns (1, value), or (0, 0) for an unknown query."""
         value = self.device_context(device).device.query(text_of(category, "category"), text_of(key, "key"))
         return (0, 0) if value is None else (1, value)
 
@@ -86,7 +86,7 @@ class DeviceExports(DeviceTable):
     @export("channel.rank_and_count", "0r_ii")
     @export("command_buffer.collective", "0rriiiirrIIIII_v")
     def collective(self, *arguments: Ref) -> Ref:
-        """Not implemented."""
+        """Raises: collectives are not implemented."""
         raise UnimplementedError(
             "collectives between devices (hal.channel, hal.command_buffer.collective) are not implemented; compile the "
             "program for one device a context"

@@ -35,7 +35,7 @@ class FenceExports(DeviceTable):
 
     @export("fence.query", "0r_i")
     def fence_query(self, fence: Ref) -> int:
-        """0 when reached, DEFERRED when not, else its failure's code."""
+        """Returns 0 when reached, DEFERRED when not, else its failure's code."""
         return status_of(check_fence(fence))
 
     @export("fence.signal", "0r_v")
@@ -50,7 +50,8 @@ class FenceExports(DeviceTable):
 
     @export("fence.await", "0iICrD_i", suspends=True)
     def fence_await(self, timeout: int, flags: int, fences: tuple[Ref, ...]) -> int | Wait:
-        """0 once all are reached; DEADLINE_EXCEEDED after ``timeout`` ms (-1: never). Raises the failure of one.
+        """Returns 0 once all are reached; DEADLINE_EXCEEDED after ``timeout`` ms (-1: never). Raises the failure of a
+        failed one.
 
         Payloads not known to be reached are not queried first: the wait makes the same native call.
         """
@@ -85,7 +86,7 @@ class FenceExports(DeviceTable):
 
     @export("fence.await", "0iCrD_i", suspends=True)
     def fence_await_v5(self, timeout: int, fences: tuple[Ref, ...]) -> int | Wait:
-        """``fence.await`` of version 5, which has no flags."""
+        """Does ``fence.await`` of version 5, which has no flags."""
         return self.fence_await(timeout, 0, fences)
 
 

@@ -22,7 +22,7 @@ Fences: TypeAlias = tuple[OptionalFence, OptionalFence]
 
 
 def _transfer(name: str, *conventions: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """``export`` for a method that takes the device's context and both fences, and no flags."""
+    """Exports a method that takes the device's context and both fences, and no flags."""
 
     def mark(method: Callable[..., None]) -> Callable[..., None]:
         @export(name, *conventions)
@@ -119,7 +119,7 @@ class QueueExports(DeviceTable):
     def queue_execute_indirect_v5(
         self, device: Ref, affinity: int, wait: Ref, target: Ref, commands: Ref, table: tuple[TableEntry, ...]
     ) -> None:
-        """``queue.execute.indirect`` of version 5, which has no flags."""
+        """Does ``queue.execute.indirect`` of version 5, which has no flags."""
         self.queue_execute_indirect(device, affinity, wait, target, commands, 0, table)
 
     @export("device.queue.execute", "0rIrrrI_v")
@@ -131,7 +131,7 @@ class QueueExports(DeviceTable):
     def queue_execute_v5(
         self, device: Ref, affinity: int, wait: Ref, target: Ref, command_buffers: tuple[Ref, ...]
     ) -> None:
-        """``queue.execute`` of version 5: any number of command buffers, in order."""
+        """Does ``queue.execute`` of version 5: any number of command buffers, in order."""
         if not command_buffers:
             self.queue_barrier(device, affinity, wait, target, 0)
             return

@@ -68,7 +68,7 @@ class _Span:
 
 def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
     """Returns the module that gives programs the parameters of these scopes. InvalidArgumentError for
-    what is no index.
+    what is not an index.
     """
     for scope, index in scopes.items():
         if not isinstance(index, ParameterIndex):
@@ -153,7 +153,7 @@ class _Parameters:
     def _call(
         self, device: object, wait: object, target: object
     ) -> Iterator[tuple[DeviceContext, OptionalFence, OptionalFence]]:
-        """A call's device context and fences; what it raises fails the signal fence."""
+        """Opens a call's device context and fences; an error within fails the signal fence."""
         wait_fence, signal_fence = optional_fence(wait), optional_fence(target)
         try:
             yield self._contexts[require(device, Device, "device")], wait_fence, signal_fence

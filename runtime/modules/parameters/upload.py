@@ -118,6 +118,6 @@ class ParameterUpload:
 
 
 def repeat_pattern(pattern: bytes, start: int, length: int) -> bytes:
-    """``length`` bytes of an endless repetition of ``pattern``, from its byte ``start``."""
+    """Returns ``length`` bytes of an endless repetition of ``pattern``, from its byte ``start``."""
     start %= len(pattern)
     return (pattern * (-(-(start + length) // len(pattern))))[start : start + length]

@@ -48,7 +48,9 @@ _FARTHEST: Final = 1.6
 
 @dataclass(frozen=True, slots=True)
 class ComparedPoints:
-    """A comparison of two points: the second one's name, the name of what it is compared with, and the result."""
+    """A comparison of two points: the second one's name, the name of the one that it is compared with,
+    and the result.
+    """
 
     name: str
     reference: str

@@ -46,7 +46,7 @@ def heat_map_charts(analysis: StudyAnalysis) -> list[Chart]:
 
 def _is_grid(points: Sequence[PointAnalysis], *axes: str) -> bool:
     counts = [len({axis_number(point, axis) for point in points}) for axis in axes]
-    # Half of the fields at least: two axes that change together are no plane.
+    # Half of the fields at least: two axes that change together do not span a plane.
     return min(counts) >= _FEWEST and len(points) >= 0.5 * math.prod(counts)
 
 

@@ -17,7 +17,7 @@ from .units import number_text, time_text
 
 @dataclass(frozen=True, slots=True)
 class FittedLine:
-    """A fitted line: its axis, what its points share, and the duration."""
+    """A fitted line: its axis, the settings that its points share, and the duration."""
 
     axis: str
     series: str

@@ -1,4 +1,4 @@
-"""Decides whether two sides from separate runs can be compared, by what the runs recorded of the machine.
+"""Decides whether two sides from separate runs can be compared, by the runs' records of the machine.
 
 - The **reference like the point's load** must take as long on both sides. Without a common load, the reference of one
   workgroup replaces it.
@@ -170,7 +170,7 @@ _DEVICE_CLOCK: Final = 1.03
 
 
 def _shares_differ(a: Recorded, b: Recorded, shares: Iterable[_Share]) -> list[str]:
-    """Describes each share that differs, if the host takes part in what the point measures."""
+    """Describes each share that differs, if the host takes part in the point's measure."""
     if a.measure == "execute" and not (a.software or b.software):
         return []
     texts = []

@@ -48,7 +48,7 @@ class Recorded:
     Attributes:
         host, device, driver: their names, joined if the runs differ.
         software: whether the device is the host's processor.
-        measure: what the point measures.
+        measure: the point's measure.
         headline_ns: its median.
         runs: the records of each run that has samples of the point.
     """

@@ -42,7 +42,7 @@ def numeric_axes(points: Iterable[OnAxes]) -> list[str]:
 
 
 def series_over(points: Iterable[T], axis: str) -> dict[Key, list[T]]:
-    """Groups points that differ on one axis only, by what they share; each series is in ascending order."""
+    """Groups points that differ on one axis only, by their common settings; each series is in ascending order."""
     series: dict[Key, list[T]] = {}
     for member in points:
         if axis in member.axes:

@@ -102,7 +102,7 @@ def reopen_results(
         check_results(connection, path)
         check_whole(connection, path)
         _use_log(connection)
-        # A refused study leaves the file as it was: closing the connection rolls back.
+        # A refused study leaves the file unchanged: closing the connection rolls back.
         connection.execute("BEGIN IMMEDIATE")
         _check_same(connection, path, study, points)
         connection.execute("COMMIT")

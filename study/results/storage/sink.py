@@ -142,7 +142,7 @@ class Sink(abc.ABC):
         self.write("observations", "adding observations", rows)
 
     def add_note(self, text: str, *, point: int | None = None, kind: str = "warning") -> None:
-        """Adds what a reader of the results has to know, of the whole run or of one point."""
+        """Adds a note for readers of the results, on the whole run or on one point."""
         self.write("notes", "adding a note", [{"point": point, "kind": kind, "text": text}])
 
 

@@ -1,8 +1,8 @@
 """The order of a graph's nodes, and the structure of its dataflow control flow.
 
-Switch passes its value to one of two outputs, and what depends on an output runs only if the value came there; Merge
+Switch passes its value to one of two outputs, and the nodes after an output run only if the value came there; Merge
 passes on whichever of its inputs came. A *context* is the set of (predicate, branch) under which a node runs. Merge
-ends a context: it becomes a conditional whose branches are what runs under the two contexts of its inputs.
+ends a context: it becomes a conditional whose branches are the nodes in the two contexts of its inputs.
 
 A loop is a frame. Enter leads in. A Merge for each variable takes the value of Enter first and that of NextIteration
 afterwards. By LoopCond, Switch continues into the body or out to Exit.
@@ -74,14 +74,14 @@ class GraphPlan:
     """The order and the control flow of a graph.
 
     Attributes:
-        rank: of each node; nodes translated by rank come after what they need.
+        rank: of each node; in the order of ranks, nodes come after their operands.
         contexts: under which each node runs.
         depths: the number of loops around each node's outputs.
         choices: of each Merge that is not part of a loop.
         loops: the loop of each Exit.
 
     Raises:
-        CompileError: a cycle that is no loop, or control flow that is not well formed.
+        CompileError: a cycle that is not a loop, or control flow that is not well formed.
     """
 
     def __init__(self, graph: Graph) -> None:

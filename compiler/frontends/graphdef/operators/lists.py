@@ -28,7 +28,7 @@ def is_open(type: Type) -> bool:
 
 
 def opened(builder: Builder, value: Value, type: Type) -> Value:
-    """Replaces an open list by an empty one of a type, if that fits; returns other values as they are."""
+    """Replaces an open list by an empty one of a type, if that fits; returns other values unchanged."""
     if not is_open(value.type) or not isinstance(type, TensorType) or type.encoding:
         return value
     return builder.constant(0, type) if type.shape[:1] == value.tensor.shape else value

@@ -75,7 +75,7 @@ def part(builder: Builder, value: Value, starts: Sequence[int | Value], sizes: S
 def strided_part(
     builder: Builder, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim], steps: Sequence[int]
 ) -> Value:
-    """Returns every so many elements of a value along each dimension.
+    """Returns elements of a value at regular intervals along each dimension.
 
     Args:
         builder: appends the operations.
