@@ -146,7 +146,7 @@ class Executables:
             texts.append(
                 f"static const pipeline_source pipelines_{index}[] = {{\n" + "\n".join(pipelines) + "\n};\n\n"
                 f"static const uint16_t features_{index}[] = {{"
-                + ", ".join([*(str(each) for each in features), "NO_FEATURE"])
+                + ", ".join([*(str(feature) for feature in features), "NO_FEATURE"])
                 + "};"
             )
             rows.append(f"    {{pipelines_{index}, features_{index}, {len(pipelines)}, {operations:#x}, {least}}},")
@@ -174,7 +174,7 @@ class Executables:
             )
         rows = []
         for number_of_set, ordinal in enumerate(layout.set_layouts):
-            for each in sorted(source.descriptor_set_layouts[ordinal].bindings, key=lambda one: one.binding):
+            for each in sorted(source.descriptor_set_layouts[ordinal].bindings, key=lambda binding: binding.binding):
                 if each.count != 1:
                     raise UnimplementedError(
                         f"the kernel {pipeline.entry_point} has an array of {each.count} descriptors; C programs bind "
@@ -182,7 +182,7 @@ class Executables:
                     )
                 self.has_uniforms |= int(each.descriptor_type) == 6
                 rows.append(f"{{{number_of_set}, {each.binding}, {int(each.descriptor_type)}}}")
-        push = max((one.offset + one.size for one in layout.push_constant_ranges), default=0)
+        push = max((constants.offset + constants.size for constants in layout.push_constant_ranges), default=0)
         self.most_bindings = max(self.most_bindings, len(rows))
         self.most_sets = max(self.most_sets, len(layout.set_layouts))
         name = "NULL"
@@ -203,16 +203,16 @@ class Executables:
         for names, table in ((module.capabilities, CAPABILITIES), (module.extensions, EXTENSIONS)):
             for name in dict.fromkeys(names):
                 alternatives = requirements(table).get(name, ())
-                found = next((each for each in alternatives if _is_given(each)), None)
-                if found is None:
+                requirement = next((alternative for alternative in alternatives if _is_given(alternative)), None)
+                if requirement is None:
                     needed = ", or ".join(map(str, alternatives)) or "more than Vulkan allows"
                     raise UnimplementedError(
                         f"the program's shaders declare {name}, which needs {needed}; C programs are for Vulkan 1.2"
                     )
-                if found.feature.startswith("subgroup:"):
-                    bits |= _SUBGROUP_BITS[found.feature.partition(":")[2]]
-                elif found.feature:
-                    features.append(found.feature)
+                if requirement.feature.startswith("subgroup:"):
+                    bits |= _SUBGROUP_BITS[requirement.feature.partition(":")[2]]
+                elif requirement.feature:
+                    features.append(requirement.feature)
         return features, bits
 
 

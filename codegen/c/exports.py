@@ -46,8 +46,8 @@ class Export:
 def storages(function: Function) -> dict[int, int]:
     """Returns the result number of each argument that is a storage for a result."""
     assert function.declaration is not None
-    found = {index: result_of(value) for index, value in enumerate(function.declaration.arguments)}
-    return {index: number for index, number in found.items() if number is not None}
+    results = {index: result_of(value) for index, value in enumerate(function.declaration.arguments)}
+    return {index: number for index, number in results.items() if number is not None}
 
 
 def exports_of(program: Program, module: ModuleDef) -> list[Export]:
@@ -56,7 +56,7 @@ def exports_of(program: Program, module: ModuleDef) -> list[Export]:
     Raises:
         UnimplementedError: an export has no declaration (the message names it), or there is no export.
     """
-    found: list[Export] = []
+    exports: list[Export] = []
     taken = set(re.findall(r"\bNAME_(\w+)", template("header.h")))
     for name, function in program.exports.items():
         base = name.removesuffix(_ASYNC)
@@ -75,10 +75,10 @@ def exports_of(program: Program, module: ModuleDef) -> list[Export]:
             symbol = f"call_{symbol}"
         taken.add(symbol)
         source = _source_types(module.signatures[function.ordinal].attributes.get(_SOURCE))
-        found.append(_export(base, symbol, (program.exports.get(base + _ASYNC), function), source))
-    if not found:
+        exports.append(_export(base, symbol, (program.exports.get(base + _ASYNC), function), source))
+    if not exports:
         raise UnimplementedError("the module has no functions for users, so there is nothing to write")
-    return found
+    return exports
 
 
 def _source_types(text: str | None) -> FunctionDeclaration | None:
@@ -88,7 +88,7 @@ def _source_types(text: str | None) -> FunctionDeclaration | None:
     sides = []
     for name, side in zip(("input", "output"), text.split(" -> ", 1), strict=False):
         types = re.findall(r"[^\s,()<>]+(?:<[^<>]*(?:<[^<>]*>[^<>]*)*>)?", side)
-        sides.append(", ".join(f"%{name}{index}: {each}" for index, each in enumerate(types)))
+        sides.append(", ".join(f"%{name}{index}: {type}" for index, type in enumerate(types)))
     return parse_declaration(f"sync func @source({sides[0]}) -> ({sides[1]})") if len(sides) == 2 else None
 
 
@@ -99,17 +99,17 @@ def _export(
     outputs: list[DeclaredValue] = []
     known = unknown = None
     reuses: dict[int, int] = {}
-    for each in candidates:
-        if each is None or each.declaration is None:
+    for candidate in candidates:
+        if candidate is None or candidate.declaration is None:
             continue
-        declaration, places = each.declaration, storages(each)
+        declaration, places = candidate.declaration, storages(candidate)
         if places and known is None:
-            known = each
+            known = candidate
             for index, output in places.items():
                 text = declaration.arguments[index].attributes.get(_REUSES, "")
                 reuses[output] = sum(1 << int(bit) for bit in re.findall(r"\d+", text.split(":")[0]))
         elif not places and not declaration.is_async:
-            unknown = each
+            unknown = candidate
         inputs = [value for index, value in enumerate(declaration.arguments) if index not in places]
         if declaration.results:
             outputs = list(declaration.results)
@@ -118,8 +118,12 @@ def _export(
     if known is None and unknown is None:
         raise UnimplementedError(f"function {name} has fences but no storages or synchronous form, which C calls need")
     if source is not None and (len(source.arguments), len(source.results)) == (len(inputs), len(outputs)):
-        inputs = [dataclasses.replace(one, name=old.name) for one, old in zip(source.arguments, inputs, strict=True)]
-        outputs = [dataclasses.replace(one, name=old.name) for one, old in zip(source.results, outputs, strict=True)]
+        inputs = [
+            dataclasses.replace(declared, name=old.name) for declared, old in zip(source.arguments, inputs, strict=True)
+        ]
+        outputs = [
+            dataclasses.replace(declared, name=old.name) for declared, old in zip(source.results, outputs, strict=True)
+        ]
     if known is not None and not any(map(is_dynamic, outputs)):
         unknown = None
     masks = [reuses.get(index, 0) & (1 << 64) - 1 for index in range(len(outputs))]

@@ -90,14 +90,14 @@ def prefixed(text: str, prefix: str) -> str:
 @cache
 def chunks() -> tuple[Chunk, ...]:
     """Returns all chunks in the order of the files; types and macros are defined before their uses."""
-    found = []
+    chunks = []
     for name in _FILES:
         for text in template(name).strip().split("\n\n"):
             code = _COMMENT.sub("", text)
             defined = frozenset(one for match in _DEFINED.finditer(code) for one in match.groups() if one)
             header = _FUNCTION.search(code)
             is_static = header is not None and header[1].startswith("static")
-            found.append(
+            chunks.append(
                 Chunk(
                     text,
                     defined,
@@ -106,7 +106,7 @@ def chunks() -> tuple[Chunk, ...]:
                     header is not None and not is_static,
                 )
             )
-    return tuple(found)
+    return tuple(chunks)
 
 
 @cache

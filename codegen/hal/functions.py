@@ -13,7 +13,7 @@ from ...vm.types import float_numerics, numerics
 @cache
 def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
     """Returns for each name its definition's source and the names that this uses, in the order of the files."""
-    found: dict[str, tuple[str, frozenset[str]]] = {}
+    definitions: dict[str, tuple[str, frozenset[str]]] = {}
     for module in (numerics, float_numerics):
         source = inspect.getsource(module)
         for node in ast.parse(source).body:
@@ -23,8 +23,8 @@ def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
                 continue
             used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
             for name in names:
-                found[name] = (text, frozenset(used - {name}))
-    return found
+                definitions[name] = (text, frozenset(used - {name}))
+    return definitions
 
 
 def _defined(node: ast.stmt) -> list[str]:

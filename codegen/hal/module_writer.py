@@ -14,11 +14,10 @@ from ..program.ir import Function, Program
 from ..program.naming import identifier, method_of
 from ..program.reader import program_of
 from .calls import method_name
-from .data import DataTable
 from .functions import source_of
 from .lift import lift
 from .lines import broken, lines_of
-from .module import Module
+from .module import DataTable, Module
 from .names import CLASSES, HOMES, IMPORTED, annotation, flags_text
 from .signatures import docstring, heading, reuses_of, sync_with_outs
 from .structure import write_body
@@ -97,7 +96,7 @@ class _ModuleWriter:
 
     def _title(self) -> list[str]:
         kinds = []
-        if any(one.startswith("vulkan") for one in self.program.formats):
+        if any(format.startswith("vulkan") for format in self.program.formats):
             kinds.append(("Vulkan", "pumice.hal_vulkan"))
         if "pumice-reference" in self.program.formats:
             kinds.append(("the reference device", "pumice.hal_reference"))
@@ -190,13 +189,13 @@ class _ModuleWriter:
     def _aliases(self) -> list[list[str]]:
         """Returns assignments for other names that the module exports functions by."""
         taken = {one.name for one in self.program.functions.values()}
-        found = []
+        aliases = []
         for export, function in self.program.exports.items():
             name = method_of(export, function)
             if name not in taken:
                 taken.add(name)
-                found.append([f"{name} = {method_name(function)}"])
-        return found
+                aliases.append([f"{name} = {method_name(function)}"])
+        return aliases
 
     @staticmethod
     def _is_sync(function: Function) -> bool:
@@ -244,7 +243,7 @@ class _ModuleWriter:
 
     def _needs_waiting(self, function: Function) -> bool:
         """Whether an exported asynchronous function has no synchronous sibling."""
-        names = {one.name for one in self.program.exports.values()}
+        names = {other.name for other in self.program.exports.values()}
         return function.exported and not self._is_sync(function) and function.name.removesuffix("_async") not in names
 
     def _waiting(self, function: Function) -> list[str]:
@@ -263,15 +262,15 @@ class _ModuleWriter:
     def _fences(self, function: Function, body: list[str]) -> list[str]:
         """Prepends the conversion of a user's semaphores to fences."""
         names = []
-        for variable, given in zip(function.arguments[-2:], ("wait", "signal"), strict=True):
+        for variable, parameter in zip(function.arguments[-2:], ("wait", "signal"), strict=True):
             if variable.uses:
-                names.append(f"{variable.name} = fence_of({given})")
+                names.append(f"{variable.name} = fence_of({parameter})")
         return [*names, *body]
 
 
 def _names(text: str) -> set[str]:
     """Returns the names that a source reads."""
-    return {one.id for one in ast.walk(ast.parse(text)) if isinstance(one, ast.Name)}
+    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
 
 
 def _import_order(name: str) -> tuple[int, str]:
@@ -287,8 +286,8 @@ def _class_name(program: Program, name: str) -> str:
     """Returns the class name: of the module, or of its file if the module has a default name."""
     base = program.name if program.name not in ("module", "") else re.split(r"[\\/]", name)[-1].partition(".")[0]
     words = re.split(r"_+", identifier(base).strip("_"))
-    found = "".join(word[:1].upper() + word[1:] for word in words)
-    if not found.isidentifier():
-        return f"Program{found}"
+    class_name = "".join(word[:1].upper() + word[1:] for word in words)
+    if not class_name.isidentifier():
+        return f"Program{class_name}"
     imported = {*IMPORTED, *(kind for kind, _ in CLASSES.values()), "Any", "Final", "Path"}
-    return f"{found}Program" if found in imported else found
+    return f"{class_name}Program" if class_name in imported else class_name

@@ -66,7 +66,9 @@ class Attributes:
         self.names: dict[int, str] = {}
         self.kept: set[int] = set()
         self.changed: set[int] = set()
-        self._unique = Names({"_load", "_record", "_table", *[f"_{one.name}" for one in program.functions.values()]})
+        self._unique = Names(
+            {"_load", "_record", "_table", *[f"_{function.name}" for function in program.functions.values()]}
+        )
         self.numbers: dict[tuple[str, int], str] = {}
         subjects = self._subjects()
         for ordinal, kind in sorted(program.global_types.items()):
@@ -99,21 +101,14 @@ class Attributes:
 
     def _stored(self) -> tuple[set[int], set[int]]:
         """Returns the globals that initializers store, and the functions that they call."""
-        pending = list(self.program.initializers)
-        seen = set(pending)
-        stored: set[int] = set()
-        while pending:
-            for instruction in self.program.functions[pending.pop()].instructions():
-                if instruction.operation == "global.store.ref":
-                    stored.add(instruction.ordinal)
-                if isinstance(instruction.callee, int) and instruction.callee not in seen:
-                    seen.add(instruction.callee)
-                    pending.append(instruction.callee)
+        seen = self.program.reached(self.program.initializers)
+        instructions = [item for ordinal in seen for item in self.program.functions[ordinal].instructions()]
+        stored = {item.ordinal for item in instructions if item.operation == "global.store.ref"}
         return stored, seen
 
     def _subjects(self) -> dict[int, str]:
         """Returns names for globals: executables and command buffers after the functions that they run."""
-        found: dict[int, str] = {}
+        subjects: dict[int, str] = {}
         recorded: dict[int, str] = {}
         for function in self.program.functions.values():
             if function.name.startswith("record_"):
@@ -125,7 +120,7 @@ class Attributes:
                 elif instruction.callee == "hal.executable.lookup.function":
                     executable, name = instruction.operands
                     if isinstance(executable, Variable) and executable in loaded and isinstance(name, Rodata):
-                        found.setdefault(loaded[executable], identifier(self.program.text(name)))
+                        subjects.setdefault(loaded[executable], identifier(self.program.text(name)))
         for function in self.program.functions.values():
             made: dict[Variable, Instruction] = {}
             for instruction in function.instructions():
@@ -134,8 +129,8 @@ class Attributes:
                 if instruction.operation == "global.store.ref" and isinstance(instruction.operands[0], Variable):
                     source = made.get(instruction.operands[0])
                     if source is not None and isinstance(source.callee, int) and source.callee in recorded:
-                        found.setdefault(instruction.ordinal, recorded[source.callee])
-        return found
+                        subjects.setdefault(instruction.ordinal, recorded[source.callee])
+        return subjects
 
 
 def annotation(kind: str, type_: str | None, *, optional: bool = False) -> str:

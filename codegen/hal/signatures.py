@@ -19,12 +19,12 @@ def outputs_of(function: Function) -> list[tuple[int, Variable]]:
     """Returns the arguments that are storages for results, with the result's number."""
     if function.declaration is None:
         return []
-    found = []
+    outputs = []
     for variable, declared in zip(function.arguments, function.declaration.arguments, strict=False):
         number = result_of(declared)
         if number is not None:
-            found.append((number, variable))
-    return found
+            outputs.append((number, variable))
+    return outputs
 
 
 def sync_with_outs(program: Program, function: Function) -> Function | None:
@@ -67,7 +67,7 @@ def heading(function: Function, *, outs: bool, waiting: bool = False) -> list[st
     arguments = function.arguments[:-2] if is_async else function.arguments
     is_async = is_async and not waiting
     name = method_name(function).removesuffix("_async") if waiting else method_name(function)
-    parameters += [f"{one.name}: {annotation(one.kind, one.type)}" for one in arguments]
+    parameters += [f"{parameter.name}: {annotation(parameter.kind, parameter.type)}" for parameter in arguments]
     if is_async:
         parameters += ["*", "wait: Semaphores = None", "signal: Semaphores = None"]
     results = _results(function)
@@ -78,8 +78,8 @@ def heading(function: Function, *, outs: bool, waiting: bool = False) -> list[st
     if len(line) <= 112:
         return [line]
     joined = ", ".join(parameters)
-    inner = [joined] if len(joined) <= 108 else [f"{one}," for one in parameters]
-    return [f"def {name}(", *[f"    {one}" for one in inner], f") -> {results}:"]
+    inner = [joined] if len(joined) <= 108 else [f"{parameter}," for parameter in parameters]
+    return [f"def {name}(", *[f"    {parameter}" for parameter in inner], f") -> {results}:"]
 
 
 def _results(function: Function) -> str:
@@ -133,7 +133,7 @@ def docstring(program: Program, function: Function, *, outs: bool, waiting: bool
 
 def _described(declared: DeclaredValue) -> str:
     if declared.kind is not ValueKind.SCALAR and declared.element_type is not None and declared.shape is not None:
-        lengths = ", ".join("any" if one is None else str(one) for one in declared.shape)
+        lengths = ", ".join("any" if length is None else str(length) for length in declared.shape)
         comma = "," if len(declared.shape) == 1 else ""
         bare = "" if declared.kind is ValueKind.TENSOR else "a buffer of "
         return f"{bare}{declared.element_type} of shape ({lengths}{comma})"

@@ -208,7 +208,7 @@ class StatementWriter:
         if not movable:
             return False
         later = block.instructions[at + 1 :]
-        used = any(value is variable for each in later for value in each.values())
+        used = any(value is variable for user in later for value in user.values())
         return used or any(source is variable for edge in block.edges for _, source in edge.copies)
 
     def copy(self, edge: Edge) -> None:
@@ -285,7 +285,7 @@ class StatementWriter:
         buffer = self._value(instruction, 0)
         if not isinstance(buffer, Variable) or buffer.definitions != 1 or buffer in self.function.arguments:
             return
-        uses = sum(value is buffer for each in block.instructions[: at + 1] for value in each.values())
+        uses = sum(value is buffer for user in block.instructions[: at + 1] for value in user.values())
         if uses == buffer.uses:
             for variable, (_, _, reads) in list(self._pending.items()):
                 if buffer in reads:

@@ -15,14 +15,14 @@ def thread(function: Function) -> bool:
     # A loop whose variable changes keeps its test at its head.
     others = {
         variable
-        for one in function.instructions()
-        for variable in one.results
-        if not (one.operation == "assign" and isinstance(one.operands[0], Constant))
+        for instruction in function.instructions()
+        for variable in instruction.results
+        if not (instruction.operation == "assign" and isinstance(instruction.operands[0], Constant))
     }
     for index, block in enumerate(function.blocks):
         if block.terminator.operation != "br" or block.edges[0].copies:
             continue
-        known = {one: value for one, value in _constants(block).items() if one not in others}
+        known = {variable: value for variable, value in _constants(block).items() if variable not in others}
         header = function.blocks[block.edges[0].target]
         if block.edges[0].target == index or header.terminator.operation != "cond_br" or not known:
             continue
@@ -38,14 +38,14 @@ def _run_once(function: Function) -> bool:
     """Replaces the step of a counter that starts one below its bound by the bound; returns whether anything changed."""
     changed = False
     for variable, bound in find_counters(function).items():
-        defining = [one for one in function.instructions() if variable in one.results]
-        starts = [one.operands[0] for one in defining if one.operation == "assign"]
-        steps = [one for one in defining if one.operation.startswith("add.")]
+        defining = [definition for definition in function.instructions() if variable in definition.results]
+        starts = [definition.operands[0] for definition in defining if definition.operation == "assign"]
+        steps = [definition for definition in defining if definition.operation.startswith("add.")]
         if not isinstance(bound, Constant) or len(starts) + len(steps) != variable.definitions:
             continue
         if all(isinstance(start, Constant) and start.number + 1 == bound.number for start in starts):
-            for one in steps:
-                one.operation, one.operands = "assign", (bound,)
+            for definition in steps:
+                definition.operation, definition.operands = "assign", (bound,)
                 changed = True
     return changed
 
@@ -77,10 +77,10 @@ def _tested(function: Function, header: Block, known: dict[Variable, Value]) -> 
             return None
         copy = Instruction(instruction.operation, instruction.operands, instruction.results)
         copy.substitute(values)
-        found = folded(copy)
-        if not isinstance(found, Constant):
+        constant = folded(copy)
+        if not isinstance(constant, Constant):
             return None
-        values[instruction.results[0]] = found
+        values[instruction.results[0]] = constant
     test = header.terminator.operands[0]
     answer = values.get(test) if isinstance(test, Variable) else None
     return bool(answer.number) if isinstance(answer, Constant) else None

@@ -43,15 +43,15 @@ class CertainFailures(FunctionAnalysis):
 
     def _behind(self, block: Block, slots: frozenset[int]) -> frozenset[int]:
         """Returns the slots that are not 0 at the end of a block."""
-        found = set(slots)
+        known = set(slots)
         for index in range(block.start, block.end):
             for kind, number in self.operands[index].writes:
                 if kind != "r":
-                    found -= {number, number + 1} if kind in "IF" else {number}
+                    known -= {number, number + 1} if kind in "IF" else {number}
             instruction = self.instructions[index]
             if instruction.operation.mnemonic == "const.i32" and instruction.values[0] != 0:
-                found.add(self.operands[index].writes[0][1])
-        return frozenset(found)
+                known.add(self.operands[index].writes[0][1])
+        return frozenset(known)
 
 
 def _over(slots: frozenset[int], copies: Mapping[int, int]) -> frozenset[int]:

@@ -22,7 +22,7 @@ def find_counters(function: Function) -> dict[Variable, Value]:
         for edge in block.edges:
             for target, source in edge.copies:
                 definitions.setdefault(target, []).append((index, source))
-    found: dict[Variable, Value] = {}
+    counters: dict[Variable, Value] = {}
     for variable, places in definitions.items():
         if variable.kind not in "iI" or variable in function.arguments:
             continue
@@ -32,8 +32,8 @@ def find_counters(function: Function) -> dict[Variable, Value]:
             continue
         bound = _guard_of(function, variable, steps[0])
         if bound is not None:
-            found[variable] = bound
-    return found
+            counters[variable] = bound
+    return counters
 
 
 def _is_step(variable: Variable, how: object) -> bool:
@@ -51,7 +51,7 @@ def _is_start(how: object) -> bool:
 
 def _guard_of(function: Function, variable: Variable, at: int) -> Value | None:
     """Returns the upper bound of a variable that holds on every path to a block, or ``None``."""
-    for index, block in enumerate(function.blocks):
+    for block in function.blocks:
         if block.terminator.operation != "cond_br":
             continue
         test = block.terminator.operands[0]
@@ -62,19 +62,6 @@ def _guard_of(function: Function, variable: Variable, at: int) -> Value | None:
                 and instruction.operands[0] is variable
             ):
                 bound = instruction.operands[1]
-                if not isinstance(bound, tuple) and not _reaches(function, at, index):
+                if not isinstance(bound, tuple) and at not in function.reached(skipped=block.edges[0]):
                     return bound
     return None
-
-
-def _reaches(function: Function, wanted: int, header: int) -> bool:
-    """Whether a block is reachable without taking the first branch of another one."""
-    seen = {0}
-    pending = [0]
-    while pending:
-        index = pending.pop()
-        for position, edge in enumerate(function.blocks[index].edges):
-            if not (index == header and position == 0) and edge.target not in seen:
-                seen.add(edge.target)
-                pending.append(edge.target)
-    return wanted in seen

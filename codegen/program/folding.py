@@ -75,20 +75,20 @@ def folded(instruction: Instruction) -> Value | None:
     try:
         # The translator defines the operations.
         text = expression.build(*[Literal(one.number) for one in numbers]).python()
-        found = eval(text, {}, dict(_NAMES))
+        number = eval(text, {}, dict(_NAMES))
     except Exception:  # fails at run time too
         return None
     kind = instruction.results[0].kind
     if kind in "iI":
         bits = 32 if kind == "i" else 64
-        return Constant(kind, _WRAP[bits](int(found)))
-    value = numerics.round_f32(found) if kind == "f" else float(found)
+        return Constant(kind, _WRAP[bits](int(number)))
+    value = numerics.round_f32(number) if kind == "f" else float(number)
     return Constant(kind, value) if math.isfinite(value) else None
 
 
 def _compared(instruction: Instruction) -> Constant | None:
     operands = instruction.operands
-    known = [isinstance(one, Constant) for one in operands]
+    known = [isinstance(operand, Constant) for operand in operands]
     if instruction.operation == "cmp.nz.ref":
         if known[0]:
             return Constant("i", 0)
@@ -119,6 +119,6 @@ def _answer(category: str, key: str, formats: Sequence[str]) -> int | None:
     if category == "hal.executable.format":
         return int(key in formats)
     if category == "hal.device.id":
-        kinds = {"vulkan" if one.startswith("vulkan") else one.partition("-")[0] for one in formats}
+        kinds = {"vulkan" if format.startswith("vulkan") else format.partition("-")[0] for format in formats}
         return int(bool(kinds & {key.rstrip("*")}) or key == "*")
     return None

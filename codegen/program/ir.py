@@ -6,7 +6,7 @@ definition; those of loops have several. Constants are operands and have no defi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
@@ -159,6 +159,16 @@ class Function:
         for block in self.blocks:
             yield from block.instructions
 
+    def reached(self, skipped: Edge | None = None) -> set[int]:
+        """Returns the blocks that are reachable from the start without an edge."""
+        reached, pending = {0}, [0]
+        while pending:
+            for edge in self.blocks[pending.pop()].edges:
+                if edge is not skipped and edge.target not in reached:
+                    reached.add(edge.target)
+                    pending.append(edge.target)
+        return reached
+
 
 @dataclass(eq=False, slots=True)
 class Program:
@@ -183,6 +193,17 @@ class Program:
     global_bytes: int
     global_types: dict[int, str | None]
     formats: tuple[str, ...]
+
+    def reached(self, ordinals: Iterable[int]) -> set[int]:
+        """Returns functions and those that they call."""
+        reached = set(ordinals)
+        pending = list(reached)
+        while pending:
+            for instruction in self.functions[pending.pop()].instructions():
+                if isinstance(instruction.callee, int) and instruction.callee not in reached:
+                    reached.add(instruction.callee)
+                    pending.append(instruction.callee)
+        return reached
 
     def text(self, rodata: Rodata) -> str:
         """Returns the text in a constant."""

@@ -7,6 +7,7 @@ import re
 from typing import Final
 
 from .ir import Function, Instruction, Program, Rodata, Variable
+from .simplify import occurrences
 
 # Names of calls' results.
 _RESULTS: Final = {
@@ -43,10 +44,10 @@ _INTERNAL: Final = {"load", "record", "table"}
 
 def identifier(text: str) -> str:
     """Returns an identifier similar to a text."""
-    found = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
-    if not found or found[0].isdigit():
-        found = f"_{found}"
-    return f"{found}_" if found in _RESERVED else found
+    word = re.sub(r"\W+", "_", text, flags=re.ASCII).strip("_")
+    if not word or word[0].isdigit():
+        word = f"_{word}"
+    return f"{word}_" if word in _RESERVED else word
 
 
 class Names:
@@ -108,13 +109,8 @@ def _subject(program: Program, function: Function) -> str | None:
 def name_variables(function: Function, taken: frozenset[str] = frozenset()) -> None:
     """Names all variables of a function, avoiding the names in ``taken``."""
     names = Names(set(taken))
-    for instruction in function.instructions():
-        for variable in instruction.results:
-            variable.name = ""
-    for block in function.blocks:
-        for edge in block.edges:
-            for target, _ in edge.copies:
-                target.name = ""
+    for variable, _ in occurrences(function):
+        variable.name = ""
     declared = (
         [identifier(argument.name) for argument in function.declaration.arguments] if function.declaration else []
     )

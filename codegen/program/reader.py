@@ -22,8 +22,7 @@ from .certain_failures import CertainFailures
 from .ir import NULL, Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Value, Variable
 from .naming import name_functions, name_variables
 from .reference_types import find_types
-from .simplify import simplify
-from .unused import remove_unused
+from .simplify import remove_unused, simplify
 from .webs import Node, Webs
 
 INITIALIZERS = ("__init",)
@@ -53,20 +52,20 @@ def program_of(definition: ModuleDef, *, formats: Sequence[str] = ()) -> Program
     verified = verify_module(definition)
     analysis = ModuleAnalysis(verified)
     exports = {export.name: export.ordinal for export in definition.exports}
-    initializers = [exports[one] for one in INITIALIZERS if one in exports]
+    initializers = [exports[name] for name in INITIALIZERS if name in exports]
     pending = [*initializers, *exports.values()]
     read: dict[int, Function] = {}
     while pending:
         ordinal = pending.pop()
         if ordinal not in read:
             function = read[ordinal] = _FunctionReader(verified, analysis, ordinal).read()
-            pending += [one.callee for one in function.instructions() if isinstance(one.callee, int)]
+            pending += [call.callee for call in function.instructions() if isinstance(call.callee, int)]
     program = Program(
         definition.name,
         dict(sorted(read.items())),
         {name: read[ordinal] for name, ordinal in exports.items() if not name.startswith("__")},
         initializers,
-        tuple(memoryview(bytes(one)) for one in definition.rodata),
+        tuple(memoryview(bytes(segment)) for segment in definition.rodata),
         definition.global_bytes,
         {},
         (),
@@ -249,8 +248,8 @@ class _FunctionReader:
         if debug is None:
             return None
         try:
-            found = debug.location_of(self.name or self.function.ordinal, pc)
-            return found if found is not None else debug.location_of(self.function.ordinal, pc)
+            location = debug.location_of(self.name or self.function.ordinal, pc)
+            return location if location is not None else debug.location_of(self.function.ordinal, pc)
         except PumiceError:
             return None
 

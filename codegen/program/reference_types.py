@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from ...status import UnimplementedError
@@ -28,25 +29,19 @@ RESULT_TYPES: Final = {
     "hal.fence.join": "hal.fence",
 }
 # Reference types of calls' leading operands, by import; ``None`` for numbers.
-_OPERAND_TYPES: Final = {
-    "hal.buffer_view.assert": ("hal.buffer_view",),
-    "hal.buffer_view.buffer": ("hal.buffer_view",),
-    "hal.buffer_view.dim": ("hal.buffer_view",),
-    "hal.buffer_view.rank": ("hal.buffer_view",),
-    "hal.buffer_view.element_type": ("hal.buffer_view",),
-    "hal.buffer_view.encoding_type": ("hal.buffer_view",),
-    "hal.buffer_view.create": ("hal.buffer",),
-    "hal.buffer.assert": ("hal.buffer",),
-    "hal.buffer.length": ("hal.buffer",),
-    "hal.buffer.subspan": ("hal.buffer",),
-    "hal.buffer.load": ("hal.buffer",),
+_OPERAND_TYPES: Final[Mapping[str, tuple[str | None, ...]]] = {
+    **{
+        f"{noun}.{verb}": (noun.removesuffix(".allocation"),)
+        for noun, verbs in {
+            "hal.buffer": "assert length subspan load",
+            "hal.buffer.allocation": "preserve discard is_terminal",
+            "hal.buffer_view": "assert buffer dim rank element_type encoding_type",
+            "hal.fence": "signal fail query",
+        }.items()
+        for verb in verbs.split()
+    },
     "hal.buffer.store": (None, "hal.buffer"),
-    "hal.buffer.allocation.preserve": ("hal.buffer",),
-    "hal.buffer.allocation.discard": ("hal.buffer",),
-    "hal.buffer.allocation.is_terminal": ("hal.buffer",),
-    "hal.fence.signal": ("hal.fence",),
-    "hal.fence.fail": ("hal.fence",),
-    "hal.fence.query": ("hal.fence",),
+    "hal.buffer_view.create": ("hal.buffer",),
 }
 
 
@@ -114,9 +109,9 @@ def _instruction(program: Program, function: Function, instruction: Instruction,
             callee = program.functions[instruction.callee]
             for value, variable in zip(instruction.operands, callee.arguments, strict=True):
                 if variable.kind == "r" and not isinstance(value, tuple):
-                    found = type_of(value)
-                    if found is not None and variable.type is None:
-                        variable.type = found
+                    type = type_of(value)
+                    if type is not None and variable.type is None:
+                        variable.type = type
                         changed = True
                     set_type(value, variable.type)
             for variable, kind in zip(instruction.results, callee.result_types, strict=True):
@@ -143,9 +138,9 @@ def _instruction(program: Program, function: Function, instruction: Instruction,
     elif instruction.operation == "return":
         for position, value in enumerate(instruction.operands):
             if not isinstance(value, tuple) and function.result_types[position] is None:
-                found = type_of(value)
-                if found is not None and function.results[position] == "r":
-                    function.result_types[position] = found
+                type = type_of(value)
+                if type is not None and function.results[position] == "r":
+                    function.result_types[position] = type
                     changed = True
     if (
         instruction.operation in ("global.load.ref", "global.store.ref")

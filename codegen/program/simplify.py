@@ -1,15 +1,18 @@
-"""Simplifies a program: folds constants, removes dead code, joins chains of blocks."""
+"""Simplifies a program: folds constants, removes dead code, joins chains of blocks.
+
+Objects that initializers create and no function uses, executables and command buffers of removed exports, go too.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from .branches import thread
 from .folding import called, folded, is_pure
 from .ir import Block, Constant, Edge, Function, Instruction, Operand, Program, Rodata, Value, Variable
 
-_FORMAT: Final = "hal.executable.format"
+_RECORDING: Final = "hal.command_buffer."
 
 
 def simplify(program: Program, formats: Sequence[str]) -> None:
@@ -22,14 +25,8 @@ def simplify(program: Program, formats: Sequence[str]) -> None:
 
 def reachable(program: Program) -> dict[int, Function]:
     """Returns exports, initializers, and the functions that they call."""
-    reached = set(program.initializers) | {one.ordinal for one in program.exports.values()}
-    pending = list(reached)
-    while pending:
-        for instruction in program.functions[pending.pop()].instructions():
-            if isinstance(instruction.callee, int) and instruction.callee not in reached:
-                reached.add(instruction.callee)
-                pending.append(instruction.callee)
-    return {ordinal: one for ordinal, one in program.functions.items() if ordinal in reached}
+    reached = program.reached({*program.initializers, *(function.ordinal for function in program.exports.values())})
+    return {ordinal: function for ordinal, function in program.functions.items() if ordinal in reached}
 
 
 def simplify_function(program: Program, function: Function, formats: Sequence[str] = ()) -> None:
@@ -48,34 +45,28 @@ def simplify_function(program: Program, function: Function, formats: Sequence[st
             return
 
 
+def occurrences(function: Function) -> Iterator[tuple[Variable, bool]]:
+    """Yields the definitions and uses of all variables, each with whether it is a definition."""
+    yield from ((variable, True) for variable in function.arguments)
+    for block in function.blocks:
+        for instruction in block.instructions:
+            yield from ((variable, True) for variable in instruction.results)
+            yield from ((value, False) for value in instruction.values() if isinstance(value, Variable))
+        for edge in block.edges:
+            for target, source in edge.copies:
+                yield target, True
+                if isinstance(source, Variable):
+                    yield source, False
+
+
 def count(function: Function) -> None:
     """Counts the definitions and uses of all variables."""
-    everything = [*function.arguments]
-    for block in function.blocks:
-        for instruction in block.instructions:
-            everything += instruction.results
-            everything += [value for value in instruction.values() if isinstance(value, Variable)]
-        for edge in block.edges:
-            for target, source in edge.copies:
-                everything.append(target)
-                if isinstance(source, Variable):
-                    everything.append(source)
-    for variable in everything:
+    listed = list(occurrences(function))
+    for variable, _ in listed:
         variable.definitions = variable.uses = 0
-    for variable in function.arguments:
-        variable.definitions += 1
-    for block in function.blocks:
-        for instruction in block.instructions:
-            for variable in instruction.results:
-                variable.definitions += 1
-            for value in instruction.values():
-                if isinstance(value, Variable):
-                    value.uses += 1
-        for edge in block.edges:
-            for target, source in edge.copies:
-                target.definitions += 1
-                if isinstance(source, Variable):
-                    source.uses += 1
+    for variable, is_definition in listed:
+        variable.definitions += is_definition
+        variable.uses += not is_definition
 
 
 def substitute(function: Function, replaced: dict[Variable, Value]) -> None:
@@ -96,7 +87,7 @@ def substitute(function: Function, replaced: dict[Variable, Value]) -> None:
 
 def _formats(program: Program) -> tuple[str, ...]:
     """Returns the formats that the program queries devices for."""
-    found: dict[str, None] = {}
+    formats: dict[str, None] = {}
     for function in program.functions.values():
         texts: dict[Variable, Rodata] = {}
         for instruction in function.instructions():
@@ -106,8 +97,8 @@ def _formats(program: Program) -> tuple[str, ...]:
                 value: Operand | None = instruction.operands[-3]
                 value = texts.get(value) if isinstance(value, Variable) else value
                 if isinstance(value, Rodata):
-                    found[program.text(value)] = None
-    return tuple(found)
+                    formats[program.text(value)] = None
+    return tuple(formats)
 
 
 def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
@@ -131,11 +122,11 @@ def _fold(program: Program, function: Function, formats: Sequence[str]) -> bool:
                 kept.append(instruction)
                 continue
             again: list[Instruction] = []
-            for variable, one in zip(instruction.results, known, strict=True):
+            for variable, replacement in zip(instruction.results, known, strict=True):
                 if variable.definitions == 1:
-                    replaced[variable] = one
+                    replaced[variable] = replacement
                 else:
-                    again.append(Instruction("assign", (one,), (variable,), location=instruction.location))
+                    again.append(Instruction("assign", (replacement,), (variable,), location=instruction.location))
             if instruction.callee == "hal.fence.await":
                 instruction.results = ()
                 kept.append(instruction)
@@ -243,7 +234,7 @@ def _fold_branches(function: Function) -> bool:
                 edge = block.edges[0 if number else 1]
             else:
                 edge = block.edges[number + 1 if 0 <= number < len(block.edges) - 1 else 0]
-        elif all(one.target == block.edges[0].target and not one.copies for one in block.edges):
+        elif all(other.target == block.edges[0].target and not other.copies for other in block.edges):
             edge = block.edges[0]
         if edge is not None:
             block.instructions[-1] = Instruction("br", location=terminator.location)
@@ -273,13 +264,7 @@ def _settle_fail(function: Function, block: Block) -> bool:
 
 
 def _remove_unreachable(function: Function) -> bool:
-    reached = {0}
-    pending = [0]
-    while pending:
-        for edge in function.blocks[pending.pop()].edges:
-            if edge.target not in reached:
-                reached.add(edge.target)
-                pending.append(edge.target)
+    reached = function.reached()
     if len(reached) == len(function.blocks):
         return False
     numbers = {old: new for new, old in enumerate(sorted(reached))}
@@ -295,23 +280,25 @@ def _remove_dead(function: Function) -> bool:
     changed = False
     while True:
         count(function)
-        found = False
+        is_changed = False
         for block in function.blocks:
             kept = [
                 instruction
                 for instruction in block.instructions
                 if not (
-                    instruction.results and all(not each.uses for each in instruction.results) and is_pure(instruction)
+                    instruction.results
+                    and all(not variable.uses for variable in instruction.results)
+                    and is_pure(instruction)
                 )
             ]
             kept = _without_overwritten(kept)
-            found |= len(kept) != len(block.instructions)
+            is_changed |= len(kept) != len(block.instructions)
             block.instructions = kept
             for edge in block.edges:
                 copies = [pair for pair in edge.copies if pair[0].uses]
-                found |= len(copies) != len(edge.copies)
+                is_changed |= len(copies) != len(edge.copies)
                 edge.copies = copies
-        if not found:
+        if not is_changed:
             return changed
         changed = True
 
@@ -352,3 +339,54 @@ def _merge(function: Function) -> bool:
     if changed:
         _remove_unreachable(function)
     return changed
+
+
+def remove_unused(program: Program) -> None:
+    """Removes stores of globals that nothing loads, and the instructions that only these used."""
+    changed = True
+    while changed:
+        changed = False
+        loaded = {
+            instruction.ordinal
+            for function in program.functions.values()
+            for instruction in function.instructions()
+            if instruction.operation == "global.load.ref"
+        }
+        recording = {ordinal for ordinal, function in program.functions.items() if _only_records(function)}
+        for function in program.functions.values():
+            changed |= _remove(function, loaded, recording)
+            simplify_function(program, function)
+        before = len(program.functions)
+        program.functions = reachable(program)
+        changed |= len(program.functions) != before
+
+
+def _remove(function: Function, loaded: set[int], recording: set[int]) -> bool:
+    count(function)
+    changed = False
+    for block in function.blocks:
+        kept = [instruction for instruction in block.instructions if not _is_unused(instruction, loaded, recording)]
+        changed |= len(kept) != len(block.instructions)
+        block.instructions = kept
+    return changed
+
+
+def _is_unused(instruction: Instruction, loaded: set[int], recording: set[int]) -> bool:
+    if instruction.operation == "global.store.ref":
+        return instruction.ordinal not in loaded
+    unused = bool(instruction.results) and not any(variable.uses for variable in instruction.results)
+    return unused and (instruction.callee == "hal.executable.create" or instruction.callee in recording)
+
+
+def _only_records(function: Function) -> bool:
+    """Whether a function only records a command buffer of its own."""
+    made: set[Variable] = set()
+    for instruction in function.instructions():
+        if instruction.callee == f"{_RECORDING}create":
+            made.update(instruction.results)
+        elif isinstance(instruction.callee, str) and instruction.callee.startswith(_RECORDING):
+            if instruction.operands[0] not in made:
+                return False
+        elif instruction.operation not in ("br", "cond_br", "return") and not is_pure(instruction):
+            return False
+    return bool(made)

@@ -17,7 +17,7 @@ def result_of(declared: DeclaredValue) -> int | None:
     text = declared.attributes.get(_OUTPUT)
     if text is None:
         return None
-    found = _NUMBER.fullmatch(text)
-    if found is None:
+    match = _NUMBER.fullmatch(text)
+    if match is None:
         raise InvalidArgumentError(f"{declared}: expected the number of a result in {_OUTPUT}, got {text!r}")
-    return int(found[1])
+    return int(match[1])

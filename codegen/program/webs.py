@@ -61,10 +61,10 @@ class Webs:
 
     def read(self, register: Register) -> Node:
         """Returns the current node of a register."""
-        found = self._current.get(register)
-        if found is None:
-            found = self._entry(self._block, register)
-        return found
+        node = self._current.get(register)
+        if node is None:
+            node = self._entry(self._block, register)
+        return node
 
     def write(self, register: Register) -> Node:
         """Returns a new definition of a register."""
@@ -126,8 +126,8 @@ class Webs:
         return known
 
     def _at_end(self, block: int, register: Register) -> Node:
-        found = self._exits[block].get(register)
-        return found if found is not None else self._entry(block, register)
+        node = self._exits[block].get(register)
+        return node if node is not None else self._entry(block, register)
 
     def variable(self, node: Node) -> Variable:
         """Returns the variable that a node belongs to."""
@@ -138,6 +138,6 @@ class Webs:
 
 
 def _join(first: Node, second: Node) -> None:
-    one, other = first.root(), second.root()
-    if one is not other:
-        other.parent = one
+    root, other = first.root(), second.root()
+    if root is not other:
+        other.parent = root

@@ -1,9 +1,9 @@
 """The custom syntax of operations, described once for reading and printing.
 
-A syntax is a short text. ``%`` stands for operands with commas between them and ``(%)`` for operands in parentheses,
-``word=name:kind`` for an attribute written ``word = value``, ``=name:kind`` for its value alone and ``[=name:kind]``
-for its value in brackets (with ``?`` in front if it is optional), ``{}`` for the attribute dictionary, ``{attributes}``
-for one after the word ``attributes``, and a part that starts with a colon for types:
+A syntax is a short text. ``%`` stands for operands with commas between them, ``(%)`` for operands in parentheses, and
+``(%:)`` for such with the type of each. ``word=name:kind`` is an attribute written ``word = value``, ``=name:kind`` its
+value alone and ``[=name:kind]`` its value in brackets (with ``?`` in front if it is optional). ``{}`` is the attribute
+dictionary, ``{attributes}`` one after the word ``attributes``, and a part that starts with a colon the types:
 
 ========== =====================================================================================
 ``:same``   one type for all operands and results, or a function type
@@ -79,13 +79,15 @@ class Syntax:
                 self._types = item[1:]
             else:
                 bracket = item[0] if item[0] in _CLOSING else ""
-                word, _, rest = item.strip("?([])%").partition("=")
+                word, _, rest = item.strip("?([])%:").partition("=")
                 name, _, kind = rest.partition(":")
+                kind = kind or item.strip("()%")
                 self._items.append(_Item(bracket, word, name, kind, item.startswith("?")))
 
     def parse(self, parser: Parser, name: str) -> Parts:
         """Reads an operation after its name."""
         names: list[tuple[str, int]] = []
+        values: list[Value] = []
         attributes: dict[str, Attribute] = {}
         is_first = True
         for item in self._items:
@@ -96,7 +98,11 @@ class Syntax:
                 if item.is_optional:
                     continue
                 parser.unexpected(f"', {item.word} = …'" if item.word else "','")
-            if not item.name:
+            if item.kind == ":":
+                values.append(parser.typed_operand())
+                while parser.accept(","):
+                    values.append(parser.typed_operand())
+            elif not item.name:
                 names = parser.operand_names()
                 is_first = not names
             else:
@@ -116,8 +122,8 @@ class Syntax:
                 attributes |= parser.attribute_dictionary()
         elif parser.at("{"):
             attributes |= parser.attribute_dictionary()
-        operands, results = parse_types(parser, names, self._types)
-        return Parts(operands, results, attributes, [])
+        operands, results = parse_types(parser, names, self._types) if self._types else ((), ())
+        return Parts([*values, *operands], results, attributes, [])
 
     def print(self, printer: Printer, operation: Operation) -> str:
         """Returns the text after an operation's name."""
@@ -129,6 +135,8 @@ class Syntax:
             if item.name:
                 value = kind_text(item.kind, operation.attributes[item.name])
                 shown.add(item.name)
+            elif item.kind == ":":
+                value = ", ".join(f"{printer.value(operand)} : {operand.type}" for operand in operation.operands)
             else:
                 value = printer.operands(operation.operands)
             if item.bracket:
@@ -137,7 +145,8 @@ class Syntax:
                 text += (", " if text else "") + (f"{item.word} = {value}" if item.word else value)
         others = printer.dictionary(operation, shown)
         keyword = self._keyword if others else ""
-        return " ".join(filter(None, (text, keyword, others, types_after_colon(operation, self._types))))
+        types = types_after_colon(operation, self._types) if self._types else ""
+        return " ".join(filter(None, (text, keyword, others, types)))
 
 
 def parse_types(parser: Parser, names: Sequence[tuple[str, int]], form: str) -> tuple[list[Value], Sequence[Type]]:

@@ -128,10 +128,10 @@ class DynamicCall:
             _check_equal(code, value, lengths.of(size), said)
         for required in self._requires if isinstance(self._requires, tuple) else ():
             listed, expectation = required if isinstance(required, tuple) and len(required) == 2 else (None, None)
-            for each in listed.values if isinstance(listed, DenseArray) else ():
-                if isinstance(each, Size):
-                    said = f"{expectation}; expected {str(each)[1:-1]} >= 0, where {where}"
-                    _check_at_most(code, code.i64(0), lengths.of(each), said)
+            for length in listed.values if isinstance(listed, DenseArray) else ():
+                if isinstance(length, Size):
+                    said = f"{expectation}; expected {str(length)[1:-1]} >= 0, where {where}"
+                    _check_at_most(code, code.i64(0), lengths.of(length), said)
         dispatches = [step for step in walk(self._plan.steps) if isinstance(step, Dispatch)]
         entries = [(not step.guard and kernels[step.entry].longer) or step.entry for step in dispatches]
         limits = dict.fromkeys(limit for entry in entries for limit in kernels[entry].limits)

@@ -56,10 +56,14 @@ def application(module: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path
     return build(folder, module, flags=("-O2", "-g"), sources=("application.c",))
 
 
-def _ran(command: list[str], folder: Path, **environment: str) -> str:
-    done = subprocess.run(
+def _started(command: list[str], folder: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
         command, cwd=folder, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **environment}
     )
+
+
+def _ran(command: list[str], folder: Path, **environment: str) -> str:
+    done = _started(command, folder, **environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -226,8 +230,7 @@ _FILES = {
 def test_wrong_files_are_refused(program: Path, name: str) -> None:
     np.save(program.parent / "good.npy", _LEFT)
     (program.parent / "bad.npy").write_bytes(_FILES[name])
-    command = [f"./{program.name}", "-f", "mul", "good.npy", "bad.npy", "-o", "out.npy"]
-    failed = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=60, check=False)
+    failed = _started(["./program", "-f", "mul", "good.npy", "bad.npy", "-o", "out.npy"], program.parent)
     assert failed.returncode == 1
     assert failed.stderr.startswith("./program: bad.npy: ")
     assert not list(program.parent.glob("out*"))
@@ -247,10 +250,7 @@ def test_wrong_files_are_refused(program: Path, name: str) -> None:
     ],
 )
 def test_wrong_command_lines_are_refused(program: Path, arguments: list[str], message: str) -> None:
-    command = (
-        [f"./{program.name}", "-f", "mul", *arguments] if "none" not in arguments else [f"./{program.name}", *arguments]
-    )
-    failed = subprocess.run(command, cwd=program.parent, capture_output=True, text=True, timeout=60, check=False)
+    failed = _started(["./program", *([] if "none" in arguments else ["-f", "mul"]), *arguments], program.parent)
     assert failed.returncode in (1, 2)
     assert message in failed.stderr
 

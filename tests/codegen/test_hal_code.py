@@ -157,24 +157,6 @@ def test_semaphores_order_asynchronous_calls(device: Device) -> None:
 
 
 @pytest.mark.vulkan
-@pytest.mark.parametrize("steps", [1, 2, 27])
-def test_a_loop_decides_on_the_host(steps: int, device: Device) -> None:
-    counts = {1: 0, 2: 1, 27: 111}
-    with hal_program(compiled(LOOP), device) as program:
-        end, count = hal_code.call(program, "collatz", [np.array(steps, np.int32)])
-    assert (int(end), int(count)) == (1, counts[steps])
-
-
-@pytest.mark.vulkan
-def test_module_for_both_devices(device: Device) -> None:
-    written = hal_code.hal_class(compiled(MUL, "vulkan", "reference"))
-    with ReferenceDevice() as reference:
-        for one in (device, reference):
-            with written.create(one) as program:
-                assert np.array_equal(hal_code.call(program, "simple_mul", [X, Y])[0], X * Y)
-
-
-@pytest.mark.vulkan
 def test_it_runs_where_kernels_have_memory_of_their_own(any_device: Device) -> None:
     with hal_program(compiled(LOOP), any_device) as program:
         end, count = hal_code.call(program, "collatz", [np.array(27, np.int32)])

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.compiler.evaluation import evaluated
 from support.compiler.modules import BOTH, call_arrays, peer_results
-from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL
+from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS, SIMPLE_MUL, floats
 
 import pumice
 from pumice.hal_reference.program import Array
@@ -91,10 +91,6 @@ func.func @main(%x: tensor<?x3xf32>, %i: tensor<?x2xi64>) -> tensor<?x1x0xf32> {
   return %0 : tensor<?x1x0xf32>
 }
 """
-
-
-def floats(*shape: int) -> Array:
-    return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
 PROGRAMS: dict[str, tuple[str, list[Array]]] = {

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from support.compiler.regions import Array
-from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS
+from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS, floats
 from support.compiler.tensor_strategies import Program, programs
 from support.soak import SOAK, rounds
 
@@ -97,10 +97,6 @@ func.func @main(%t: tensor<f32>, %x: tensor<4x4xf32>) -> (tensor<4x4xf32>, tenso
   return %2, %next : tensor<4x4xf32>, tensor<f32>
 }
 """
-
-
-def floats(*shape: int) -> Array:
-    return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
 
 
 MOVING = [floats(8), np.arange(8, dtype=np.float32)]

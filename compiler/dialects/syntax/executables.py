@@ -75,39 +75,12 @@ def _print_variant(printer: Printer, operation: Operation) -> str:
     return f"({operation.attributes['target']}){attributes} {printer.region(operation.regions[0])}"
 
 
-def _parse_load(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    operands = [parser.typed_operand()]
-    parser.expect(")")
-    parser.expect(":")
-    return Parts(operands, [parser.type()], {}, [])
-
-
-def _print_load(printer: Printer, operation: Operation) -> str:
-    (value,) = operation.operands
-    return f"({printer.value(value)} : {value.type}) : {operation.results[0].type}"
-
-
-def _parse_store(parser: Parser, name: str) -> Parts:
-    parser.expect("(")
-    operands = [parser.typed_operand()]
-    parser.expect(",")
-    operands.append(parser.typed_operand())
-    parser.expect(")")
-    return Parts(operands, [], {}, [])
-
-
-def _print_store(printer: Printer, operation: Operation) -> str:
-    value, buffer = operation.operands
-    return f"({printer.value(value)} : {value.type}, {printer.value(buffer)} : {buffer.type})"
-
-
 EXECUTABLES: Final[Mapping[str, Syntax | CustomSyntax]] = {
     "arith.constant": CONSTANT,
     "iree.dispatch_region": CustomSyntax(_parse_region, _print_region),
     "iree.executable": CustomSyntax(_parse_variant, _print_variant),
-    "iree.load_input": CustomSyntax(_parse_load, _print_load),
+    "iree.load_input": syntax_of("(%:) {} :give"),
     "iree.multi_arch_executable": CustomSyntax(_parse_executable, _print_executable),
     "iree.return": syntax_of("% {} :take"),
-    "iree.store_output": CustomSyntax(_parse_store, _print_store),
+    "iree.store_output": syntax_of("(%:) {}"),
 }

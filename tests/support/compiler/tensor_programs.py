@@ -1,5 +1,17 @@
 """Tensor programs for tests of the whole compiler: one dispatch, calls, a loop, a branch, any batch."""
 
+from __future__ import annotations
+
+import numpy as np
+
+from pumice.hal_reference.program import Array
+
+
+def floats(*shape: int) -> Array:
+    """Evenly spaced numbers from -1 to 1."""
+    return np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
+
+
 SIMPLE_MUL = """
 func.func @simple_mul(%arg0: tensor<4xf32>, %arg1: tensor<4xf32>) -> tensor<4xf32> {
   %0 = stablehlo.multiply %arg0, %arg1 : tensor<4xf32>

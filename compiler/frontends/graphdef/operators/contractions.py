@@ -6,42 +6,13 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ....dialects.builder import Builder
-from ....ir.attributes import Attribute, StructAttr
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import Dim
-from ....ir.types import I32, TensorType
+from ....ir.types import I32
 from ....passes.formulas.expression import Expression
 from .known_values import broadcast_shape, broadcast_to, lengths_of
 from .node import Node, Translate
 from .reductions import reduced
-
-Pairs = Sequence[tuple[int, int]]
-
-
-def dot_general(builder: Builder, left: Value, right: Value, batch: Pairs, contracted: Pairs) -> Value:
-    """Returns a contraction. Its batch dimensions come first, then those of the left operand, then those of the right.
-
-    Args:
-        builder: appends the operation.
-        left: operand.
-        right: operand.
-        batch: pairs of parallel dimensions of the two.
-        contracted: pairs of dimensions to multiply and sum over.
-    """
-    fields = {
-        "lhs_batching_dimensions": tuple(axis for axis, _ in batch),
-        "rhs_batching_dimensions": tuple(axis for _, axis in batch),
-        "lhs_contracting_dimensions": tuple(axis for axis, _ in contracted),
-        "rhs_contracting_dimensions": tuple(axis for _, axis in contracted),
-    }
-    shapes = lengths_of(left), lengths_of(right)
-    shape = [shapes[0][axis] for axis, _ in batch]
-    for side, lengths in enumerate(shapes):
-        used = {pair[side] for pair in (*batch, *contracted)}
-        shape += [length for axis, length in enumerate(lengths) if axis not in used]
-    attributes: dict[str, Attribute] = {"dot_dimension_numbers": StructAttr("stablehlo.dot", fields)}
-    type = TensorType(shape, tensor_of(left).element)
-    return builder.append("dot_general", [left, right], [type], attributes).result
 
 
 def einsum(builder: Builder, equation: str, values: Sequence[Value]) -> Value:
@@ -126,10 +97,10 @@ def _multiplied(
     batch = [name for name in shared if name in wanted]
     contracted = [name for name in shared if name not in wanted]
 
-    def pairs(names: Sequence[str]) -> Pairs:
-        return [(left_names.index(name), right_names.index(name)) for name in names]
+    def both(names: Sequence[str]) -> Sequence[Sequence[int]]:
+        return [[side.index(name) for name in names] for side in (left_names, right_names)]
 
-    value = dot_general(builder, left, right, pairs(batch), pairs(contracted))
+    value = builder.contract(left, right, both(contracted), both(batch))
     rest = [name for names in (left_names, right_names) for name in names if name not in shared]
     return value, [*batch, *rest]
 
@@ -138,8 +109,8 @@ def _matmul(node: Node) -> Sequence[Value]:
     left, right = node.expect(2)
     if node.type(0).rank != 2 or node.type(1).rank != 2:
         raise node.error(f"expected two matrices, got {node.type(0)} and {node.type(1)}")
-    pair = (0 if node.flag("transpose_a") else 1, 1 if node.flag("transpose_b") else 0)
-    return [dot_general(node.builder, left, right, [], [pair])]
+    axes = [[0 if node.flag("transpose_a") else 1], [1 if node.flag("transpose_b") else 0]]
+    return [node.builder.contract(left, right, axes)]
 
 
 def _batch_matmul(node: Node) -> Sequence[Value]:
@@ -161,8 +132,8 @@ def _batch_matmul(node: Node) -> Sequence[Value]:
             node.chlo("conj", value) if is_adjoint else value
             for value, is_adjoint in zip((left, right), adjoint, strict=True)
         )
-    pair = (rank if adjoint[0] else rank + 1, rank + 1 if adjoint[1] else rank)
-    return [dot_general(node.builder, left, right, [(axis, axis) for axis in range(rank)], [pair])]
+    axes = [[rank if adjoint[0] else rank + 1], [rank + 1 if adjoint[1] else rank]]
+    return [node.builder.contract(left, right, axes, [range(rank)] * 2)]
 
 
 def _bias_add(node: Node) -> Sequence[Value]:

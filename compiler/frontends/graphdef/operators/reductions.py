@@ -7,7 +7,6 @@ from typing import Final
 
 from ....analysis.identities import identity_of
 from ....dialects.builder import Builder
-from ....ir.attributes import Attribute, DenseArray
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import number_of, product
 from ....ir.types import F32, I1, I32, I64, TensorType
@@ -61,11 +60,7 @@ def first_position(builder: Builder, value: Value, axis: int, direction: str) ->
     starts = [builder.constant(0 if extreme is None else extreme, scalars[0])]
     # A position past the end loses against an element that equals the start.
     starts.append(builder.constant(length, scalars[1]))
-    shape = [length for number, length in enumerate(type.shape) if number != axis]
-    types = [TensorType(shape, type.element), TensorType(shape, I32)]
-    positions = builder.iota(type.of(I32), axis)
-    attributes: dict[str, Attribute] = {"dimensions": DenseArray(I64, (axis,))}
-    return builder.append("reduce", [value, positions, *starts], types, attributes, [region]).results[1]
+    return builder.reduction([value, builder.iota(type.of(I32), axis)], starts, [axis], region)[1]
 
 
 def running(

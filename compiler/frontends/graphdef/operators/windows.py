@@ -154,11 +154,11 @@ def _padding_attribute(pads: Pads) -> tuple[DenseArray, ...]:
 def _layout(node: Node, rank: int) -> Layout:
     if rank not in (3, 4, 5):
         raise node.error(f"expected images of 3 to 5 dimensions, got {rank}")
-    given = node.text("data_format", "") or ("NHWC" if rank == 4 else "NDHWC")
-    if given.startswith("NC") and given != "NCHW_VECT_C":
+    layout = node.text("data_format", "") or ("NHWC" if rank == 4 else "NDHWC")
+    if layout.startswith("NC") and layout != "NCHW_VECT_C":
         return Layout(1, tuple(range(2, rank)))
-    if not given.endswith("C") or given == "NCHW_VECT_C":
-        raise node.error(f"expected the data_format NHWC, NCHW, NDHWC or NCDHW, got {given}")
+    if not layout.endswith("C") or layout == "NCHW_VECT_C":
+        raise node.error(f"expected the data_format NHWC, NCHW, NDHWC or NCDHW, got {layout}")
     return Layout(rank - 1, tuple(range(1, rank - 1)))
 
 
@@ -177,10 +177,10 @@ def _padding(
     if kind == "VALID":
         return [(0, 0)] * len(lengths)
     if kind == "EXPLICIT":
-        given = node.integers("explicit_paddings")
-        if len(given) != 2 * node.type(0).rank and len(given) < 2 * (max(axes) + 1):
-            raise node.error(f"expected explicit_paddings with two numbers for each dimension, got {list(given)}")
-        return [(given[2 * axis], given[2 * axis + 1]) for axis in axes]
+        explicit = node.integers("explicit_paddings")
+        if len(explicit) != 2 * node.type(0).rank and len(explicit) < 2 * (max(axes) + 1):
+            raise node.error(f"expected explicit_paddings with two numbers for each dimension, got {list(explicit)}")
+        return [(explicit[2 * axis], explicit[2 * axis + 1]) for axis in axes]
     if kind != "SAME":
         raise node.error(f"expected the padding SAME, VALID or EXPLICIT, got {kind}")
     return [same_padding(*dimension) for dimension in zip(lengths, sizes, strides, strict=True)]
@@ -236,13 +236,13 @@ def _transposed_convolution(node: Node) -> Sequence[Value]:
     if not lengths:
         raise node.error(f"expected the shape of an input of {rank} dimensions, got {list(wanted)}")
     is_depthwise = node.op.startswith("Depthwise")
-    given = number_of(node.shape(2)[layout.feature])
+    depth = number_of(node.shape(2)[layout.feature])
     features = number_of(wanted[layout.feature]) if len(wanted) == rank else inner
     groups = inner if is_depthwise else features // max(inner, 1)
     if is_depthwise:
         kernel, inner, outer = node.builder.reshape(kernel, (*sizes, 1, inner * outer)), 1, inner * outer
-    if given != outer or groups < 1 or outer % groups:
-        raise node.error(f"the filter {node.type(1)} does not give the {given} channels of {node.type(2)}")
+    if depth != outer or groups < 1 or outer % groups:
+        raise node.error(f"the filter {node.type(1)} does not give the {depth} channels of {node.type(2)}")
     spread = spread_sizes(sizes, dilations)
     pads = _padding(node, lengths, spread, strides, layout.spatial)
     steps = layout.of(node.shape(2))

@@ -69,35 +69,42 @@ def frame(name: str, variables: str, is_constant: bool = False) -> str:
     return node(name, "Enter", variables, frame_name="loop", is_constant=is_constant)
 
 
+def counted(limit: str, variable: str, start: str, *body: str) -> str:
+    """A loop of a counter ``i`` up to a limit and of a variable, whose next value the body computes as ``next``."""
+    return (
+        const("zero", 0, np.int32)
+        + frame("i_enter", "zero")
+        + frame("v_enter", start)
+        + frame("limit_enter", limit, True)
+        + node("i", "Merge", "i_enter", "i_next")
+        + node("v", "Merge", "v_enter", "v_next")
+        + node("less", "Less", "i", "limit_enter")
+        + node("go", "LoopCond", "less")
+        + node("i_switch", "Switch", "i", "go")
+        + node("v_switch", "Switch", "v", "go")
+        + const("one", 1, np.int32).replace('op: "Const"', 'op: "Const" input: "^i_switch"')
+        + node("i_more", "Add", "i_switch:1", "one")
+        + "".join(body)
+        + node("i_next", "NextIteration", "i_more")
+        + node("v_next", "NextIteration", "next")
+        + node(variable, "Exit", "v_switch")
+    )
+
+
 LOOP = (
     placeholder("n", dtype="DT_INT32")
     + placeholder("x", 3)
     + placeholder("w", 3)
-    + const("zero", 0, np.int32)
-    + frame("i_enter", "zero")
-    + frame("v_enter", "x")
-    + frame("n_enter", "n", True)
     + frame("w_enter", "w", True)
-    + node("i", "Merge", "i_enter", "i_next")
-    + node("v", "Merge", "v_enter", "v_next")
-    + node("less", "Less", "i", "n_enter")
-    + node("go", "LoopCond", "less")
-    + node("i_switch", "Switch", "i", "go")
-    + node("v_switch", "Switch", "v", "go")
-    + const("one", 1, np.int32).replace('op: "Const"', 'op: "Const" input: "^i_switch"')
-    + node("i_more", "Add", "i_switch:1", "one")
-    + node("product", "Mul", "v_switch:1", "w_enter")
-    + node("i_next", "NextIteration", "i_more")
-    + node("v_next", "NextIteration", "product")
+    + counted("n", "y", "x", node("next", "Mul", "v_switch:1", "w_enter"))
     + node("count", "Exit", "i_switch")
-    + node("y", "Exit", "v_switch")
 )
 
 
 @pytest.mark.parametrize("count", [0, 1, 5])
 def test_frames(count: int) -> None:
     w = np.array([1, 2, 0.5], np.float32)
-    found, y = run(LOOP, n=np.array(count, np.int32), x=X, w=w)
+    y, found = run(LOOP, n=np.array(count, np.int32), x=X, w=w)
     assert found == count
     np.testing.assert_array_equal(y, X * w**count)
 
@@ -179,25 +186,15 @@ LISTS = (
     + const("size", 4, np.int32)
     + const("open", -1, np.int32)
     + node("l", "TensorListReserve", "open", "size", element_dtype="DT_FLOAT")
-    + const("zero", 0, np.int32)
-    + frame("i_enter", "zero")
-    + frame("l_enter", "l")
     + frame("x_enter", "x", True)
-    + frame("size_enter", "size", True)
-    + node("i", "Merge", "i_enter", "i_next")
-    + node("items", "Merge", "l_enter", "l_next")
-    + node("less", "Less", "i", "size_enter")
-    + node("go", "LoopCond", "less")
-    + node("i_switch", "Switch", "i", "go")
-    + node("l_switch", "Switch", "items", "go")
-    + const("one", 1, np.int32).replace('op: "Const"', 'op: "Const" input: "^i_switch"')
-    + node("i_more", "Add", "i_switch:1", "one")
-    + node("row", "TensorListGetItem", "x_enter", "i_switch:1", "open", element_dtype="DT_FLOAT")
-    + node("negated", "Neg", "row")
-    + node("set", "TensorListSetItem", "l_switch:1", "i_switch:1", "negated", element_dtype="DT_FLOAT")
-    + node("i_next", "NextIteration", "i_more")
-    + node("l_next", "NextIteration", "set")
-    + node("out", "Exit", "l_switch")
+    + counted(
+        "size",
+        "out",
+        "l",
+        node("row", "TensorListGetItem", "x_enter", "i_switch:1", "open", element_dtype="DT_FLOAT"),
+        node("negated", "Neg", "row"),
+        node("next", "TensorListSetItem", "v_switch:1", "i_switch:1", "negated", element_dtype="DT_FLOAT"),
+    )
     + node("y", "TensorListStack", "out", "open", element_dtype="DT_FLOAT")
 )
 
