@@ -29,8 +29,7 @@ class JitFunction:
 
     It is traced once for each tree of arguments, shapes, dtypes and weak types, static values, and settings of JAX. Its
     results are DeviceArrays in the tree that the function returns. If it is called while JAX traces another function,
-    it
-    becomes part of that function.
+    it becomes part of that function.
 
     Thread rule: any thread.
     """

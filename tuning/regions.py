@@ -22,8 +22,7 @@ _MOST: Final = 16
 
 _UNLIKELY: Final = 16.0
 """A strategy whose estimated cost is more than this many times the lowest is not measured: no estimate is that wrong,
-and
-a call cannot be interrupted.
+and a call cannot be interrupted.
 """
 
 

@@ -166,21 +166,16 @@ def test_calls_of_several_sizes_do_not_mix(device: str | None) -> None:
     text, arguments, expected = PROGRAMS["layers"]
     options = pumice.SessionOptions(concurrent=True)
     with pumice.Session(device=device or "vulkan", options=options) as session:
-        _call_from_threads(load_main(session, text), arguments, expected)
+        call = load_main(session, text)
 
+        def check(size: int) -> None:
+            given = arguments(size)
+            for _ in range(4):
+                for result, wanted in zip(call(*given), expected(*given), strict=True):
+                    np.testing.assert_allclose(result, wanted, 1e-5, 1e-5)
 
-def _call_from_threads(
-    call: Callable[..., list[Array]], arguments: Callable[[int], list[Array]], expected: Callable[..., list[Array]]
-) -> None:
-
-    def check(size: int) -> None:
-        given = arguments(size)
-        for _ in range(4):
-            for found, wanted in zip(call(*given), expected(*given), strict=True):
-                np.testing.assert_allclose(found, wanted, 1e-5, 1e-5)
-
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(check, (1, 3, 17, 40)))
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(check, (1, 3, 17, 40)))
 
 
 @pytest.mark.vulkan

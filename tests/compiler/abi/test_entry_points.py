@@ -101,6 +101,13 @@ def function(change: Callable[[list[Type], list[Type]], object]) -> CallingConve
 
 
 BOTH = {"argument": Abi.VIEW, "result": Abi.VIEW}
+
+
+def swapped(before: str, after: str) -> CallingConvention:
+    """The default convention with one type in place of another."""
+    return default_convention(registered(**BOTH).add(replaced(before, after)))
+
+
 OF_ARRAY = "@f: argument 1, !my.array, has no ABI as an argument by the convention default"
 
 WRONG: dict[str, tuple[CallingConvention | None, str]] = {
@@ -123,27 +130,24 @@ WRONG: dict[str, tuple[CallingConvention | None, str]] = {
         "@f: argument 1, tensor<4xf32>, cannot be !my.array: a register holds one number, and tensor<4xf32> has 1 dim",
     ),
     "by value with a dimension": (
-        default_convention(registered(**BOTH).add(replaced("tensor<4xf32>", "f32"))),
+        swapped("tensor<4xf32>", "f32"),
         "x.mlir:1:14: @f: argument 0, tensor<4xf32>, cannot be f32: a register holds one number, and",
     ),
     "by value of another type": (
-        default_convention(registered(**BOTH).add(replaced("tensor<f32>", "i32"))),
+        swapped("tensor<f32>", "i32"),
         "x.mlir:6:14: @g: argument 0, tensor<f32>, cannot be i32: shapes and elements have to be the same",
     ),
     "another shape": (
-        default_convention(registered(**BOTH).add(replaced("tensor<4xf32>", "memref<8xf32>"))),
+        swapped("tensor<4xf32>", "memref<8xf32>"),
         "argument 0, tensor<4xf32>, cannot be memref<8xf32>: shapes and elements have to be the same",
     ),
     "a type that nobody knows": (
-        default_convention(registered(**BOTH).add(replaced("tensor<4xf32>", "!their.array"))),
+        swapped("tensor<4xf32>", "!their.array"),
         "argument 0, !their.array, has no ABI as an argument",
     ),
-    "a vector": (
-        default_convention(registered(**BOTH).add(replaced("tensor<4xf32>", "vector<4xf32>"))),
-        "argument 0, vector<4xf32>, has no ABI as an argument",
-    ),
+    "a vector": (swapped("tensor<4xf32>", "vector<4xf32>"), "argument 0, vector<4xf32>, has no ABI as an argument"),
     "the context in the place of an argument": (
-        default_convention(registered(**BOTH).add(replaced("tensor<4xf32>", CONTEXT))),
+        swapped("tensor<4xf32>", CONTEXT),
         f"argument 0, {CONTEXT}, has no ABI as an argument",
     ),
     "a conversion that gives text": (

@@ -32,7 +32,7 @@ def truth(builder: Builder, values: Sequence[Value]) -> Value:
 def choose(
     builder: Builder, name: str, index: Value, branches: Sequence[tuple[str, Callable[[Builder], Sequence[Value]]]]
 ) -> Sequence[Value]:
-    """Returns a conditional; returns its results.
+    """Appends a conditional; returns its results.
 
     Args:
         builder: appends it.
@@ -67,7 +67,7 @@ def while_loop(
     body: Body,
     start_of: Callable[[Value, Type], Value] = lambda value, type: value,
 ) -> Sequence[Value]:
-    """Returns a loop; returns the last value of each variable.
+    """Appends a loop; returns the last value of each variable.
 
     The body is run twice. The first time shows which variables it passes on unchanged: these are then used from
     outside, where their values may be known.

@@ -28,7 +28,7 @@ def _sizes(node: Node) -> tuple[int, int]:
 
 
 def _coordinates(node: Node, length: int, size: int, shift: float) -> Coordinates:
-    """Coordinates of the new pixels in the old image, in single precision like TensorFlow's.
+    """Returns coordinates of the new pixels in the old image, in single precision like TensorFlow's.
 
     Args:
         node: whose flags say how ends are aligned.

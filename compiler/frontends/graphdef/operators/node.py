@@ -216,7 +216,7 @@ class Node:
             raise self.error(str(error)) from None
 
     def functions(self, name: str) -> tuple[str, ...]:
-        """Names of library functions in an attribute."""
+        """Returns the names of library functions in an attribute."""
         attribute = self._node.attributes.get(name)
         if attribute is not None and attribute.WhichOneof("value") == "list":
             return tuple(item.name for item in attribute.list.func)

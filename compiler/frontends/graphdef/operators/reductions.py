@@ -66,7 +66,7 @@ def first_position(builder: Builder, value: Value, axis: int, direction: str) ->
 def running(
     builder: Builder, value: Value, axis: int, name: str, *, is_reversed: bool = False, is_exclusive: bool = False
 ) -> Value:
-    """Running sums (``add``) or products (``multiply``) along a dimension, each of two runs half as long.
+    """Returns running sums (``add``) or products (``multiply``) along a dimension, each of two runs half as long.
 
     Args:
         builder: appends the operations.

@@ -35,12 +35,12 @@ class Layout:
     spatial: tuple[int, ...]
 
     def of(self, values: Sequence[Dim]) -> list[int]:
-        """Those of a number for each dimension that belong to spatial ones."""
+        """Returns the numbers of spatial dimensions, from one for each dimension."""
         return [number_of(values[axis]) for axis in self.spatial]
 
 
 def spread_sizes(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
-    """Lengths of windows with gaps between their elements."""
+    """Returns lengths of windows with gaps between their elements."""
     return [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations, strict=True)]
 
 
