@@ -11,7 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 Array: TypeAlias = npt.NDArray[np.generic]
-Groups: TypeAlias = tuple[int, int, int]
+Reference: TypeAlias = Callable[[Sequence[Array]], dict[int, Array]]
+Groups: TypeAlias = tuple[int, ...]
 
 SENTINEL = 0xCD
 
@@ -49,7 +50,7 @@ class Case:
     shader: str
     buffers: tuple[Array, ...]
     passes: tuple[Pass, ...]
-    reference: Callable[[Sequence[Array]], dict[int, Array]]
+    reference: Reference
     bindings: tuple[int, ...]
     spec: Mapping[int, int] = field(default_factory=dict)
     rtol: float = 0.0
@@ -105,44 +106,48 @@ def _f64(array: Array) -> npt.NDArray[np.float64]:
     return array.astype(np.float64)
 
 
+def _case(
+    name: str,
+    shader: str,
+    buffers: tuple[Array, ...],
+    reference: Reference,
+    groups: Groups,
+    push: bytes = b"",
+    *,
+    bindings: tuple[int, ...] | None = None,
+    spec: Mapping[int, int] | None = None,
+    error: tuple[float, float] = (0.0, 0.0),
+) -> Case:
+    """Returns a case of one pass; ``error`` is the relative and the absolute tolerance."""
+    bound = tuple(range(len(buffers))) if bindings is None else bindings
+    return Case(name, shader, buffers, (Pass((*groups, 1, 1)[:3], push),), reference, bound, spec or {}, *error)
+
+
 def mul(n: int, groups: int) -> Case:
     name = f"mul[{n},{groups}]"
-    return Case(
-        name,
-        "mul",
-        (_f32(f"{name}a", n), _f32(f"{name}b", n), _unwritten(n, np.float32)),
-        (Pass((groups, 1, 1)),),
-        lambda b: {2: np.multiply(b[0], b[1])},
-        (0, 1, 2),
-    )
+    buffers = (_f32(f"{name}a", n), _f32(f"{name}b", n), _unwritten(n, np.float32))
+    return _case(name, "mul", buffers, lambda b: {2: np.multiply(b[0], b[1])}, (groups,))
 
 
 def mul_shortest(n: int) -> Case:
     """The arrays have different lengths; the shortest counts."""
     name = f"mul_shortest[{n}]"
-
-    def reference(b: Sequence[Array]) -> dict[int, Array]:
-        product = b[2].copy()
-        product[:n] = np.multiply(b[0][:n], b[1][:n])
-        return {2: product}
-
     buffers = (_f32(f"{name}a", n + 70), _f32(f"{name}b", n), _unwritten(n + 9, np.float32))
-    return Case(name, "mul", buffers, (Pass((_up(n, 64) + 1, 1, 1)),), reference, (0, 1, 2))
+    return _case(
+        name, "mul", buffers, lambda b: {2: np.append(np.multiply(b[0][:n], b[1]), b[2][n:])}, (_up(n, 64) + 1,)
+    )
 
 
 def saxpy(n: int, a: float) -> Case:
     name = f"saxpy[{n}]"
+
     # Whether the device fuses the multiplication and the addition is its own choice.
-    return Case(
-        name,
-        "examples/saxpy",
-        (_f32(f"{name}x", n), _f32(f"{name}y", n)),
-        (Pass((_up(n, 64), 1, 1), struct.pack("<f", a)),),
-        lambda b: {1: (np.float64(np.float32(a)) * _f64(b[0]) + _f64(b[1])).astype(np.float32)},
-        (0, 1),
-        rtol=1e-6,
-        atol=1e-6,
-    )
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        return {1: (np.float64(np.float32(a)) * _f64(b[0]) + _f64(b[1])).astype(np.float32)}
+
+    buffers = (_f32(f"{name}x", n), _f32(f"{name}y", n))
+    push = struct.pack("<f", a)
+    return _case(name, "examples/saxpy", buffers, reference, (_up(n, 64),), push, error=(1e-6, 1e-6))
 
 
 def reduction(n: int, groups: int, local: int) -> Case:
@@ -153,31 +158,21 @@ def reduction(n: int, groups: int, local: int) -> Case:
         lane = np.arange(n) % (groups * local) // local
         return {1: np.bincount(lane, weights=_f64(b[0]), minlength=groups).astype(np.float32)}
 
-    return Case(
-        name,
-        "examples/reduction",
-        (_f32(name, n), _unwritten(groups, np.float32)),
-        (Pass((groups, 1, 1), struct.pack("<I", n)),),
-        reference,
-        (0, 1),
-        spec={0: local},
-        rtol=1e-5,
-        atol=1e-4,
-    )
+    buffers = (_f32(name, n), _unwritten(groups, np.float32))
+    push = struct.pack("<I", n)
+    spec = {0: local}
+    return _case(name, "examples/reduction", buffers, reference, (groups,), push, spec=spec, error=(1e-5, 1e-4))
+
+
+def _product(b: Sequence[Array]) -> dict[int, Array]:
+    return {2: (_f64(b[0]) @ _f64(b[1])).astype(np.float32)}
 
 
 def matmul(m: int, n: int, k: int) -> Case:
     name = f"matmul[{m},{n},{k}]"
-    return Case(
-        name,
-        "examples/matmul",
-        (_f32(f"{name}a", m, k), _f32(f"{name}b", k, n), _unwritten((m, n), np.float32)),
-        (Pass((_up(n, 32), _up(m, 32), 1), struct.pack("<III", m, n, k)),),
-        lambda b: {2: (_f64(b[0]) @ _f64(b[1])).astype(np.float32)},
-        (0, 1, 2),
-        rtol=1e-5,
-        atol=1e-4,
-    )
+    buffers = (_f32(f"{name}a", m, k), _f32(f"{name}b", k, n), _unwritten((m, n), np.float32))
+    groups, push = (_up(n, 32), _up(m, 32)), struct.pack("<III", m, n, k)
+    return _case(name, "examples/matmul", buffers, _product, groups, push, error=(1e-5, 1e-4))
 
 
 def prefix_sum(n: int) -> Case:
@@ -219,54 +214,35 @@ def mandelbrot(width: int, height: int, iterations: int) -> Case:
         return {0: counts}
 
     push = struct.pack("<III4f", width, height, iterations, left, top, step_x, step_y)
-    return Case(
-        f"mandelbrot[{width},{height}]",
-        "examples/mandelbrot",
-        (_unwritten((height, width), np.uint32),),
-        (Pass((_up(width, 8), _up(height, 8), 1), push),),
-        reference,
-        (0,),
-    )
+    buffers = (_unwritten((height, width), np.uint32),)
+    groups = (_up(width, 8), _up(height, 8))
+    return _case(f"mandelbrot[{width},{height}]", "examples/mandelbrot", buffers, reference, groups, push)
 
 
 def histogram(n: int, groups: int) -> Case:
     name = f"histogram[{n}]"
+
+    def reference(b: Sequence[Array]) -> dict[int, Array]:
+        return {1: np.bincount(b[0][:n], minlength=256).astype(np.uint32)}
+
     # The bytes after the last one counted are not zero, so counting them would show.
-    data = _random(name).integers(0, 256, _up(n, 4) * 4, np.uint8)
-    return Case(
-        name,
-        "examples/histogram",
-        (data, np.zeros(256, np.uint32)),
-        (Pass((groups, 1, 1), struct.pack("<I", n)),),
-        lambda b: {1: np.bincount(b[0][:n], minlength=256).astype(np.uint32)},
-        (0, 1),
-    )
+    buffers = (_random(name).integers(0, 256, _up(n, 4) * 4, np.uint8), np.zeros(256, np.uint32))
+    return _case(name, "examples/histogram", buffers, reference, (groups,), struct.pack("<I", n))
 
 
 def transpose(rows: int, columns: int) -> Case:
     name = f"transpose[{rows},{columns}]"
-    return Case(
-        name,
-        "examples/transpose",
-        (_random(name).integers(0, 2**32, (rows, columns), np.uint32), _unwritten((columns, rows), np.uint32)),
-        (Pass((_up(columns, 32), _up(rows, 32), 1), struct.pack("<II", rows, columns)),),
-        lambda b: {1: np.ascontiguousarray(b[0].T)},
-        (0, 1),
-    )
+    values = _random(name).integers(0, 2**32, (rows, columns), np.uint32)
+    buffers = (values, _unwritten((columns, rows), np.uint32))
+    groups, push = (_up(columns, 32), _up(rows, 32)), struct.pack("<II", rows, columns)
+    return _case(name, "examples/transpose", buffers, lambda b: {1: np.ascontiguousarray(b[0].T)}, groups, push)
 
 
 def gemv(m: int, n: int, groups: int) -> Case:
     name = f"gemv[{m},{n},{groups}]"
-    return Case(
-        name,
-        "examples/gemv",
-        (_f32(f"{name}a", m, n), _f32(f"{name}x", n), _unwritten(m, np.float32)),
-        (Pass((groups, 1, 1), struct.pack("<II", m, n)),),
-        lambda b: {2: (_f64(b[0]) @ _f64(b[1])).astype(np.float32)},
-        (0, 1, 2),
-        rtol=1e-5,
-        atol=1e-4,
-    )
+    buffers = (_f32(f"{name}a", m, n), _f32(f"{name}x", n), _unwritten(m, np.float32))
+    push = struct.pack("<II", m, n)
+    return _case(name, "examples/gemv", buffers, _product, (groups,), push, error=(1e-5, 1e-4))
 
 
 def softmax(rows: int, columns: int, groups: int) -> Case:
@@ -278,16 +254,9 @@ def softmax(rows: int, columns: int, groups: int) -> Case:
         return {1: (powers / powers.sum(axis=1, keepdims=True)).astype(np.float32)}
 
     # exp() of GLSL may be off by 3 + 2 |x| ULP (Vulkan specification, precision of extended instructions).
-    return Case(
-        name,
-        "examples/softmax",
-        (4 * _f32(name, rows, columns), _unwritten((rows, columns), np.float32)),
-        (Pass((groups, 1, 1), struct.pack("<II", rows, columns)),),
-        reference,
-        (0, 1),
-        rtol=2e-5,
-        atol=1e-7,
-    )
+    buffers = (4 * _f32(name, rows, columns), _unwritten((rows, columns), np.float32))
+    push = struct.pack("<II", rows, columns)
+    return _case(name, "examples/softmax", buffers, reference, (groups,), push, error=(2e-5, 1e-7))
 
 
 def game_of_life(width: int, height: int) -> Case:
@@ -299,20 +268,15 @@ def game_of_life(width: int, height: int) -> Case:
         neighbours = sum(np.roll(cells, shift, (0, 1)) for shift in shifts)
         return {1: ((neighbours == 3) | ((neighbours == 2) & (cells == 1))).astype(np.uint32)}
 
-    return Case(
-        name,
-        "examples/game_of_life",
-        (_random(name).integers(0, 2, (height, width), np.uint32), _unwritten((height, width), np.uint32)),
-        (Pass((_up(width, 8), _up(height, 8), 1), struct.pack("<II", width, height)),),
-        reference,
-        (0, 1),
-    )
+    cells = _random(name).integers(0, 2, (height, width), np.uint32)
+    groups, push = (_up(width, 8), _up(height, 8)), struct.pack("<II", width, height)
+    return _case(name, "examples/game_of_life", (cells, _unwritten(cells.shape, np.uint32)), reference, groups, push)
 
 
 def _word_groups(offset: int, size: int) -> int:
     """Workgroups of 64 invocations for the words of a byte range."""
     words = (offset + size + 3) // 4 - offset // 4
-    return max(1, -(-words // 64))
+    return max(1, _up(words, 64))
 
 
 def fill_unaligned(buffer_size: int, offset: int, size: int, pattern: bytes, groups: int | None = None) -> Case:
@@ -324,14 +288,9 @@ def fill_unaligned(buffer_size: int, offset: int, size: int, pattern: bytes, gro
         target[offset : offset + size] = np.resize(np.frombuffer(pattern, np.uint8), size)
         return {0: target}
 
-    return Case(
-        name,
-        "builtin/fill_unaligned",
-        (_random(name).integers(0, 256, buffer_size, np.uint8),),
-        (Pass((groups or _word_groups(offset, size), 1, 1), struct.pack("<2I", offset, size) + word),),
-        reference,
-        (0,),
-    )
+    buffers = (_random(name).integers(0, 256, buffer_size, np.uint8),)
+    push = struct.pack("<2I", offset, size) + word
+    return _case(name, "builtin/fill_unaligned", buffers, reference, (groups or _word_groups(offset, size),), push)
 
 
 def copy_unaligned(
@@ -355,13 +314,15 @@ def copy_unaligned(
 
     sizes = (source_size,) if same else (source_size, target_size)
     push = struct.pack("<3I", source_offset, target_offset, size)
-    return Case(
+    buffers = tuple(_random(f"{name}{i}").integers(0, 256, n, np.uint8) for i, n in enumerate(sizes))
+    return _case(
         name,
         "builtin/copy_unaligned",
-        tuple(_random(f"{name}{i}").integers(0, 256, n, np.uint8) for i, n in enumerate(sizes)),
-        (Pass((groups or _word_groups(target_offset, size), 1, 1), push),),
+        buffers,
         reference,
-        (0, target_index),
+        (groups or _word_groups(target_offset, size),),
+        push,
+        bindings=(0, target_index),
     )
 
 
@@ -396,30 +357,20 @@ def _copy_cases() -> list[Case]:
 def _sweep(count: int, groups: int) -> Case:
     words = np.arange(4 * count, dtype=np.uint32).reshape(count, 4)
     words[-1] = 0xFFFFFFFF
-
-    def reference(buffers: Sequence[Array]) -> dict[int, Array]:
-        return {0: buffers[0] + np.uint32(1)}
-
-    return Case(f"sweep {count} by {groups}", "timing/sweep", (words,), (Pass((groups, 1, 1)),), reference, (0,))
+    return _case(
+        f"sweep {count} by {groups}", "timing/sweep", (words,), lambda b: {0: np.add(b[0], np.uint32(1))}, (groups,)
+    )
 
 
 def _copy_kernel(count: int, target: int, groups: int, local_size: int) -> Case:
-    source = np.arange(4 * count, dtype=np.float32).reshape(count, 4)
-
     def reference(buffers: Sequence[Array]) -> dict[int, Array]:
         result, shorter = buffers[1], min(count, target)
         result[:shorter] = buffers[0][:shorter]
         return {1: result}
 
-    return Case(
-        f"copy {count} to {target} by {groups} of {local_size}",
-        "timing/copy",
-        (source, _unwritten((target, 4), np.float32)),
-        (Pass((groups, 1, 1)),),
-        reference,
-        (0, 1),
-        spec={0: local_size},
-    )
+    name = f"copy {count} to {target} by {groups} of {local_size}"
+    buffers = (np.arange(4 * count, dtype=np.float32).reshape(count, 4), _unwritten((target, 4), np.float32))
+    return _case(name, "timing/copy", buffers, reference, (groups,), spec={0: local_size})
 
 
 def _fma(count: int, local_size: int, iterations: int, factor: float) -> Case:
@@ -427,20 +378,14 @@ def _fma(count: int, local_size: int, iterations: int, factor: float) -> Case:
         value = np.arange(local_size, dtype=np.float64)[:, None] + np.arange(8, dtype=np.float64)
         for _ in range(iterations):
             value = value * factor + factor
-        invocations = -(-count // local_size)
+        invocations = _up(count, local_size)
         sums = np.tile(value.sum(axis=1), invocations)[:count]
         return {0: np.repeat(sums[:, None], 4, axis=1).astype(np.float32)}
 
-    return Case(
-        f"fma {count} of {local_size}, {iterations} iterations of {factor}",
-        "timing/fma",
-        (_unwritten((count, 4), np.float32),),
-        (Pass((-(-count // local_size), 1, 1), struct.pack("<If", iterations, factor)),),
-        reference,
-        (0,),
-        spec={0: local_size},
-        rtol=1e-5,
-    )
+    name = f"fma {count} of {local_size}, {iterations} iterations of {factor}"
+    buffers, push = (_unwritten((count, 4), np.float32),), struct.pack("<If", iterations, factor)
+    spec = {0: local_size}
+    return _case(name, "timing/fma", buffers, reference, (_up(count, local_size),), push, spec=spec, error=(1e-5, 0))
 
 
 def _load(count: int, groups: int, local_size: int, rounds: int) -> Case:
@@ -452,58 +397,27 @@ def _load(count: int, groups: int, local_size: int, rounds: int) -> Case:
             chains = chains * 0.5 + 1.0
         return {0: chains.mean(axis=0).astype(np.float32)}
 
-    return Case(
-        f"load of {count} by {groups} groups of {local_size}, {rounds} rounds",
-        "timing/load",
-        (elements,),
-        (Pass((groups, 1, 1), struct.pack("<I", rounds)),),
-        reference,
-        (0,),
-        spec={0: local_size},
-        rtol=1e-5,
-    )
+    name = f"load of {count} by {groups} groups of {local_size}, {rounds} rounds"
+    push, spec = struct.pack("<I", rounds), {0: local_size}
+    return _case(name, "timing/load", (elements,), reference, (groups,), push, spec=spec, error=(1e-5, 0))
 
 
 CASES: list[Case] = [
-    _sweep(1, 1),
-    _sweep(1000, 3),
-    _copy_kernel(1000, 1000, 4, 64),
-    _copy_kernel(100, 90, 1, 32),
-    _fma(64, 64, 0, 1.0),
-    _fma(100, 32, 17, 0.75),
-    _load(64, 1, 64, 0),
-    _load(1000, 3, 32, 2),
-    mul(4, 1),
-    mul(1000, 16),
-    mul_shortest(100),
-    saxpy(1, 2.5),
-    saxpy(1000, -0.37),
-    reduction(1, 1, 128),
-    reduction(5000, 7, 128),
-    reduction(5000, 3, 32),
-    reduction(77, 1, 1),
-    matmul(1, 1, 1),
-    matmul(32, 32, 16),
-    matmul(67, 45, 83),
-    prefix_sum(1),
-    prefix_sum(512),
-    prefix_sum(513),
-    prefix_sum(150_000),
-    mandelbrot(1, 1, 5),
-    mandelbrot(70, 53, 60),
-    histogram(1, 1),
-    histogram(10_003, 3),
-    transpose(1, 1),
-    transpose(32, 64),
-    transpose(45, 71),
-    gemv(1, 1, 1),
-    gemv(37, 300, 37),
-    gemv(37, 300, 5),
-    softmax(1, 1, 1),
-    softmax(9, 333, 9),
-    softmax(9, 333, 2),
-    game_of_life(8, 8),
-    game_of_life(13, 21),
+    *(_sweep(*sizes) for sizes in ((1, 1), (1000, 3))),
+    *(_copy_kernel(*sizes) for sizes in ((1000, 1000, 4, 64), (100, 90, 1, 32))),
+    *(_fma(64, 64, 0, 1.0), _fma(100, 32, 17, 0.75)),
+    *(_load(*sizes) for sizes in ((64, 1, 64, 0), (1000, 3, 32, 2))),
+    *(mul(4, 1), mul(1000, 16), mul_shortest(100)),
+    *(saxpy(1, 2.5), saxpy(1000, -0.37)),
+    *(reduction(*sizes) for sizes in ((1, 1, 128), (5000, 7, 128), (5000, 3, 32), (77, 1, 1))),
+    *(matmul(*sizes) for sizes in ((1, 1, 1), (32, 32, 16), (67, 45, 83))),
+    *(prefix_sum(n) for n in (1, 512, 513, 150_000)),
+    *(mandelbrot(*sizes) for sizes in ((1, 1, 5), (70, 53, 60))),
+    *(histogram(*sizes) for sizes in ((1, 1), (10_003, 3))),
+    *(transpose(*sizes) for sizes in ((1, 1), (32, 64), (45, 71))),
+    *(gemv(*sizes) for sizes in ((1, 1, 1), (37, 300, 37), (37, 300, 5))),
+    *(softmax(*sizes) for sizes in ((1, 1, 1), (9, 333, 9), (9, 333, 2))),
+    *(game_of_life(*sizes) for sizes in ((8, 8), (13, 21))),
     *_fill_cases(),
     *_copy_cases(),
 ]
