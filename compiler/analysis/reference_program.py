@@ -74,7 +74,7 @@ class ProgramWriter:
                 self._written_out(operation.regions[0].block, operation.operands[1:], operation, nodes)
                 continue
             bodies = tuple(self.block(region.block) for region in operation.regions)
-            attributes = {name: self._plain(value) for name, value in flat_attributes(operation).items()}
+            attributes = {name: self._numbered(plain(value)) for name, value in flat_attributes(operation).items()}
             nodes.append(
                 Node(
                     operation.name.removeprefix("stablehlo.").removeprefix("arith."),
@@ -98,9 +98,6 @@ class ProgramWriter:
 
     def _number(self, size: Size) -> int:
         return self.sizes.setdefault(size, len(self.sizes))
-
-    def _plain(self, value: object) -> Any:
-        return self._numbered(plain(value))
 
     def _numbered(self, value: Any) -> Any:
         if isinstance(value, Size):

@@ -69,10 +69,6 @@ class KernelRegion:
         ]
         return operations[0] if len(operations) == 1 else None
 
-    def check(self) -> None:
-        """Checks that all types are supported by the generator and the target; raises ``CompileError`` otherwise."""
-        _ = self.words
-
     @cached_property
     def words(self) -> Dim:
         """An upper bound of the words and elements of tensors whose lengths depend on the call; 0 if there are none.

@@ -97,7 +97,7 @@ def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Ke
             apply.
         NeedsSplitError: the region is too much for one kernel.
     """
-    region.check()
+    _ = region.words  # raises if a type is not supported
     if strategy is not None:
         if not strategy.takes(region):
             message = f"the strategy {strategy.text()} does not apply to the region; leave the attribute out"

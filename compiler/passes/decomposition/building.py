@@ -65,16 +65,17 @@ def converted(builder: Builder, values: Values, like: Values) -> Values:
     return [builder.convert(value, tensor_of(other).scalar) for value, other in zip(values, like, strict=True)]
 
 
-def taken(builder: Builder, value: Value, positions: Value) -> Value:
-    """Gathers rows by their positions in the first dimension."""
-    (count,), shape = shape_of(positions), shape_of(value)
+def taken(builder: Builder, value: Value, positions: Value, axis: int = 0) -> Value:
+    """Gathers slices by their positions along a dimension."""
+    lengths, (count,) = tensor_of(value).lengths, tensor_of(positions).lengths
     fields = {
-        "offset_dims": tuple(range(1, len(shape))),
-        "collapsed_slice_dims": (0,),
-        "start_index_map": (0,),
+        "offset_dims": tuple(other for other in range(len(lengths)) if other != axis),
+        "collapsed_slice_dims": (axis,),
+        "start_index_map": (axis,),
         "index_vector_dim": 1,
     }
-    return builder.gather(value, builder.reshape(positions, (count, 1)), fields, (1, *shape[1:]), (count, *shape[1:]))
+    sizes, shape = ((*lengths[:axis], number, *lengths[axis + 1 :]) for number in (1, count))
+    return builder.gather(value, builder.reshape(positions, (count, 1)), fields, sizes, shape)
 
 
 def widened(builder: Builder, value: Value) -> Value:

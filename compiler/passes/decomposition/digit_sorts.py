@@ -11,17 +11,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-import numpy as np
-
+from ...analysis.scans import Scan
 from ...analysis.special_forms import GIVEN, IN_ORDER, chunk_of
 from ...dialects.builder import Builder, Values
-from ...ir.attributes import Attribute, DenseArray, DenseElements, EnumAttr, IntegerAttr, attribute_text
+from ...ir.attributes import DenseElements, EnumAttr, IntegerAttr, attribute_text
 from ...ir.copying import copy_operations
 from ...ir.operation import Block, Operation, Value, tensor_of
 from ...ir.types import I64, ScalarType, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
-from .building import joining, narrowed, scattered, widened
+from .building import joining, narrowed, scattered, shape_of, widened
+from .scans import scanned
 
 FAMILIES: Final = frozenset({"cpu"})
 """Families of devices on which a radix pass is faster than the merges that it saves."""
@@ -100,15 +100,10 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
 
 def _sums_before(builder: Builder, value: Value) -> Value:
     """Returns the exclusive running sum of each row."""
-    *others, count = tensor_of(value).lengths
-    padding = [*([0, 0] for _ in others), [count, -1]]
-    attributes: dict[str, Attribute] = {
-        "window_dimensions": DenseArray(I64, (*(1 for _ in others), count)),
-        "padding": DenseElements.of(np.array(padding), TensorType((len(padding), 2), I64)),
-    }
-    operands = [value, builder.constant(0, TensorType((), _WORD))]
-    region = joining(builder, "add", _WORD)
-    return builder.append("reduce_window", operands, [value.type], attributes, [region]).result
+    shape = shape_of(value)
+    scan = Scan(shape, len(shape) - 1, is_reverse=False, is_exclusive=True)
+    zero = builder.constant(0, TensorType((), _WORD))
+    return scanned(builder, joining(builder, "add", _WORD), [value], [zero], scan.axis, scan)[0]
 
 
 def _compared(body: Block) -> tuple[Value, Value] | None:

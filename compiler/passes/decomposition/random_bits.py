@@ -8,10 +8,10 @@ from typing import Final
 
 from ....hal_reference.random_bits import halved
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, EnumAttr, IntegerAttr
+from ...ir.attributes import EnumAttr
 from ...ir.operation import Operation, Value, tensor_of
 from ...ir.sizes import number_of
-from ...ir.types import I64, ScalarType, TensorType
+from ...ir.types import ScalarType, TensorType
 from ..formulas.expression import Expression
 
 _U32: Final = ScalarType("ui32")
@@ -32,8 +32,7 @@ def rng_bit_generator(builder: Builder, operation: Operation) -> Sequence[Value]
     count = Expression(builder, words[1]) + used
     new = [words[0], count.value, *words[2:]]
     vector = [builder.reshape(word, (1,)) for word in new]
-    type = TensorType((len(new),), _U64)
-    joined = builder.append("concatenate", vector, [type], {"dimension": IntegerAttr(0, I64)}).result
+    joined = builder.concatenate(vector, 0)
     before = tensor_of(state)
     if before.scalar.bits == 32:
         joined = builder.append("bitcast_convert", [joined], [TensorType((len(new), 2), _U32)]).result
@@ -126,9 +125,7 @@ def _bits(builder: Builder, words: Sequence[Value], result: TensorType, is_philo
 def _interleaved(builder: Builder, values: Sequence[Expression]) -> Value:
     count = tensor_of(values[0].value).shape[0] or 0
     columns = [builder.reshape(value.value, (count, 1)) for value in values]
-    type = TensorType((count, len(values)), _U32)
-    attributes: dict[str, Attribute] = {"dimension": IntegerAttr(1, I64)}
-    return builder.reshape(builder.append("concatenate", columns, [type], attributes).result, (count * len(values),))
+    return builder.reshape(builder.concatenate(columns, 1), (count * len(values),))
 
 
 def _paired(

@@ -87,7 +87,7 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
         ]
     size = _part_of(scan, target)
     if size and _looks_back(operation, scan, target):
-        result = _scanned(builder, body, converted(builder, values, starts), starts, scan.axis, scan)
+        result = scanned(builder, body, converted(builder, values, starts), starts, scan.axis, scan)
         made = result[0].owner
         assert isinstance(made, Operation)
         tiles = -(-scan.length // (LOOK_BACK_RUNS[-1] * min(LOOK_BACK_INVOCATIONS, target.max_workgroup_invocations)))
@@ -96,7 +96,7 @@ def _scan(target: Target, builder: Builder, operation: Operation) -> Values | No
     elif size:
         result = _in_parts(builder, body, values, starts, scan, size)
     elif narrow or length % lanes:
-        result = _scanned(builder, body, converted(builder, values, starts), starts, scan.axis, scan)
+        result = scanned(builder, body, converted(builder, values, starts), starts, scan.axis, scan)
     else:
         return None
     if length % lanes:
@@ -142,8 +142,8 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
     parts = parts_of()
     shape = shape_of(parts[0])
     totals = builder.reduction(parts, neutral, (axis + 1,), copy_region(body, {}))
-    before = _scanned(builder, body, totals, starts, axis, scan._replace(is_exclusive=True))
-    inside = _scanned(builder, body, parts_of(), neutral, axis + 1, scan)
+    before = scanned(builder, body, totals, starts, axis, scan._replace(is_exclusive=True))
+    inside = scanned(builder, body, parts_of(), neutral, axis + 1, scan)
     kept = [value for value in range(len(shape)) if value != axis + 1]
     firsts = [builder.broadcast(value, shape, kept) for value in before]
     pairs = [*inside, *firsts] if scan.is_reverse else [*firsts, *inside]
@@ -152,7 +152,7 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
     return [builder.piece(builder.reshape(value, whole), axis, 0, length) for value in result]
 
 
-def _scanned(builder: Builder, body: Region, values: Values, starts: Values, axis: int, scan: Scan) -> Values:
+def scanned(builder: Builder, body: Region, values: Values, starts: Values, axis: int, scan: Scan) -> Values:
     """Scans along a dimension, in the direction of another scan."""
     shape = shape_of(values[0])
     length = shape[axis]

@@ -25,7 +25,7 @@ from ...ir.types import I32, I64, TensorType
 from ...kernels.scalars.target import Target
 from ..canonical.legacy import IN_MEMORY, over_tensors
 from ..formulas.expression import Expression
-from .building import narrowed, widened
+from .building import narrowed, taken, widened
 from .digit_sorts import sorted_by_digits
 
 BLOCK: Final = 8
@@ -198,7 +198,7 @@ def _exchanged(builder: Builder, body: Block, values: Values, size: Value, dista
         for flag in (is_inside.value, (partner > Expression(builder, index)).value)
     ]
     exists, is_lower = whole
-    others = [_taken(builder, value, position, axis) for value in values]
+    others = [taken(builder, value, position, axis) for value in values]
     firsts, seconds = _in_order(builder, is_lower, values, others)
     swap, _ = _out_of_order(builder, body, firsts, seconds)
     swap = builder.elementwise("and", exists, swap)
@@ -225,17 +225,3 @@ def _out_of_order(builder: Builder, body: Block, firsts: Values, seconds: Values
     later = builder.compare("GT", firsts[-1], seconds[-1])
     tie = builder.elementwise("and", builder.elementwise("not", before), later)
     return builder.elementwise("or", after, tie), later
-
-
-def _taken(builder: Builder, value: Value, places: Value, axis: int) -> Value:
-    """Gathers elements by positions along a dimension."""
-    type = tensor_of(value)
-    rest = tuple(other for other in range(type.rank) if other != axis)
-    fields = {
-        "offset_dims": rest,
-        "collapsed_slice_dims": (axis,),
-        "start_index_map": (axis,),
-        "index_vector_dim": 1,
-    }
-    sizes = [1 if other == axis else length for other, length in enumerate(type.lengths)]
-    return builder.gather(value, places, fields, sizes, type.shape)
