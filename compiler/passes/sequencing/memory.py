@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from bisect import bisect_left
+from bisect import insort
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
@@ -122,43 +122,32 @@ def _events(buffers: Sequence[Interval]) -> list[tuple[int, bool, int]]:
 def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tuple[_Placed, int, int]:
     """Places buffers in order of birth; also returns the most bytes alive, and the number of pairs alive together."""
     offsets = [0] * len(sizes)
-    gaps: list[tuple[int, int]] = []
-    end = alive = most = count = pairs = 0
+    alive: list[tuple[int, int]] = []
+    end = held = most = pairs = 0
     for _, begins, index in events:
         size = sizes[index]
-        alive += size if begins else -size
-        most = max(most, alive)
+        held += size if begins else -size
+        most = max(most, held)
         if not size:
             continue
         if not begins:
-            count -= 1
-            _release(gaps, offsets[index], offsets[index] + size)
+            alive.remove((offsets[index], offsets[index] + size))
             continue
-        pairs += count
-        count += 1
-        for position, (start, stop) in enumerate(gaps):
-            if stop - start >= size:
-                offsets[index] = start
-                gaps[position : position + 1] = [(start + size, stop)] if stop - start > size else []
-                break
-        else:
-            # The last gap grows if it is at the end.
-            offsets[index] = gaps.pop()[0] if gaps and gaps[-1][1] == end else end
-            end = offsets[index] + size
+        pairs += len(alive)
+        offset = _gap(alive, size)
+        offsets[index], end = offset, max(end, offset + size)
+        insort(alive, (offset, offset + size))
     return _Placed(offsets, end), most, pairs
 
 
-def _release(gaps: list[tuple[int, int]], start: int, stop: int) -> None:
-    """Adds a gap to gaps in order; merges it with its neighbours."""
-    position = bisect_left(gaps, (start, stop))
-    first = position
-    if position < len(gaps) and gaps[position][0] == stop:
-        stop = gaps[position][1]
-        position += 1
-    if first and gaps[first - 1][1] == start:
-        first -= 1
-        start = gaps[first][0]
-    gaps[first:position] = [(start, stop)]
+def _gap(ranges: Sequence[tuple[int, int]], size: int) -> int:
+    """Returns the start of the lowest gap of a size between ranges in order, or behind them."""
+    offset = 0
+    for start, end in ranges:
+        if start - offset >= size:
+            break
+        offset = max(offset, end)
+    return offset
 
 
 def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list[list[int]]:
@@ -181,12 +170,8 @@ def _placed(together: Sequence[Sequence[int]], sizes: Sequence[int], order: Sequ
     offsets = [-1] * len(sizes)
     size = 0
     for index in order:
-        offset = 0
         around = [other for other in together[index] if offsets[other] >= 0]
-        for start, end in sorted((offsets[other], offsets[other] + sizes[other]) for other in around):
-            if start - offset >= sizes[index]:
-                break
-            offset = max(offset, end)
+        offset = _gap(sorted((offsets[other], offsets[other] + sizes[other]) for other in around), sizes[index])
         offsets[index] = offset
         size = max(size, offset + sizes[index])
     return _Placed(offsets, size)
