@@ -1,4 +1,4 @@
-"""Forms of scatters, sorts and Fourier transforms on which the passes that make them and the strategies agree.
+"""Facts about scatters, radix sorts, Fourier transforms and contractions on which passes and strategies agree.
 
 In a direct scatter an invocation writes an update to its target; in others, each target looks for its updates. A direct
 scatter needs a result that already holds the operand, and an order of updates that does not matter: either no two
@@ -118,3 +118,27 @@ def follows_element_by_element(operation: Operation, value: Value) -> bool:
     return alone and all(
         operand.tensor.shape == value.tensor.shape for operand in (*operation.operands, *operation.results)
     )
+
+
+def products_per_element(operation: Operation) -> Dim:
+    """Returns the number of products that are summed for each element of a contraction or a convolution."""
+    return product(depth_of(operation))
+
+
+def depth_of(operation: Operation) -> list[Dim]:
+    """Returns the lengths that are summed over: contracted dimensions, or the window's dimensions and the input
+    features.
+    """
+    left, right = (value.tensor.lengths for value in operation.operands[:2])
+    if operation.name == "stablehlo.dot_general":
+        return [left[axis] for axis in numbers_of(operation).ints("lhs_contracting_dimensions")]
+    numbers = numbers_of(operation)
+    taps = [right[axis] for axis in numbers.ints("kernel_spatial_dimensions")]
+    return [*taps, right[numbers.int("kernel_input_feature_dimension")]]
+
+
+def numbers_of(operation: Operation) -> StructAttr:
+    """Returns the dimension numbers of a contraction or a convolution."""
+    numbers = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
+    assert isinstance(numbers, StructAttr)
+    return numbers

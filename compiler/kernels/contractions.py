@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...spirv.binary.expression import Id
 from ...spirv.binary.integer_dots import dot
-from ..ir.attributes import StructAttr
+from ..analysis.special_forms import depth_of, numbers_of
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, Size, is_at_least, parts_at_most, product, quotient
 from ..ir.types import F32, I32, ScalarType
@@ -168,30 +168,6 @@ def pack_of(operation: Operation, target: Target) -> int:
     return 4 if is_packed and left is right and left.is_integer and left.bits == 8 else 1
 
 
-def products_per_element(operation: Operation) -> Dim:
-    """Returns the number of products that are summed for each element of a contraction or a convolution."""
-    return product(depth_of(operation))
-
-
-def depth_of(operation: Operation) -> list[Dim]:
-    """Returns the lengths that are summed over: contracted dimensions, or the window's dimensions and the input
-    features.
-    """
-    left, right = (shape_of(value) for value in operation.operands[:2])
-    if operation.name == "stablehlo.dot_general":
-        return [left[axis] for axis in _numbers(operation).ints("lhs_contracting_dimensions")]
-    numbers = _numbers(operation)
-    taps = [right[axis] for axis in numbers.ints("kernel_spatial_dimensions")]
-    return [*taps, right[numbers.int("kernel_input_feature_dimension")]]
-
-
-def _numbers(operation: Operation) -> StructAttr:
-    """Returns the dimension numbers of a contraction or a convolution."""
-    numbers = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
-    assert isinstance(numbers, StructAttr)
-    return numbers
-
-
 class Products(ABC):
     """The products of a contraction or a convolution; each element of the result is a sum of them.
 
@@ -206,7 +182,7 @@ class Products(ABC):
         self.pack = pack
         self.operands: Sequence[Value] = operation.operands[:2]
         self.working: ScalarType = working_type(scalar_of(operation.result))
-        self._numbers = _numbers(operation)
+        self._numbers = numbers_of(operation)
         self._shapes = shape_of(operation.operands[0]), shape_of(operation.operands[1])
         self.depth: list[Dim] = depth_of(operation)
 
@@ -339,7 +315,7 @@ class _Convolution(Products):
 
 def free_dimensions(operation: Operation) -> tuple[list[int], list[int]]:
     """Returns the dimensions of each operand of a contraction that are neither batch dimensions nor contracted."""
-    numbers = _numbers(operation)
+    numbers = numbers_of(operation)
     left, right = (
         [
             axis
@@ -354,7 +330,7 @@ def free_dimensions(operation: Operation) -> tuple[list[int], list[int]]:
 
 def operands_along(operation: Operation) -> list[set[int]]:
     """Returns for each dimension of the result the operands whose elements depend on the index along it."""
-    numbers = _numbers(operation)
+    numbers = numbers_of(operation)
     if operation.name == "stablehlo.dot_general":
         left, right = free_dimensions(operation)
         batch = numbers.ints("lhs_batching_dimensions")

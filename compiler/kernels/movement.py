@@ -193,22 +193,20 @@ def low_word_of(value: Id) -> Id:
 
 def _dynamic_slice(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
     value, *starts = operation.operands
-    shape = shape_of(value)
-    scalar = frame.index((), ())
-    parts = [
-        part + clamped(frame, start, scalar, length - size)
-        for part, start, length, size in zip(index.parts, starts, shape, index.shape, strict=True)
-    ]
-    return [frame.at(value, frame.index(shape, parts))]
+    return [frame.at(value, _from_starts(frame, starts, shape_of(value), index))]
 
 
 def target_of_update(frame: Frame, operation: Operation, index: Index) -> Index:
     """Returns the index in the result of an element of the slice that an update writes."""
-    shape = shape_of(operation.result)
+    return _from_starts(frame, operation.operands[2:], shape_of(operation.result), index)
+
+
+def _from_starts(frame: Frame, starts: Sequence[Value], shape: Sequence[Dim], index: Index) -> Index:
+    """Returns the index in a shape of an element of a slice that begins at clamped starts."""
     scalar = frame.index((), ())
     parts = [
         part + clamped(frame, start, scalar, length - size)
-        for part, start, length, size in zip(index.parts, operation.operands[2:], shape, index.shape, strict=True)
+        for part, start, length, size in zip(index.parts, starts, shape, index.shape, strict=True)
     ]
     return frame.index(shape, parts)
 

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import ClassVar, Final, Self
 
+from ..analysis.special_forms import products_per_element
 from ..analysis.weights import words_of
 from ..ir.operation import Operation
 from ..ir.sizes import Dim, estimated
-from .contractions import products_per_element
 from .kernel import Kernel
 from .region import KernelRegion
 

@@ -13,10 +13,10 @@ from typing import Final
 
 from ...analysis.rows import computed_of_rows
 from ...analysis.scans import scratch_words
-from ...analysis.special_forms import is_direct
+from ...analysis.special_forms import is_direct, products_per_element
 from ...analysis.weights import MOVES, bits_of, name_of
 from ...dialects.builder import Builder
-from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr, StructAttr
+from ...ir.attributes import Attribute, DenseArray, DenseElements, IntegerAttr
 from ...ir.operation import Block, Location, Operation, Region, Value
 from ...ir.sizes import Dim, Size, product
 from ...ir.types import I32, I64, ScalarType, TensorType, Type
@@ -207,20 +207,9 @@ def _flops(operations: Sequence[Operation]) -> Dim:
         name = name_of(operation)
         count = operation.results[0].tensor.count
         if name in ("dot_general", "convolution"):
-            total += 2 * count * _depth(operation)
+            total += 2 * count * products_per_element(operation)
         elif name in ("reduce", "reduce_window"):
             total += operation.operands[0].tensor.count
         elif name not in MOVES and name not in ("constant", "iota", "convert"):
             total += count
     return total
-
-
-def _depth(operation: Operation) -> Dim:
-    """Products summed per element of a contraction or a convolution."""
-    left, right = (value.tensor for value in operation.operands[:2])
-    numbers = operation.attributes.get("dot_dimension_numbers", operation.attributes.get("dimension_numbers"))
-    assert isinstance(numbers, StructAttr)
-    if operation.name == "stablehlo.dot_general":
-        return product(left.lengths[axis] or 1 for axis in numbers.ints("lhs_contracting_dimensions"))
-    features = numbers.int("kernel_output_feature_dimension")
-    return product(length for axis, length in enumerate(right.lengths) if axis != features)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from ....spirv.binary.expression import Id
+from ...analysis.special_forms import products_per_element
 from ...analysis.weights import words_of
 from ...ir.operation import Operation
 from ...ir.sizes import Dim, Size, is_multiple, product, quotient
-from ...kernels.contractions import operands_along, products_per_element, working_type
+from ...kernels.contractions import operands_along, working_type
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import Index, split
 from ...kernels.kernel import Kernel

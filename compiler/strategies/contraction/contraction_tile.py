@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, NamedTuple
 
 from ....spirv.binary.expression import Id
+from ...analysis.special_forms import depth_of
 from ...ir.operation import Operation
 from ...ir.sizes import Dim, product
-from ...kernels.contractions import Products, depth_of, pack_of, products_of, result_of, summed
+from ...kernels.contractions import Products, pack_of, products_of, result_of, summed
 from ...kernels.elements import Frame, scalar_of
 from ...kernels.index import Index, split
 from ...kernels.kernel import Kernel

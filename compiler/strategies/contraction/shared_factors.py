@@ -8,11 +8,12 @@ from typing import Final
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import quotient
 from ....spirv.binary.shared_memory import SharedMemory
+from ...analysis.special_forms import depth_of
 from ...ir.operation import Operation
 from ...ir.sizes import Size
 from ...ir.sizes import product as product_of
 from ...ir.types import ScalarType
-from ...kernels.contractions import MAX_IN_ORDER, Products, depth_of, summed
+from ...kernels.contractions import MAX_IN_ORDER, Products, summed
 from ...kernels.elements import scalar_of, shape_of
 from ...kernels.index import Index, split
 from ...kernels.region import Shader, append_bits
