@@ -2,7 +2,7 @@
 
 Calling sequence: ``write_c(module, stem, source)`` → files by name.
 
-Read: executables, expressions, statements, support, types, arguments, calls, host_values, function, exports, interface,
+Read: executables, expressions, statements, support, types, arguments, calls, function, exports, interface,
 writer.
 """
 

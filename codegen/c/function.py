@@ -18,10 +18,9 @@ from ...vm.translation.expressions import (
 )
 from ..program.ir import Block, Constant, Edge, Function, Instruction, Program, Variable
 from .arguments import Values, global_member
-from .calls import write_call
+from .calls import write_bytes, write_call, write_list
 from .executables import Executables
 from .expressions import DIVISIONS, EXPRESSIONS
-from .host_values import write_bytes, write_list
 from .statements import (
     DONE,
     NULL,

@@ -7,11 +7,10 @@ from collections.abc import Mapping
 from typing import Final
 
 from .file.document import FREEZE
-from .operators.blocks import BLOCKS
 from .operators.contractions import CONTRACTIONS
 from .operators.control import CONTROL
 from .operators.elementwise import ELEMENTWISE
-from .operators.images import IMAGES
+from .operators.images import BLOCKS, IMAGES
 from .operators.indexing import INDEXING
 from .operators.lists import LISTS
 from .operators.node import Translate

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from support.compiler.conventions import CONTEXT, KERNEL, converted, function_type, memrefs, replaced
 
@@ -15,6 +18,8 @@ from pumice.compiler.abi.calling_convention import (
 from pumice.compiler.abi.function_abi import Abi
 from pumice.compiler.abi.type_converter import TypeConverter, parse_type
 from pumice.compiler.ir.types import FunctionType, Type
+
+PAGE = Path(__file__).parents[3] / "docs" / "calling-conventions.md"
 
 # -- the conventions of the header, on its example ---------------------------------------------------------
 
@@ -129,3 +134,13 @@ def test_a_convention_does_not_see_what_is_registered_later() -> None:
     assert (
         converted(default_convention(types), "(tensor<f32>, !my.array) -> ()") == f"({CONTEXT}, f32, !my.array) -> ()"
     )
+
+
+def test_the_table_of_types() -> None:
+    """The page of users has the types that the conventions make."""
+    text = PAGE.read_text(encoding="utf-8")
+    (before,) = re.findall(r"\| name \| `([^`]*)` becomes", text)
+    rows = re.findall(r"^\| `([a-z,]+)` \| `([^`]*)` +\|$", text, re.MULTILINE)
+    assert len(rows) == 5
+    for names, after in rows:
+        assert str(named_convention(names)(parse_type(before))) == after  # type: ignore[arg-type]

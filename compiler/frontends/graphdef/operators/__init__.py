@@ -1,5 +1,5 @@
 """TensorFlow's operators as StableHLO operations.
 
-Read: known_values, node, movement, elementwise, pieces, shapes, indexing, reductions, contractions, windows,
-normalization, blocks, images, lists, control.
+Read: known_values, node, elementwise, pieces, shapes, indexing, reductions, contractions, windows, normalization,
+images, lists, control.
 """

@@ -13,8 +13,8 @@ from ....dialects.builder import Builder
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import Dim, number_of
 from ....ir.types import I32, ScalarType, TensorType, Type
+from .indexing import take
 from .known_values import lengths_of
-from .movement import take
 from .node import Node, Translate
 
 _OPEN: Final = "open"

@@ -2,14 +2,37 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from ....dialects.builder import Builder
 from ....ir.operation import Value, tensor_of
 from ....ir.sizes import number_of
+from ....ir.types import TensorType
 from .known_values import lengths_of
-from .movement import padded, parts
 from .node import Node, Translate
+
+_MAX_PARTS: Final = 1 << 14
+
+
+def padded(builder: Builder, value: Value, pairs: Sequence[tuple[int, int]], filling: Value | None = None) -> Value:
+    """Puts elements before and after each dimension: zeros, or copies of a scalar."""
+    filling = filling or builder.constant(0, TensorType((), tensor_of(value).element))
+    lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
+    return builder.pad(value, filling, lows, highs, [0] * len(pairs))
+
+
+def parts(builder: Builder, value: Value, axis: int, sizes: Sequence[int]) -> list[Value]:
+    """Splits a value along a dimension.
+
+    Raises:
+        ValueError: into too many parts.
+    """
+    if len(sizes) > _MAX_PARTS:
+        raise ValueError(f"expected at most {_MAX_PARTS} parts, got {len(sizes)}")
+    ends = list(itertools.accumulate(sizes))
+    return [builder.piece(value, axis, end - size, end) for end, size in zip(ends, sizes, strict=True)]
 
 
 def pairs_of(node: Node, index: int, count: int) -> list[tuple[int, int]]:

@@ -16,8 +16,8 @@ from ....ir.types import I32, TensorType
 from ....passes.formulas.expression import Expression
 from ..file.tensors import array_of
 from .known_values import broadcast_shape, broadcast_to
-from .movement import parts
 from .node import Node, Translate
+from .pieces import parts
 
 
 def _const(node: Node) -> Sequence[Value]:

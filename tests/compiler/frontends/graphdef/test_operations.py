@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,10 +13,14 @@ import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 from support.compiler.graphdefs import const, ints, node, placeholder, run
 
+from pumice.compiler.frontends.graphdef.operations import OPERATIONS, ROOMS
+
 pytest.importorskip("tensorboardX", reason="needs the messages of a GraphDef: pip install 'pumice[graphdef]'")
 
 Array: TypeAlias = npt.NDArray[Any]
 Case: TypeAlias = tuple[str, Callable[..., Any]]
+
+PAGE = Path(__file__).resolve().parents[4] / "docs" / "tensorflow.md"
 
 A = np.random.default_rng(1).normal(size=(3, 4)).astype(np.float32)
 B = np.random.default_rng(2).normal(size=(4,)).astype(np.float32)
@@ -210,3 +215,10 @@ def test_result_is_numpys(name: str) -> None:
     found = run(text + nodes, **used)
     assert found.shape == wanted.shape
     np.testing.assert_allclose(found, wanted, 2e-5, 2e-6)
+
+
+def test_the_table_has_every_operation() -> None:
+    rows = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("| ")][2:]
+    wanted = [f"| {name} | {' '.join(sorted(room))} |" for name, room in ROOMS.items()]
+    assert rows == wanted
+    assert set().union(*ROOMS.values()) == set(OPERATIONS)
