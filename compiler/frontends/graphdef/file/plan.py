@@ -10,9 +10,9 @@ afterwards. By LoopCond, Switch continues into the body or out to Exit.
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 from typing import Final, NamedTuple, TypeAlias
 
 from .graph import Graph, GraphNode, Ref
@@ -164,7 +164,7 @@ class GraphPlan:
         graph = self._graph
         nodes = graph.nodes
         before: dict[str, list[str]] = {}
-        after: dict[str, list[str]] = {name: [] for name in nodes}
+        sorter = TopologicalSorter(dict.fromkeys(nodes, ()))
         for node in nodes.values():
             refs = list(node.inputs)
             if node.name in self._loop_merges:
@@ -173,13 +173,15 @@ class GraphPlan:
             if node.name in self.loops:
                 names += self.loops[node.name].enters
             before[node.name] = names
-            for name in names:
-                after[name].append(node.name)
-        waiting = {name: len(names) for name, names in before.items()}
-        ready = deque(name for name, count in waiting.items() if count == 0)
+            sorter.add(node.name, *names)
+        try:
+            order = list(sorter.static_order())
+        except CycleError as error:
+            cycle = error.args[1]
+            shown = [*cycle[: _MAX_SHOWN - 1], "…", cycle[-1]] if len(cycle) > _MAX_SHOWN else cycle
+            raise graph.error(nodes[cycle[0]], f"the graph has a cycle: {' → '.join(shown)}") from None
         levels: dict[str, int] = {}
-        while ready:
-            name = ready.popleft()
+        for name in order:
             node = nodes[name]
             is_choice = node.op == "Merge" and name not in self._loop_merges
             level = max((levels[other] for other in before[name]), default=0) + is_choice
@@ -188,12 +190,6 @@ class GraphPlan:
             self.depths[name] = depth + (node.op == "Enter") - (node.op == "Exit")
             self.contexts[name] = self._context(node, level, is_choice)
             self.rank[name] = (level, not is_choice, len(self.rank))
-            for other in after[name]:
-                waiting[other] -= 1
-                if waiting[other] == 0:
-                    ready.append(other)
-        if len(self.rank) < len(nodes):
-            self._refuse_cycle(before)
 
     def _context(self, node: GraphNode, level: int, is_choice: bool) -> Context:
         if is_choice:
@@ -227,17 +223,3 @@ class GraphPlan:
         together.append(node.name)
         self.choices[node.name] = Choice(predicate, (1 - truth, truth), together)
         return context
-
-    def _refuse_cycle(self, before: Mapping[str, Sequence[str]]) -> None:
-        """Finds a cycle by going back through nodes that the sort never reached; raises an error for it."""
-        name = next(name for name in self._graph.nodes if name not in self.rank)
-        seen: dict[str, int] = {}
-        path: list[str] = []
-        while name not in seen:
-            seen[name] = len(path)
-            path.append(name)
-            name = next(other for other in before[name] if other not in self.rank)
-        cycle = [*path[seen[name] :], name][::-1]
-        if len(cycle) > _MAX_SHOWN:
-            cycle = [*cycle[: _MAX_SHOWN - 1], "…", cycle[-1]]
-        raise self._graph.error(self._graph.nodes[name], f"the graph has a cycle: {' → '.join(cycle)}")
