@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -97,9 +98,7 @@ def array_of(tensor: TensorMessage) -> Array:
     if dims is None or None in dims:
         raise ValueError("the shape of a constant is not known")
     shape = tuple(length for length in dims if length is not None)
-    count = 1
-    for length in shape:
-        count *= length
+    count = math.prod(shape)
     dtype = element.dtype
     if count * dtype.itemsize > MAX_BYTES:
         raise ValueError(f"a constant of shape {list(shape)} has {count} elements, which is more than fits")
