@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from support.devices.host_buffers import HOST, host_buffer
+from support.devices.host_buffers import HOST, host_buffer, submitted
 from support.waiting import in_threads
 
 from pumice import shaders
@@ -162,19 +162,16 @@ def test_fills_and_updates_of_every_size(shared_device: Device, offset: int, siz
 def test_fills_of_neighbouring_bytes_need_no_barrier(device: Device) -> None:
     """The ranges do not overlap, so they may run at the same time, though they share words."""
     buffer = host_buffer(device, bytes(999))
-    with device.create_command_buffer() as commands:
-        commands.begin()
+    with submitted(device) as commands:
         for index in range(999):
             commands.fill(buffer, bytes([index % 251]), index, 1)
-        run(device, commands.end())
     assert buffer.read() == bytes(index % 251 for index in range(999))
 
 
 def test_overlap_is_refused_to_the_byte(device: Device) -> None:
     buffer = device.create_buffer(100, memory_type=HOST)
     first, second = buffer.subspan(0, 60), buffer.subspan(40)
-    with device.create_command_buffer() as commands:
-        commands.begin()
+    with submitted(device) as commands:
         for call in (
             lambda: commands.copy(buffer, buffer, 10, source_offset=0, target_offset=9),
             lambda: commands.copy(buffer, buffer, 10, source_offset=9, target_offset=0),
@@ -188,7 +185,6 @@ def test_overlap_is_refused_to_the_byte(device: Device) -> None:
         commands.copy(buffer, buffer, 0)
         commands.copy(buffer, buffer)
         commands.copy(first, buffer.subspan(20, 40), 40, source_offset=20)
-        run(device, commands.end())
     with device.create_command_buffer(binding_capacity=1) as commands:
         commands.begin().copy(BindingSlot(0, 0, 50), BindingSlot(0, 40), 20)
         commands.end()
@@ -222,9 +218,8 @@ def test_indirect_dispatch_reads_its_counts_when_it_runs(any_device: Device) -> 
     np.testing.assert_array_equal(result, np.where(np.arange(n) < 256, 15, 0))
     parameters.write(struct.pack("<3I", 0, 1, 1), 16)
     out.write(bytes(4 * n))
-    with device.create_command_buffer() as commands:
-        commands.begin().dispatch_indirect(pipeline, [a, b, out], parameters, 16)
-        run(device, commands.end())
+    with submitted(device) as commands:
+        commands.dispatch_indirect(pipeline, [a, b, out], parameters, 16)
     assert out.read() == bytes(4 * n)
 
 
@@ -301,14 +296,12 @@ def test_push_constants_are_those_of_each_dispatch(device: Device) -> None:
     x = floats(device, *([1.0] * 64))
     ys = [floats(device, *([0.0] * 64)) for _ in range(6)]
     push = bytearray(4)
-    with device.create_command_buffer() as commands:
-        commands.begin()
+    with submitted(device) as commands:
         for index, y in enumerate(ys):
             struct.pack_into("<f", push, 0, index // 2)  # also twice the same, also the same object changed
             commands.dispatch(pipeline, [x, y], (1, 1, 1), push)  # type: ignore[arg-type]
             if index == 3:
                 commands.dispatch(other, [x, x, floats(device, 0)], (1, 1, 1))
-        run(device, commands.end())
     assert [np.frombuffer(y.read(), np.float32)[5] for y in ys] == [0, 0, 1, 1, 2, 2]
 
 
@@ -316,14 +309,12 @@ def test_a_barrier_orders_dependent_dispatches(device: Device) -> None:
     pipeline = mul(device)
     x, two = floats(device, *([1.0] * 256)), floats(device, *([2.0] * 256))
     y = floats(device, *([0.0] * 256))
-    with device.create_command_buffer() as commands:
-        commands.begin()
+    with submitted(device) as commands:
         for _ in range(10):
             commands.dispatch(pipeline, [x, two, y], (4, 1, 1))
             commands.execution_barrier()
             commands.copy(y, x)
             commands.execution_barrier()
-        run(device, commands.end())
     assert set(np.frombuffer(x.read(), np.float32)) == {1024.0}
 
 
@@ -650,8 +641,7 @@ def test_what_is_closed_cannot_be_recorded(device: Device) -> None:
     closed.close()
     dead.close()
     given_closed.close()
-    with device.create_command_buffer() as commands:
-        commands.begin()
+    with submitted(device) as commands:
         for call in (
             lambda: commands.fill(closed, b"\1"),
             lambda: commands.update(closed, b"\1"),
@@ -668,7 +658,6 @@ def test_what_is_closed_cannot_be_recorded(device: Device) -> None:
             with pytest.raises(ClosedError):
                 call()
         commands.dispatch(pipeline, buffers, (1, 1, 1))
-        run(device, commands.end())
 
 
 def test_closing_things_in_flight(device: Device) -> None:

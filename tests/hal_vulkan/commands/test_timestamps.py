@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.devices.host_buffers import HOST
+from support.devices.host_buffers import HOST, submitted
 
 from pumice import shaders
 from pumice.hal.clock import elapsed_ticks, signed_ticks
@@ -111,10 +111,8 @@ def test_more_dispatches_than_a_query_pool_holds(saxpy: tuple[Device, ComputePip
     device.retire()
     pools = live_objects()["query pool"]
     for _ in range(20):
-        with device.create_command_buffer(timing=True) as commands:
-            commands.begin().dispatch(pipeline, buffers, (1, 1, 1), PUSH)
-            device.compute_queue.submit((commands.end(),))
-            device.wait_idle(10)
+        with submitted(device, timing=True) as commands:
+            commands.dispatch(pipeline, buffers, (1, 1, 1), PUSH)
     assert live_objects()["query pool"] == pools
 
 

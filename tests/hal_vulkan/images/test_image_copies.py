@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.devices.device_images import download, picture, texel_noise, upload
-from support.devices.host_buffers import HOST, host_buffer
+from support.devices.host_buffers import HOST, host_buffer, submitted
 
 from pumice.formats.image_format import FORMATS, ImageFormat
 from pumice.hal_vulkan.device import Device
@@ -83,45 +83,16 @@ def test_compressed_images_are_copied_by_blocks(device: Device) -> None:
             commands.clear_image(image)
 
 
-@pytest.mark.parametrize(
-    ("extent", "options"),
-    [
-        ((37,), {}),
-        ((37,), {"layers": 5}),
-        ((19, 7), {"layers": 3}),
-        ((5, 6, 7), {}),
-        ((8, 8), {"dim": "cube", "layers": 6}),
-        ((4, 4), {"dim": "cube", "layers": 12}),
-        ((23, 9), {"levels": 0}),
-        ((9, 5, 3), {"levels": 0}),
-    ],
-    ids=str,
-)
-def test_every_dimension_and_level(device: Device, extent: tuple[int, ...], options: dict[str, object]) -> None:
-    with device.create_image("rg16uint", extent, **options) as image:  # type: ignore[arg-type]
-        assert image.levels == (max(extent).bit_length() if options.get("levels") == 0 else 1)
-        given = []
-        for level in range(image.levels):
-            x, y, z = image.level_extent(level)
-            given.append(np.random.default_rng(level).integers(0, 1 << 16, (image.layers, z, y, x, 2), np.uint16))
-            upload(device, image, given[-1], level)
-        for level, data in enumerate(given):
-            np.testing.assert_array_equal(download(device, image, np.uint16, level).reshape(data.shape), data)
-
-
 def test_regions_at_any_byte_of_a_buffer(device: Device) -> None:
     base = np.arange(10 * 16, dtype=np.uint32).reshape(10, 16)
     with picture(device, base, "r32uint") as image, device.create_buffer(4096, memory_type=HOST) as buffer:
         part = np.arange(1000, 1012, dtype=np.uint32)
         buffer.write(part.tobytes(), 13)
         view = buffer.subspan(3)
-        with device.create_command_buffer() as commands:
-            commands.begin()
+        with submitted(device) as commands:
             commands.copy_buffer_to_image(view, image, source_offset=10, offset=(5, 2, 0), extent=(4, 3, 1))
             commands.execution_barrier()
             commands.copy_image_to_buffer(image, buffer, target_offset=801, offset=(1, 1, 0), extent=(10, 5, 1))
-            device.compute_queue.execute(commands.end())
-            device.wait_idle(20)
         base[2:5, 5:9] = part.reshape(3, 4)
         np.testing.assert_array_equal(download(device, image, np.uint32).reshape(10, 16), base)
         got = np.frombuffer(buffer.read(801, 200), np.uint32).reshape(5, 10)
@@ -136,10 +107,8 @@ def test_texels_of_three_bytes_lie_anywhere(device: Device) -> None:
     with device.create_image(texels, (7, 5)) as image, device.create_buffer(1024, memory_type=HOST) as buffer:
         for offset in (0, 1, 4, 256):
             buffer.write(data.tobytes(), offset)
-            with device.create_command_buffer() as commands:
-                commands.begin().copy_buffer_to_image(buffer, image, source_offset=offset)
-                device.compute_queue.execute(commands.end())
-                device.wait_idle(20)
+            with submitted(device) as commands:
+                commands.copy_buffer_to_image(buffer, image, source_offset=offset)
             np.testing.assert_array_equal(download(device, image), data)
 
 
@@ -186,10 +155,8 @@ def test_clears(device: Device, texels: str, value: float, expected: tuple[float
 
 
 def _generate(device: Device, image: Image) -> None:
-    with device.create_command_buffer() as commands:
-        commands.begin().generate_mips(image)
-        device.compute_queue.execute(commands.end())
-        device.wait_idle(20)
+    with submitted(device) as commands:
+        commands.generate_mips(image)
 
 
 def test_mip_levels_are_means_of_four(device: Device) -> None:
@@ -231,10 +198,8 @@ def test_mip_levels_without_blits_are_those_of_blits(
             count = int(np.prod(extent)) * image.layers * 4
             upload(device, image, np.random.default_rng(0).uniform(0, 1, count).astype(np.float16))
             device.profile = seen
-            with device.create_command_buffer() as commands:
-                commands.begin().generate_mips(image, filter=filter)  # type: ignore[arg-type]
-                device.compute_queue.execute(commands.end())
-                device.wait_idle(20)
+            with submitted(device) as commands:
+                commands.generate_mips(image, filter=filter)  # type: ignore[arg-type]
             device.profile = profile
             results.append([download(device, image, np.float16, level) for level in range(1, image.levels)])
     for blitted, made in zip(*results, strict=True):
@@ -266,10 +231,8 @@ def test_queues_without_graphics_say_what_they_do(device: Device) -> None:
 def test_blits_change_size_and_format(device: Device) -> None:
     data = np.random.default_rng(1).integers(0, 256, (6, 10, 4), np.uint8)
     with picture(device, data, "rgba8unorm") as source, device.create_image("rgba32float", (20, 12)) as target:
-        with device.create_command_buffer() as commands:
-            commands.begin().blit_image(source, target, filter="nearest")
-            device.compute_queue.execute(commands.end())
-            device.wait_idle(20)
+        with submitted(device) as commands:
+            commands.blit_image(source, target, filter="nearest")
         expected = data.repeat(2, axis=0).repeat(2, axis=1) / np.float32(255)
         np.testing.assert_allclose(download(device, target, np.float32).reshape(12, 20, 4), expected, atol=1e-6)
 

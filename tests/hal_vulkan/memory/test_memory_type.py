@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from support.profiles import recorded_profiles
 
-from pumice.hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
+from pumice.hal.memory import BufferUsage, MemoryTypeFlags
 from pumice.hal_vulkan.instance.profile import DeviceProfile, MemoryHeap, MemoryProperty, MemoryType
 from pumice.hal_vulkan.memory.memory_type import rank_memory_types
 from pumice.status import InvalidArgumentError, PumiceError
@@ -42,26 +42,6 @@ def rank(profile: DeviceProfile, flags: MemoryTypeFlags, bits: int = EVERY) -> t
 
 def properties(profile: DeviceProfile, index: int) -> MemoryProperty:
     return MemoryProperty(profile.memory_types[index].property_flags)
-
-
-def test_composed_bits_are_made_of_their_parts() -> None:
-    assert MemoryTypeFlags.HOST_LOCAL & UPLOAD == UPLOAD
-    assert MemoryTypeFlags.DEVICE_LOCAL & MemoryTypeFlags.DEVICE_VISIBLE
-    assert MemoryTypeFlags.OPTIMAL_FOR_DEVICE == MemoryTypeFlags.OPTIMAL | MemoryTypeFlags.DEVICE_LOCAL
-    assert MemoryTypeFlags.OPTIMAL_FOR_HOST == MemoryTypeFlags.OPTIMAL | MemoryTypeFlags.HOST_LOCAL
-    assert BufferUsage.TRANSFER == BufferUsage.TRANSFER_SOURCE | BufferUsage.TRANSFER_TARGET
-    assert BufferUsage.DISPATCH_STORAGE == BufferUsage.DISPATCH_STORAGE_READ | BufferUsage.DISPATCH_STORAGE_WRITE
-    assert BufferUsage.DISPATCH_IMAGE == BufferUsage.DISPATCH_IMAGE_READ | BufferUsage.DISPATCH_IMAGE_WRITE
-    assert BufferUsage.DISPATCH == (
-        BufferUsage.DISPATCH_INDIRECT_PARAMETERS
-        | BufferUsage.DISPATCH_UNIFORM_READ
-        | BufferUsage.DISPATCH_STORAGE
-        | BufferUsage.DISPATCH_IMAGE
-    )
-    assert BufferUsage.MAPPING == BufferUsage.MAPPING_SCOPED | BufferUsage.MAPPING_ACCESS_RANDOM
-    assert BufferUsage.DEFAULT == BufferUsage.TRANSFER | BufferUsage.DISPATCH_STORAGE
-    assert MemoryAccess.ALL == MemoryAccess.READ | MemoryAccess.WRITE | MemoryAccess.DISCARD
-    assert MemoryAccess.DISCARD_WRITE == MemoryAccess.WRITE | MemoryAccess.DISCARD
 
 
 def test_bits_seen_in_compiled_modules_have_names() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -104,21 +103,6 @@ def test_freeing_twice_or_something_else_is_an_internal_error() -> None:
     with pytest.raises(InternalError, match="freed twice"):
         block.free(offset)
     assert block.is_empty() and block.statistics().largest_free == 4096
-
-
-def test_ten_thousand_ranges_freed_in_random_order_join_to_one() -> None:
-    source = random.Random(3)
-    block = Suballocator(64 << 20)
-    offsets = [block.allocate(source.randint(1, 4000)) for _ in range(10_000)]
-    assert None not in offsets and len(set(offsets)) == 10_000
-    source.shuffle(offsets)
-    for index, offset in enumerate(offsets):
-        assert offset is not None
-        block.free(offset)
-        if index % 1000 == 0:
-            seen = block.statistics()
-            assert seen.allocations == 9_999 - index and 0.0 <= seen.fragmentation < 1.0
-    assert block.statistics().free_ranges == 1 and block.statistics().largest_free == block.size
 
 
 class Interrupted(Exception):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
-from support.devices.host_buffers import buffer_of
+from support.devices.host_buffers import buffer_of, submitted
 from support.peer import compile_module
 
 from pumice import shaders
@@ -107,12 +107,10 @@ def test_a_blob_with_two_pipelines(any_device: Device) -> None:
     assert multiply is executable.pipeline_at(0) and saxpy.name == "export examples/saxpy"
     a, b = np.arange(64, dtype=np.float32), np.full(64, 0.5, np.float32)
     buffers = [buffer_of(device, array) for array in (a, b, np.zeros(64, np.float32))]
-    with device.create_command_buffer() as commands:
-        commands.begin().dispatch(multiply, buffers, (1, 1, 1))
+    with submitted(device) as commands:
+        commands.dispatch(multiply, buffers, (1, 1, 1))
         commands.execution_barrier()
         commands.dispatch(saxpy, [buffers[0], buffers[2]], (1, 1, 1), struct.pack("<f", 2.0))
-        device.compute_queue.submit((commands.end(),))
-        device.wait_idle(10)
     np.testing.assert_array_equal(np.frombuffer(buffers[2].read(), np.float32), a * b + 2 * a)
     for wrong in (-1, 2, 100):
         with pytest.raises(OutOfRangeError, match="2 pipeline"):
@@ -224,10 +222,8 @@ def test_pipelines_outlive_their_modules(device: Device) -> None:
     with pytest.raises(ClosedError, match="no more pipelines"):
         executable.pipeline("main")
     buffers = [buffer_of(device, np.full(4, 3, np.float32)) for _ in range(3)]
-    with device.create_command_buffer() as commands:
-        commands.begin().dispatch(pipeline, buffers, (1, 1, 1))
-        device.compute_queue.submit((commands.end(),))
-        device.wait_idle(10)
+    with submitted(device) as commands:
+        commands.dispatch(pipeline, buffers, (1, 1, 1))
     assert np.frombuffer(buffers[2].read(), np.float32).tolist() == [9.0] * 4
 
 

@@ -10,7 +10,7 @@ from subprocess import CalledProcessError
 
 import numpy as np
 import pytest
-from support.devices.host_buffers import HOST, buffer_of
+from support.devices.host_buffers import HOST, buffer_of, submitted
 from support.devices.shader_tools import assemble, kernel_assembly
 from support.waiting import in_threads
 
@@ -61,10 +61,8 @@ def untouched(device: Device) -> Iterator[None]:
 
 
 def run(device: Device, pipeline: ComputePipeline, buffers: list[Buffer], groups: int = 1, push: bytes = b"") -> None:
-    with device.create_command_buffer(one_shot=True) as commands:
-        commands.begin().dispatch(pipeline, buffers, (groups, 1, 1), push)
-        device.compute_queue.submit((commands.end(),))
-        device.wait_idle(20)
+    with submitted(device, one_shot=True) as commands:
+        commands.dispatch(pipeline, buffers, (groups, 1, 1), push)
 
 
 # ---- what is refused before the driver sees it ----------------------------------------------------------------------

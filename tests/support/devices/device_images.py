@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pytest
-from support.devices.host_buffers import HOST
+from support.devices.host_buffers import HOST, host_buffer, submitted
 
 from pumice.formats.image_format import ImageFormat
 from pumice.hal_vulkan.device import Device
@@ -41,11 +41,8 @@ def texel_noise(texels: ImageFormat, count: int, seed: int = 0) -> np.ndarray:
 def upload(device: Device, image: Image, data: np.ndarray, level: int = 0) -> None:
     """Fills a mip level with packed texels."""
     raw = np.ascontiguousarray(data).view(np.uint8).reshape(-1).tobytes()
-    with device.create_buffer(len(raw), memory_type=HOST) as buffer, device.create_command_buffer() as commands:
-        buffer.write(raw)
-        commands.begin().copy_buffer_to_image(buffer, image, level=level)
-        device.compute_queue.execute(commands.end())
-        device.wait_idle(20)
+    with host_buffer(device, raw) as buffer, submitted(device) as commands:
+        commands.copy_buffer_to_image(buffer, image, level=level)
 
 
 def download(device: Device, image: Image, dtype: np.typing.DTypeLike = np.uint8, level: int = 0) -> np.ndarray:
@@ -53,10 +50,9 @@ def download(device: Device, image: Image, dtype: np.typing.DTypeLike = np.uint8
     x, y, z = image.level_extent(level)
     width, height = image.format.block
     size = -(-x // width) * -(-y // height) * z * image.layers * image.format.aspect_bytes(image.format.aspects[0])
-    with device.create_buffer(size, memory_type=HOST) as buffer, device.create_command_buffer() as commands:
-        commands.begin().copy_image_to_buffer(image, buffer, level=level)
-        device.compute_queue.execute(commands.end())
-        device.wait_idle(20)
+    with device.create_buffer(size, memory_type=HOST) as buffer:
+        with submitted(device) as commands:
+            commands.copy_image_to_buffer(image, buffer, level=level)
         return np.frombuffer(buffer.read(), dtype)
 
 
@@ -75,7 +71,5 @@ def run(
     push: bytes = b"",
 ) -> None:
     """One dispatch, waited for."""
-    with device.create_command_buffer(one_shot=True) as commands:
-        commands.begin().dispatch(pipeline, resources, groups, push)  # type: ignore[arg-type]
-        device.compute_queue.execute(commands.end())
-        device.wait_idle(20)
+    with submitted(device, one_shot=True) as commands:
+        commands.dispatch(pipeline, resources, groups, push)  # type: ignore[arg-type]
