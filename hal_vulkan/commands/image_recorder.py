@@ -21,6 +21,7 @@ from ..images.region import (
     Region,
     aspect_bits,
     check_span,
+    native_corners,
     native_extent,
     native_layers,
     native_offset,
@@ -293,12 +294,10 @@ class ImageRecorder(CommandRecorder):
         native = new(
             "VkImageBlit",
             srcSubresource=native_layers(read, aspect_bits(source)),
+            srcOffsets=native_corners(read.offset, read.end),
             dstSubresource=native_layers(written, aspect_bits(target)),
+            dstOffsets=native_corners(written.offset, written.end),
         )
-        for corners, region in ((native.srcOffsets, read), (native.dstOffsets, written)):
-            corners[0] = native_offset(region.offset)[0]
-            end = tuple(first + size for first, size in zip(region.offset, region.extent, strict=True))
-            corners[1] = native_offset(end)[0]  # type: ignore[arg-type]  # three, too
         self.device.fn.vkCmdBlitImage(
             self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native, int(filter == "linear")
         )

@@ -21,6 +21,12 @@ class Region(NamedTuple):
     extent: Extent
     aspect: Aspect
 
+    @property
+    def end(self) -> Extent:
+        """The corner across from ``offset``."""
+        (x, y, z), (width, height, depth) = self.offset, self.extent
+        return x + width, y + height, z + depth
+
 
 def region_of(
     image: Image,
@@ -129,6 +135,11 @@ def native_layers(region: Region, aspects: int) -> CData:
 def native_offset(at: Extent) -> CData:
     """Returns a VkOffset3D."""
     return new("VkOffset3D", x=at[0], y=at[1], z=at[2])
+
+
+def native_corners(first: Extent, end: Extent) -> list[CData]:
+    """Returns the two VkOffset3D of one side of a blit."""
+    return [native_offset(first)[0], native_offset(end)[0]]
 
 
 def native_extent(size: Extent) -> CData:

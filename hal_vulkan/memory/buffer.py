@@ -9,7 +9,7 @@ Thread rule: a buffer may be used from any thread; the caller orders accesses to
 from __future__ import annotations
 
 import struct
-from typing import Final
+from typing import Final, Self
 
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, check_size, contiguous
@@ -201,9 +201,9 @@ class Buffer(AnyBuffer):
         """Returns this buffer for programs; see ``SharedBuffer``."""
         return SharedBuffer(self)
 
-    def moved(self, by: str) -> Buffer:
+    def moved(self, by: str) -> Self:
         self.check_range(0, self.size, "moved")
-        new = Buffer.__new__(Buffer)
+        new = type(self).__new__(type(self))
         new.__dict__.update(self.__dict__, is_claimed=False)
         self._give_up(by)
         return new
@@ -284,13 +284,10 @@ class SharedBuffer(Buffer):
         )
         self._origin = buffer
 
-    def moved(self, by: str) -> SharedBuffer:
-        self.check_range(0, self.size, "moved")
+    def moved(self, by: str) -> Self:
         origin = self._origin.moved(by)
-        new = SharedBuffer.__new__(SharedBuffer)
-        new.__dict__.update(self.__dict__, is_claimed=False)
+        new = super().moved(by)
         new._origin = origin
-        self._give_up(by)
         return new
 
     def close(self) -> None:

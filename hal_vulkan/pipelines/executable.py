@@ -212,11 +212,8 @@ class Executable(Closeable):
             assert self.source is not None
             reserved = _reserved(self.source, number)
             prepared = prepare_shader(self.device, code, validate=False, watch=not self._sanitize, reserved=reserved)
-            module = ShaderModule(self.device, prepared)
-            try:
+            with ShaderModule(self.device, prepared) as module:
                 return self._make(definition, module, constants)
-            finally:
-                module.close()
 
         return self._kept((ordinal, constants, base, groups), make)
 
@@ -249,11 +246,8 @@ class Executable(Closeable):
             array_sizes=array_sizes,
             reserved=reserved,
         )
-        made = ShaderModule(self.device, prepared)
-        try:
+        with ShaderModule(self.device, prepared) as made:
             yield made
-        finally:
-            made.close()
 
     def _make(self, definition: PipelineDef, given: ShaderModule, constants: PackedConstants) -> ComputePipeline:
         assert self.source is not None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from ...base.cache import CachedFile, digest, folder_stamp
+from ...base.closeable import Closeable
 from ...spirv.instrument.reports import Instrumented
 from ...spirv.reflection.reflection_types import ShaderModuleReflection
 from ..instance.logical_device import LogicalDevice
@@ -53,7 +54,7 @@ class PreparedShader(NamedTuple):
     checked: bool
 
 
-class ShaderModule:
+class ShaderModule(Closeable):
     """A VkShaderModule with what it was prepared from.
 
     Attributes:

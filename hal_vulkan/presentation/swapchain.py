@@ -22,6 +22,7 @@ from ...status import UnavailableError, UnimplementedError
 from ..device import Device
 from ..images.format_features import LINEAR_FILTER, format_features
 from ..images.image import Image
+from ..images.region import native_corners, native_extent, native_offset
 from ..vulkan.functions import NULL, CData, ffi, new
 from ..vulkan.results import VK_SUCCESS, listed
 from .surface import Surface
@@ -206,16 +207,15 @@ class Swapchain(Closeable):
                 continue
             where = (layer.image.handle, _GENERAL, image, _TRANSFER_TARGET)
             if layer.image.format.name == self.format and (x, y) == (width, height) and not layer.is_upward:
-                copied = new("VkImageCopy", extent=new("VkExtent3D", width=x, height=y, depth=1))
-                copied.dstOffset.x, copied.dstOffset.y = left, top
+                copied = new("VkImageCopy", extent=native_extent((x, y, 1)), dstOffset=native_offset((left, top, 0)))
                 _set_layers(copied)
                 fn.vkCmdCopyImage(commands, *where, 1, copied)
             else:
                 region = new("VkImageBlit")
                 _set_layers(region)
                 first, last = (y, 0) if layer.is_upward else (0, y)
-                _set_corners(region.srcOffsets, (0, first), (x, last))
-                _set_corners(region.dstOffsets, (left, top), (left + width, top + height))
+                region.srcOffsets = native_corners((0, first, 0), (x, last, 1))
+                region.dstOffsets = native_corners((left, top, 0), (left + width, top + height, 1))
                 can_filter = format_features(device, layer.image.format).image & LINEAR_FILTER
                 fn.vkCmdBlitImage(commands, *where, 1, region, _LINEAR if can_filter else _NEAREST)
         self._change_layout(commands, image, _TRANSFER_TARGET, _PRESENT)
@@ -296,7 +296,7 @@ class Swapchain(Closeable):
         return True
 
     def _present_mode(self) -> int:
-        """Returns every surface has FIFO."""
+        """Returns the mode of presentation; every surface has FIFO."""
         if self._vsync:
             return _FIFO
         query = self._device.driver.functions.vkGetPhysicalDeviceSurfacePresentModesKHR
@@ -359,8 +359,3 @@ def _extent(capabilities: CData, window_size: Callable[[], tuple[int, int]]) -> 
 def _set_layers(region: CData) -> None:
     for side in (region.srcSubresource, region.dstSubresource):
         side.aspectMask, side.layerCount = _COLOR, 1
-
-
-def _set_corners(corners: CData, first: tuple[int, int], last: tuple[int, int]) -> None:
-    for corner, (x, y), z in ((corners[0], first, 0), (corners[1], last, 1)):
-        corner.x, corner.y, corner.z = x, y, z
