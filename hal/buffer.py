@@ -184,11 +184,11 @@ def first_overlap(buffers: Sequence[Buffer | None], others: Sequence[Buffer | No
     """
     count, every = len(buffers), [*buffers, *others]
     if count * len(every) <= _MAX_PAIRS:
-        for one, buffer in enumerate(buffers):
-            for two in range(one + 1, len(every)):
+        for first, buffer in enumerate(buffers):
+            for two in range(first + 1, len(every)):
                 other = every[two]
                 if buffer is not None and other is not None and buffer.overlaps(other):
-                    return one, two
+                    return first, two
         return None
     memories: dict[tuple[LogicalDevice, bytes], list[tuple[int, int, int]]] = {}
     for number, buffer in enumerate(every):
@@ -202,8 +202,8 @@ def first_overlap(buffers: Sequence[Buffer | None], others: Sequence[Buffer | No
             is_other = number >= count
             for kind in (0,) if is_other else (0, 1):
                 if reach[kind] > begin:
-                    one, two = sorted((number, last[kind]))
-                    return one, two
+                    first, two = sorted((number, last[kind]))
+                    return first, two
             if end > reach[is_other]:
                 reach[is_other], last[is_other] = end, number
     return None

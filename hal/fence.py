@@ -138,8 +138,8 @@ def wait_any(points: Sequence[tuple[Semaphore, int]], timeout: float | None = No
             return index
     limit = None if timeout is None or timeout_nanoseconds(timeout) < 0 else max(0.0, timeout)
     deadline = math.inf if limit is None else time.monotonic() + limit
-    found = _look_for_any(points, deadline)
-    if found is not None:
-        return found
+    ready = _look_for_any(points, deadline)
+    if ready is not None:
+        return ready
     wait_several([semaphore.at(value) for semaphore, value in points], True, None if limit is None else deadline)
     return next(index for index, (semaphore, value) in enumerate(points) if semaphore.reached >= value)

@@ -168,34 +168,34 @@ class CommandBuffer(ProgramCommandBuffer):
             )
         if flags & _ARGUMENTS_IN_BUFFERS:
             raise UnimplementedError(f"{self.name}: executables of the reference device take no arguments in buffers")
-        found = executable.function(function).specialised(constants)
-        inputs, outputs = len(found.inputs), len(found.outputs)
+        specialised = executable.function(function).specialised(constants)
+        inputs, outputs = len(specialised.inputs), len(specialised.outputs)
         if len(bindings) != inputs + outputs:
             raise InvalidArgumentError(
-                f"{found.name} takes {inputs} inputs and {outputs} results, got {len(bindings)} bindings"
+                f"{specialised.name} takes {inputs} inputs and {outputs} results, got {len(bindings)} bindings"
             )
         ranges = [
             self.reference(slot, buffer, offset, size, written=index >= inputs)
             for index, (_, slot, buffer, offset, size) in enumerate(bindings)
         ]
-        return executable, found, tuple(ranges)
+        return executable, specialised, tuple(ranges)
 
     def _note(self, run: Callable[..., None], *arguments: object) -> None:
         """Keeps a command. What needs no table is checked at once."""
         self.check_recording()
         for argument in arguments:
-            for each in argument if isinstance(argument, tuple) else (argument,):
-                if isinstance(each, BindingSlot):
+            for item in argument if isinstance(argument, tuple) else (argument,):
+                if isinstance(item, BindingSlot):
                     if not self.binding_capacity:
-                        refuse_slot(each)
-                    if not 0 <= each.slot < self.binding_capacity:
+                        refuse_slot(item)
+                    if not 0 <= item.slot < self.binding_capacity:
                         raise OutOfRangeError(
-                            f"slot {each.slot} is outside the binding table of {self.binding_capacity} slot(s) of "
+                            f"slot {item.slot} is outside the binding table of {self.binding_capacity} slot(s) of "
                             f"{self.name}"
                         )
-                    self.used_slots.add(each.slot)
-                elif isinstance(each, AnyBuffer):
-                    self._check_own(each)
+                    self.used_slots.add(item.slot)
+                elif isinstance(item, AnyBuffer):
+                    self._check_own(item)
         if not self.binding_capacity:
             run(*arguments, check=True)
         self._commands.append((run, arguments))
@@ -226,17 +226,17 @@ class CommandBuffer(ProgramCommandBuffer):
         """Returns the buffers of a table, of buffers or of ``(buffer, offset, length)``; unused slots may be null."""
         if table and not self.binding_capacity:
             raise InvalidArgumentError(f"{self.name} has no binding slots, but a binding table was given")
-        found: list[AnyBuffer | None] = []
+        buffers: list[AnyBuffer | None] = []
         for entry in table:
             buffer, offset, size = entry if isinstance(entry, tuple) else (entry, 0, -1)
             if buffer is not None:
                 buffer = subspan(self._check_own(check_buffer(buffer, "binding table")), offset, size)
-            found.append(buffer)
+            buffers.append(buffer)
         for slot in self.used_slots:
-            if slot >= len(found) or found[slot] is None:
-                what = "is null" if slot < len(found) else f"is beyond its {len(found)} entries"
+            if slot >= len(buffers) or buffers[slot] is None:
+                what = "is null" if slot < len(buffers) else f"is beyond its {len(buffers)} entries"
                 raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
-        return found
+        return buffers
 
     def close(self) -> None:
         """Drops the recorded commands; idempotent."""

@@ -106,9 +106,9 @@ class Queue:
         """Runs held work that can run now, and drops work that can no longer run. The caller holds no lock."""
         due: Due = []
         with self.device.changed:
-            found = True
-            while found:  # what is released may schedule what another one waits for
-                found = False
+            progress = True
+            while progress:  # what is released may schedule what another one waits for
+                progress = False
                 for submission in list(self._held):
                     if submission.failure() is not None:
                         due += self._finished(submission, submission.failure())
@@ -117,7 +117,7 @@ class Queue:
                     else:
                         continue
                     self._held.remove(submission)
-                    found = True
+                    progress = True
         notify_all(due)
 
     def _schedule(self, submission: _Submission) -> None:

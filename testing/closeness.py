@@ -41,14 +41,14 @@ def tolerance(dtype: npt.DTypeLike) -> tuple[float, float]:
     Raises:
         InvalidArgumentError: the dtype is not numeric.
     """
-    found = np.dtype(dtype)
-    if found.kind in "biu" or found.name in ("int2", "uint2", "int4", "uint4"):
+    type = np.dtype(dtype)
+    if type.kind in "biu" or type.name in ("int2", "uint2", "int4", "uint4"):
         return 0.0, 0.0
-    if found.name not in _TOLERANCES:
+    if type.name not in _TOLERANCES:
         raise InvalidArgumentError(
-            f"assert_close compares arrays of integers, booleans, floats and complex numbers, got dtype {found}"
+            f"assert_close compares arrays of integers, booleans, floats and complex numbers, got dtype {type}"
         )
-    return _TOLERANCES[found.name]
+    return _TOLERANCES[type.name]
 
 
 class NotCloseError(AssertionError):

@@ -20,7 +20,7 @@ MARKERS: Final = {
 
 def is_right(mark: pytest.Mark) -> bool:
     """Returns whether a marker has the right arguments."""
-    texts = all(isinstance(one, str) for one in mark.args)
+    texts = all(isinstance(argument, str) for argument in mark.args)
     match mark.name:
         case "gpu":
             return not (mark.args or mark.kwargs)

@@ -38,8 +38,8 @@ def difference_map(wrong: npt.NDArray[np.bool_]) -> list[str]:
     box = f"rows {top} to {bottom}, columns {left} to {right} of {height} x {width}"
     starts = range(0, height, tall)
     if wrong.ndim == 1:
-        found = np.flatnonzero(wrong)
-        box = f"elements {found[0]} to {found[-1]} of {wrong.size}, in rows of {width}"
+        differing = np.flatnonzero(wrong)
+        box = f"elements {differing[0]} to {differing[-1]} of {wrong.size}, in rows of {width}"
         starts = range(0, height * width, tall * width)
     lines = [f"  where{where}: {box}; a cell is {cell}: {_SOME} some differ, {_ALL} all"]
     margin = len(str(starts[-1]))
@@ -58,10 +58,10 @@ def difference_picture(got: np.ndarray, expected: np.ndarray, wrong: npt.NDArray
     """
     plane, _ = _plane(wrong)
     with np.errstate(all="ignore"):
-        values = [_plane_of(_real(one), wrong) for one in (got, expected)]
+        values = [_plane_of(_real(plane_values), wrong) for plane_values in (got, expected)]
         finite = values[1][np.isfinite(values[1])]
         least, most = (float(finite.min()), float(finite.max())) if finite.size else (0.0, 1.0)
-        panels = [_greys(one, least, most) for one in values]
+        panels = [_greys(plane_values, least, most) for plane_values in values]
         error = np.abs(values[0] - values[1])
         largest = float(np.max(error[plane & np.isfinite(error)], initial=0.0)) or 1.0
         # Small errors must be visible beside large ones: the largest thousandth takes half of the scale.

@@ -175,8 +175,10 @@ def pytest_runtest_setup(item: pytest.Item) -> Generator[None, None, None]:
         raise pytest.skip.Exception("--no-pumice", _use_item_location=True)
     for mark in item.iter_markers():
         if mark.name in MARKERS and not is_right(mark):
-            given = ", ".join([*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())])
-            pytest.fail(f"the marker {mark.name}({given}): expected {MARKERS[mark.name]}", pytrace=False)
+            arguments = ", ".join(
+                [*map(repr, mark.args), *(f"{name}={value!r}" for name, value in mark.kwargs.items())]
+            )
+            pytest.fail(f"the marker {mark.name}({arguments}): expected {MARKERS[mark.name]}", pytrace=False)
     bed = _bed(item.config)
     try:
         reason = bed.absence() or next((why for why in _reasons(item, bed) if why), None)
@@ -227,10 +229,10 @@ _device_fixture: Final = pytest.StashKey[tuple["pytest.FixtureDef[Any]", Any]]()
 
 def _renew_device(item: pytest.Item, bed: Testbed) -> None:
     """Ends the fixture of a lost device, and those that depend on it, so that they are set up again."""
-    found = item.config.stash.get(_device_fixture, None)
-    if found is None:
+    fixture = item.config.stash.get(_device_fixture, None)
+    if fixture is None:
         return
-    definition, request = found
+    definition, request = fixture
     cached = definition.cached_result
     if cached is not None and cached[2] is None and cached[0] in bed.watch.killers:
         definition.finish(request)
@@ -388,10 +390,10 @@ class _Listener:
         run.header = said["header"]
         for device, killer in said.get("lost", {}).items():
             run.lost[killer] = device
-        one = run.times.setdefault(report.nodeid, TimedTest())
-        one.seconds[report.when] = report.duration
+        timed = run.times.setdefault(report.nodeid, TimedTest())
+        timed.seconds[report.when] = report.duration
         if report.outcome != "passed":
-            one.outcome = report.outcome
+            timed.outcome = report.outcome
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         run = self._config.stash[_run]

@@ -180,12 +180,16 @@ def _kernel_call(kernel: Kernel, arguments: tuple[Any, ...], named: dict[str, An
     budget = _Budget()
     inputs = []
     elements: Counter[str] = Counter()
-    for array, one in zip(arrays, parameters, strict=True):
-        number = f"{one.binding.set}.{one.binding.binding}" if one.binding.set else str(one.binding.binding)
-        key = number if one.binding.count == 1 else f"{number}[{elements[number]}]"
+    for array, parameter in zip(arrays, parameters, strict=True):
+        number = (
+            f"{parameter.binding.set}.{parameter.binding.binding}"
+            if parameter.binding.set
+            else str(parameter.binding.binding)
+        )
+        key = number if parameter.binding.count == 1 else f"{number}[{elements[number]}]"
         elements[number] += 1
-        given = _kept(budget, kernel, one, array)
-        inputs.append(replace(given, key=key, written=one.written))
+        kept = _kept(budget, kernel, parameter, array)
+        inputs.append(replace(kept, key=key, written=parameter.written))
     return Call(kernel, inputs, groups, packed)
 
 

@@ -80,11 +80,11 @@ def save(folder: Path, calls: Iterable[Call], error: BaseException | None, optio
     pictures: list[str] = []
     if isinstance(error, NotCloseError):
         pictures = error.save(folder)
-    found = list(calls)
-    compared = None if not isinstance(error, NotCloseError) else _origin(error.got, found)
+    saved = list(calls)
+    compared = None if not isinstance(error, NotCloseError) else _origin(error.got, saved)
     lines: list[str] = []
-    for number, call in enumerate(found):
-        writer = _Writer(folder, f"{number}-" if len(found) > 1 else "", call)
+    for number, call in enumerate(saved):
+        writer = _Writer(folder, f"{number}-" if len(saved) > 1 else "", call)
         wanted = error if compared is not None and compared[0] is call and isinstance(error, NotCloseError) else None
         try:
             words = writer.words(None if wanted is None or compared is None else compared[1], wanted)
@@ -225,10 +225,10 @@ def _origin(got: np.ndarray, calls: Sequence[Call]) -> tuple[Call, int] | None:
     """Returns the last call with this result, and the result's number. Contents are compared: it may be a copy."""
     for call in reversed(calls):
         for number, result in enumerate(call.results):
-            found = _contents(result)
-            if found is None or found.dtype != got.dtype or found.size != got.size:
+            contents = _contents(result)
+            if contents is None or contents.dtype != got.dtype or contents.size != got.size:
                 continue
-            if np.array_equal(found.reshape(-1), got.reshape(-1), equal_nan=got.dtype.kind in "fc"):
+            if np.array_equal(contents.reshape(-1), got.reshape(-1), equal_nan=got.dtype.kind in "fc"):
                 return call, number
     return None
 

@@ -33,8 +33,8 @@ _NVIDIA: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY
 
 def driver_version(profile: DeviceProfile) -> Version:
     """Returns the version of a driver as users know it: Mesa's, or the vendor's."""
-    found = _MESA.search(profile.driver_info)
-    text = found[1] if found else next(iter(_DOTTED.findall(profile.driver_info)), "")
+    match = _MESA.search(profile.driver_info)
+    text = match[1] if match else next(iter(_DOTTED.findall(profile.driver_info)), "")
     if text:
         return tuple(map(int, text.split(".")))
     packed = profile.driver_version
@@ -87,7 +87,7 @@ class DriverRange:
             names += "\nmesa"
         wanted = self.name.casefold()
         also = _LAVAPIPE if wanted in _LAVAPIPE else (wanted,)
-        if not any(one in names for one in also):
+        if not any(alternative in names for alternative in also):
             return False
         version = driver_version(profile)
         return all(_holds(version, sign, bound) for sign, bound in self.bounds)

@@ -28,7 +28,7 @@ class TimedTest:
 def write_times(path: Path, header: str, times: Mapping[str, TimedTest]) -> None:
     """Writes the report."""
     slowest = sorted(times.items(), key=lambda item: -item[1].total)
-    total = sum(one.total for _, one in slowest)
+    total = sum(entry.total for _, entry in slowest)
     lines = [
         "# Tests with pumice",
         "",
@@ -37,10 +37,10 @@ def write_times(path: Path, header: str, times: Mapping[str, TimedTest]) -> None
         f"| test | {' | '.join(f'{phase} s' for phase in _PHASES)} | outcome |",
         "| -- |" + " --: |" * len(_PHASES) + " -- |",
     ]
-    for name, one in slowest[:_SHOWN]:
-        cells = [f"{one.seconds.get(phase, 0.0):.3f}" for phase in _PHASES]
+    for name, entry in slowest[:_SHOWN]:
+        cells = [f"{entry.seconds.get(phase, 0.0):.3f}" for phase in _PHASES]
         escaped = name.replace("|", "\\|")
-        lines.append(f"| {escaped} | {' | '.join(cells)} | {one.outcome} |")
+        lines.append(f"| {escaped} | {' | '.join(cells)} | {entry.outcome} |")
     if len(slowest) > _SHOWN:
         lines += ["", f"and {len(slowest) - _SHOWN} more, none of them slower."]
     path.parent.mkdir(parents=True, exist_ok=True)

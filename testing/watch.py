@@ -154,7 +154,9 @@ class Watch:
 
 
 def _usable() -> list[ArrayDevice]:
-    return [one for one in list(array_devices) if not (one.is_closed or one.hal.abandoned or one.hal.lost)]
+    return [
+        device for device in list(array_devices) if not (device.is_closed or device.hal.abandoned or device.hal.lost)
+    ]
 
 
 def _messages() -> list[str]:

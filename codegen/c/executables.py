@@ -165,7 +165,7 @@ class Executables:
         layout = source.pipeline_layouts[pipeline.pipeline_layout]
         entry = reflect(source.shader_modules[pipeline.shader_module]).entry_point(pipeline.entry_point)
         addresses = pipeline.dispatch_abi is not DispatchAbi.DESCRIPTOR or any(
-            (each.set, each.binding) == (3, 0) for each in entry.bindings if len(layout.set_layouts) <= 3
+            (binding.set, binding.binding) == (3, 0) for binding in entry.bindings if len(layout.set_layouts) <= 3
         )
         if addresses:
             raise UnimplementedError(
@@ -177,8 +177,8 @@ class Executables:
             for each in sorted(source.descriptor_set_layouts[ordinal].bindings, key=lambda binding: binding.binding):
                 if each.count != 1:
                     raise UnimplementedError(
-                        f"the kernel {pipeline.entry_point} has an array of {each.count} descriptors; C programs bind "
-                        "single ones"
+                        f"the kernel {pipeline.entry_point} has an array of {binding.count} descriptors; C programs "
+                        "bind single ones"
                     )
                 self.has_uniforms |= int(each.descriptor_type) == 6
                 rows.append(f"{{{number_of_set}, {each.binding}, {int(each.descriptor_type)}}}")

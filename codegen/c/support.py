@@ -94,7 +94,7 @@ def chunks() -> tuple[Chunk, ...]:
     for name in _FILES:
         for text in template(name).strip().split("\n\n"):
             code = _COMMENT.sub("", text)
-            defined = frozenset(one for match in _DEFINED.finditer(code) for one in match.groups() if one)
+            defined = frozenset(group for match in _DEFINED.finditer(code) for group in match.groups() if group)
             header = _FUNCTION.search(code)
             is_static = header is not None and header[1].startswith("static")
             chunks.append(

@@ -122,12 +122,12 @@ class CProgram:
                     element = element_of(value)
                     if element.is_sub_byte:
                         raise UnimplementedError(f"{value}: NumPy's files have no elements of {element.bits} bits")
-        found = {f"{self._stem}.c": self._code(), f"{self._stem}.h": self._header()}
+        contents = {f"{self._stem}.c": self._code(), f"{self._stem}.h": self._header()}
         if main:
-            found[f"{self._stem}_main.c"] = self._main()
+            contents[f"{self._stem}_main.c"] = self._main()
         if cmake:
-            found["CMakeLists.txt"] = self._cmake(main)
-        files = {name: self._named(text) for name, text in found.items()}
+            contents["CMakeLists.txt"] = self._cmake(main)
+        files = {name: self._named(text) for name, text in contents.items()}
         if self._is_data_beside:
             content = bytes(self._data.content)
             head = _DATA_MAGIC + struct.pack("<Q", len(content)) + self._digest()

@@ -21,7 +21,7 @@ def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
             text = ast.get_source_segment(source, node)
             if not names or text is None:
                 continue
-            used = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+            used = {child.id for child in ast.walk(node) if isinstance(child, ast.Name)}
             for name in names:
                 definitions[name] = (text, frozenset(used - {name}))
     return definitions

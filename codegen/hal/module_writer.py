@@ -164,8 +164,16 @@ class _ModuleWriter:
     def _class(self) -> list[str]:
         methods: list[list[str]] = []
         order = sorted(
-            (one for one in self.program.functions.values() if one.ordinal not in self.program.initializers),
-            key=lambda one: (one.exported, not self._is_sync(one) if one.exported else False, one.ordinal),
+            (
+                candidate
+                for candidate in self.program.functions.values()
+                if candidate.ordinal not in self.program.initializers
+            ),
+            key=lambda candidate: (
+                candidate.exported,
+                not self._is_sync(candidate) if candidate.exported else False,
+                candidate.ordinal,
+            ),
         )
         for function in order:
             if self._needs_waiting(function):
@@ -206,7 +214,7 @@ class _ModuleWriter:
         body: list[str] = []
         for ordinal in self.program.initializers:
             body += lines_of(write_body(self.module, self.program.functions[ordinal]))
-        kept = [attributes.names[one] for one in sorted(attributes.kept) if one in attributes.names]
+        kept = [attributes.names[index] for index in sorted(attributes.kept) if index in attributes.names]
         start = [f"self.{name} = None" for name in kept]
         for (kind, _), name in sorted(attributes.numbers.items()):
             start.append(f"self.{name} = {'0.0' if kind in 'fF' else '0'}")

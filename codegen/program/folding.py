@@ -66,10 +66,10 @@ def folded(instruction: Instruction) -> Value | None:
         return None
     operands = instruction.operands
     if instruction.operation in ("and.i32", "and.i64", "mul.i32", "mul.i64"):
-        for one in operands:
-            if isinstance(one, Constant) and one.number == 0:
-                return one
-    numbers = [one for one in operands if isinstance(one, Constant) and one.kind != "r"]
+        for term in operands:
+            if isinstance(term, Constant) and term.number == 0:
+                return term
+    numbers = [term for term in operands if isinstance(term, Constant) and term.kind != "r"]
     if not operands or len(numbers) != len(operands):
         return None
     try:

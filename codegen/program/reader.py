@@ -99,7 +99,9 @@ def with_exports(definition: ModuleDef, names: Sequence[str]) -> ModuleDef:
                 f"{shorten(', '.join(exports)) or 'none'}"
             )
     wanted = {*names, *[f"{name}$async" for name in names], *INITIALIZERS}
-    return replace(definition, exports=tuple(one for one in definition.exports if one.name in wanted))
+    return replace(
+        definition, exports=tuple(export_def for export_def in definition.exports if export_def.name in wanted)
+    )
 
 
 class _FunctionReader:

@@ -220,9 +220,9 @@ def _converting(name: str, types: TypeConverter | None, to_outs: bool) -> Callin
     def step(boundary: _Boundary) -> _Boundary:
         outs = (*boundary.outs, *boundary.results) if to_outs else boundary.outs
         return _Boundary(
-            tuple(converted(each, "argument") for each in boundary.arguments),
-            () if to_outs else tuple(converted(each, "result") for each in boundary.results),
-            tuple(converted(each, "out") for each in outs),
+            tuple(converted(argument, "argument") for argument in boundary.arguments),
+            () if to_outs else tuple(converted(argument, "result") for argument in boundary.results),
+            tuple(converted(argument, "out") for argument in outs),
             has_context=True,
         )
 

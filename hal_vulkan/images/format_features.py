@@ -66,8 +66,8 @@ _known: weakref.WeakKeyDictionary[LogicalDevice, dict[int, FormatFeatures]] = we
 def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatFeatures:
     """Returns the device's features for a format."""
     known = _known.setdefault(device, {})
-    found = known.get(image_format.vk)
-    if found is None:
+    cached = known.get(image_format.vk)
+    if cached is None:
         core = device.profile.api_version[:2] >= (1, 3)
         wide = (
             new("VkFormatProperties3") if core or "VK_KHR_format_feature_flags2" in device.profile.extensions else None
@@ -86,8 +86,8 @@ def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatF
                 image |= STORAGE_WRITE_WITHOUT_FORMAT
             if image & SAMPLED and image_format.is_depth:
                 image |= DEPTH_COMPARISON
-        found = known[image_format.vk] = FormatFeatures(image, buffer)
-    return found
+        cached = known[image_format.vk] = FormatFeatures(image, buffer)
+    return cached
 
 
 def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, buffer: int = 0) -> str:

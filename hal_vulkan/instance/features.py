@@ -87,7 +87,9 @@ def _rows(table: str) -> Iterator[str]:
 @functools.cache
 def feature_structures() -> tuple[FeatureStructure, ...]:
     """Returns every structure that may be chained, ``VkPhysicalDeviceFeatures2`` first."""
-    named = {one.feature for alternatives in requirements(CAPABILITIES).values() for one in alternatives}
+    named = {
+        requirement.feature for alternatives in requirements(CAPABILITIES).values() for requirement in alternatives
+    }
     structures = []
     for row in _rows(STRUCTURES):
         kind, core, extensions, members = (field.strip() for field in row.split("|"))
@@ -166,9 +168,9 @@ class FeatureChain:
     """
 
     def __init__(self, version: Version, extensions: frozenset[str]) -> None:
-        self._structures = [one for one in feature_structures() if one.offered(version, extensions)]
+        self._structures = [offered for offered in feature_structures() if offered.offered(version, extensions)]
         header = ffi.sizeof("VkBaseOutStructure")
-        sizes = [-(-(header + 4 * len(one.members)) // 8) * 8 for one in self._structures]
+        sizes = [-(-(header + 4 * len(offered.members)) // 8) * 8 for offered in self._structures]
         self.head: CData = ffi.new("uint64_t[]", sum(sizes) // 8)
         at = ffi.cast("char *", self.head)
         self._flags: list[CData] = []

@@ -313,7 +313,11 @@ def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str]
             useless.update(structure.extensions)
     needed = needed_extensions(version, offered_extensions(version, offered - useless))
     extensions |= needed
-    enabled = {name for name in enabled if any(name in one.used and one.offered(version, needed) for one in structures)}
+    enabled = {
+        name
+        for name in enabled
+        if any(name in feature_set.used and feature_set.offered(version, needed) for feature_set in structures)
+    }
     if options.robust_buffer_access:
         if "robustBufferAccess" not in profile.features:
             raise UnavailableError(f"{profile.name!r} lacks robustBufferAccess; plan without robust_buffer_access")

@@ -279,8 +279,11 @@ class ComputePipeline(Closeable):
         else:
             for resource, (set_index, binding, kind) in zip(flat, self._descriptor_order, strict=True):
                 self._check(resource, set_index, binding, kind)
-            key = b"".join([ABSENT if one is None else one.descriptor for one in flat]) + self.tail
-            bound = tuple(one for one in flat if one is not None)
+            key = (
+                b"".join([ABSENT if bound_resource is None else bound_resource.descriptor for bound_resource in flat])
+                + self.tail
+            )
+            bound = tuple(bound_resource for bound_resource in flat if bound_resource is not None)
         if self.push_template is not None:
             return BoundSets(self, bound, (), ffi.from_buffer(key))
         return BoundSets(self, bound, self.pin_sets(flat, key))

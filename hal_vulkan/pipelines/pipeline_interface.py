@@ -161,11 +161,11 @@ class PipelineInterface:
         for used in entry.bindings:
             kind, count = laid_out.get((used.set, used.binding), (None, 0))
             if kind != used.descriptor_type or not 1 <= used.count <= count:
-                found = "none" if kind is None else f"{count} of descriptor type {kind}"
+                actual = "none" if kind is None else f"{count} of descriptor type {kind}"
                 raise InvalidArgumentError(
                     f"{entry.name} uses {used.count or 'any number'} of {used.descriptor_type_name} "
                     f"(descriptor type {used.descriptor_type}) at set {used.set} binding {used.binding}, where its "
-                    f"pipeline layout has {found}; the executable is damaged"
+                    f"pipeline layout has {actual}; the executable is damaged"
                 )
         if entry.push_constants is not None and entry.push_constants.size > self.push_constant_bytes:
             raise InvalidArgumentError(

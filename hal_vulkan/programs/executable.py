@@ -147,14 +147,14 @@ def create_executable(
     is_pushed = name == PUSHED_FORMAT
     key = digest(data) + constants + bytes(is_pushed)
     known = _cache.setdefault(device, weakref.WeakValueDictionary())
-    found = known.get(key)
-    if found is None or found.executable.is_closed:
+    executable = known.get(key)
+    if executable is None or executable.executable.is_closed:
         made = _create(context, memory, data, constants, is_pushed)
         with _lock:
-            found = known.get(key)
-            if found is None or found.executable.is_closed:  # or another thread was first
-                found = known[key] = made
-    return found
+            executable = known.get(key)
+            if executable is None or executable.executable.is_closed:  # or another thread was first
+                executable = known[key] = made
+    return executable
 
 
 def _create(

@@ -295,7 +295,7 @@ class TimedQueue:
                 submission.dispatches, submission.barriers = timestamps.dispatches, timestamps.barriers
             self.submissions.append(submission)
         self._counted.clear()
-        self.submissions.sort(key=lambda one: one.submit_ns)
+        self.submissions.sort(key=lambda record: record.submit_ns)
         return self.submissions
 
     def may_time(self) -> bool:

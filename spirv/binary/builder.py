@@ -363,7 +363,7 @@ class Builder:
         self._block(body)
         self._scopes.append({})
         after, condition = step(values)
-        changed = [each.here for each in after]
+        changed = [variable.here for variable in after]
         self._scopes.pop()
         for position, value in zip(back_edges, changed, strict=True):
             self._body[position] = value.number

@@ -106,7 +106,7 @@ def _known(binary: Binary) -> bool:
             if kind in ENUMERATIONS:
                 names, value = ENUMERATIONS[kind].names, words[last]
                 bits = (1 << bit for bit in range(32) if value >> bit & 1) if kind in BIT_MASK_KINDS else (value,)
-                if any(one not in names for one in bits):
+                if any(mask_bit not in names for mask_bit in bits):
                     return False
         # Literals that may be longer than a word are the last operand, but in a switch.
         if last + 1 != end and not kind.startswith("Literal") and opcode != Op.Switch:

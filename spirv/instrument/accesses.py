@@ -68,7 +68,7 @@ class FunctionPass:
     def _escaping(self) -> set[int]:
         """Access chains whose result is used in ways that cannot be skipped: their indices are kept in range."""
         chains = {item[2]: item for item in self._body if opcode_of(item) in (Op.CopyObject, *CHAINS)}
-        found: set[int] = set()
+        escapes: set[int] = set()
         for item in self._body:
             opcode = opcode_of(item)
             if opcode in _ALONE:
@@ -77,12 +77,12 @@ class FunctionPass:
             if opcode in POINTER_CHAINS and self._editor.defs[item[1]][2] != StorageClass.PhysicalStorageBuffer:
                 self._checks.unwatched[f"the first index of Op{LAYOUTS[opcode].name}"] = None
             if opcode == Op.Load and self._is_opaque(item[1]):
-                found.update(item[3:4])
+                escapes.update(item[3:4])
             elif opcode == Op.Store:
-                found.update(item[2:3])
+                escapes.update(item[2:3])
             elif opcode not in _NO_POINTER_USE:
-                found.update(item[at] for at, kind in operand_kinds(item, 0, len(item)) if kind == "IdRef")
-        pending = [item for item in found if item in chains]
+                escapes.update(item[at] for at, kind in operand_kinds(item, 0, len(item)) if kind == "IdRef")
+        pending = [item for item in escapes if item in chains]
         escaping = set(pending)
         while pending:
             base = chains[pending.pop()][3]

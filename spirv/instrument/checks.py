@@ -130,9 +130,9 @@ class Checks:
 
     def _alias(self, variable: int) -> tuple[int, int]:
         """Returns an array of bytes or words at a variable's binding, and the bytes of an element."""
-        found = self._aliases.get(variable)
-        if found is not None:
-            return found
+        aliasing = self._aliases.get(variable)
+        if aliasing is not None:
+            return aliasing
         editor = self.editor
         unit = next((size for size, of in _STORED.items() if any(map(editor.has_capability, of))), 4)
         storage = editor.defs[variable][3]

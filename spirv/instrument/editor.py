@@ -122,16 +122,16 @@ class Editor:
 
     def decoration(self, target: int, decoration: int) -> int | None:
         """Returns the operand of a decoration, 0 for one without, ``None`` if the target does not have it."""
-        for found in self.decorations.get(target, ()):
-            if found[0] == decoration:
-                return found[1] if len(found) > 1 else 0
+        for entry in self.decorations.get(target, ()):
+            if entry[0] == decoration:
+                return entry[1] if len(entry) > 1 else 0
         return None
 
     def member_decoration(self, struct: int, member: int, decoration: int) -> int | None:
         """Returns a ``decoration`` of a structure's member."""
-        for found in self.member_decorations.get((struct, member), ()):
-            if found[0] == decoration:
-                return found[1] if len(found) > 1 else 0
+        for entry in self.member_decorations.get((struct, member), ()):
+            if entry[0] == decoration:
+                return entry[1] if len(entry) > 1 else 0
         return None
 
     def has_capability(self, capability: int) -> bool:
@@ -304,11 +304,11 @@ class Editor:
         inner = instruction[2]
         outer, _, body = self.function(self.void())
         self._sections[4][entry] = (*instruction[:2], outer, *instruction[3:])
-        shared = any(one[2] == inner for one in self._sections[4])
-        modes = [one for one in self._sections[5] if one[1] == inner]
+        shared = any(words[2] == inner for words in self._sections[4])
+        modes = [words for words in self._sections[5] if words[1] == inner]
         if not shared:
-            self._sections[5] = [one for one in self._sections[5] if one[1] != inner]
-        self._sections[5] += [(one[0], outer, *one[2:]) for one in modes]
+            self._sections[5] = [words for words in self._sections[5] if words[1] != inner]
+        self._sections[5] += [(words[0], outer, *words[2:]) for words in modes]
         body += [encode(Op.Label, self.fresh()), encode(Op.FunctionCall, self.void(), self.fresh(), inner)]
         return body
 

@@ -125,13 +125,13 @@ def rewrite(
     writer = Writer(editor)
     tails: dict[int, int] = {}
     phis: list[int] = []
-    first = next((i for i, one in enumerate(body) if opcode_of(one) == Op.Label), len(body))
+    first = next((i for i, line in enumerate(body) if opcode_of(line) == Op.Label), len(body))
     for instruction in body[:first]:
         writer.put(instruction)
-    last = next((i for i, one in enumerate(body) if opcode_of(one) == Op.FunctionEnd), len(body))
+    last = next((i for i, line in enumerate(body) if opcode_of(line) == Op.FunctionEnd), len(body))
     for block in _blocks(body[first:last]):
         label = block[0][1]
-        start = max((i + 1 for i, one in enumerate(block) if opcode_of(one) in _FIRST), default=1)
+        start = max((i + 1 for i, line in enumerate(block) if opcode_of(line) in _FIRST), default=1)
         end = len(block) - (2 if opcode_of(block[-2]) in _MERGES else 1)
         writer.enter(label)
         visit(block[0], writer)
@@ -142,7 +142,7 @@ def rewrite(
         middle, merge, terminator = block[start:end], block[end:-1], block[-1]
         loop = merge[0] if merge and opcode_of(merge[0]) == Op.LoopMerge else None
         resumes = 0
-        if loop is not None and any(splits(one) for one in middle):
+        if loop is not None and any(splits(line) for line in middle):
             after, continues = loop[1:3]
             if continues == label:
                 continues = resumes = editor.fresh()

@@ -50,9 +50,11 @@ class TripCounts:
     def _within(self, flow: Flow, blocks: frozenset[int], outer: Loop | None) -> float:
         """Passes that running some blocks once makes: of the loops right within them, and of calls outside of loops."""
         total = 0.0
-        inner = [one for one in flow.loops if one is not outer and one.header in blocks]
+        inner = [nested for nested in flow.loops if nested is not outer and nested.header in blocks]
         right_within = [
-            one for one in inner if not any(one.header in other.blocks for other in inner if other is not one)
+            nested
+            for nested in inner
+            if not any(nested.header in other.blocks for other in inner if other is not nested)
         ]
         for loop in right_within:
             total += (self._passes(flow, loop) + 1) * (1 + self._within(flow, loop.blocks, loop))

@@ -159,12 +159,12 @@ class WorkgroupChecks:
     def _component(self, writer: Writer, path: Path) -> int:
         editor, u32 = self._editor, self._editor.u32()
         assert path.component is not None
-        found = editor.constant_u32(path.component)
+        component = editor.constant_u32(path.component)
         for index, count in path.components:
             value = self._checks.as_u32(writer, index)[0]
             value = writer.op(Op.IMul, u32, value, editor.constant_u32(count))
-            found = writer.op(Op.IAdd, u32, found, value)
-        return found
+            component = writer.op(Op.IAdd, u32, component, value)
+        return component
 
     def _words(self, writer: Writer, path: Path, is_in_range: int) -> list[tuple[int, int]]:
         """Returns the words and masks of a path's bits; word 0 where it is not in range, if that is given."""

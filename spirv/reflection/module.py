@@ -101,12 +101,12 @@ class Module:
         setting: dict[int, str] = {}
         while pending and len(seen) < _MAX_DEPENDENCIES:
             decoration = pending.pop()
-            found = self.constants.get(decoration)
-            if found is None or decoration in seen:
+            declared = self.constants.get(decoration)
+            if declared is None or decoration in seen:
                 continue
             seen.add(decoration)
-            pending.extend(found.constituents)
-            spec_id = self.decoration(decoration, Decoration.SpecId) if found.is_spec else None
+            pending.extend(declared.constituents)
+            spec_id = self.decoration(decoration, Decoration.SpecId) if declared.is_spec else None
             if spec_id is not None:
                 setting[spec_id] = self.names.get(decoration, "") or setting.get(spec_id, "")
         named = [f"{spec_id} ({name})" if name else str(spec_id) for spec_id, name in sorted(setting.items())]

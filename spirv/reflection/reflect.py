@@ -105,7 +105,7 @@ class _Reflector:
         # Several constants may share an id, which sets them all: glslang makes one for local_size_x_id and another for
         # the constant_id of the source. The first that has a name represents them.
         module = self._module
-        found: dict[int, list[tuple[str, ScalarType, int | float | bool]]] = {}
+        declared: dict[int, list[tuple[str, ScalarType, int | float | bool]]] = {}
         names: dict[int, list[str]] = {}
         for constant in module.constants.values():
             spec_id = module.decoration(constant.id, Decoration.SpecId)
@@ -114,11 +114,11 @@ class _Reflector:
                 continue
             if value is not None and not isinstance(value, tuple):
                 name = module.names.get(constant.id, "")
-                found.setdefault(spec_id, []).append((name, constant.scalar, value))
+                declared.setdefault(spec_id, []).append((name, constant.scalar, value))
                 names.setdefault(spec_id, []).extend([name, *module.more_names.get(constant.id, ())])
         constants = []
-        for spec_id in sorted(found):
-            name, scalar, default = next((item for item in found[spec_id] if item[0]), found[spec_id][0])
+        for spec_id in sorted(declared):
+            name, scalar, default = next((item for item in declared[spec_id] if item[0]), declared[spec_id][0])
             constants.append(
                 SpecializationConstant(
                     constant_id=spec_id,
@@ -126,8 +126,8 @@ class _Reflector:
                     scalar=scalar,
                     default=default,
                     names=tuple(dict.fromkeys(item for item in names[spec_id] if item)),
-                    scalars=tuple(dict.fromkeys(item[1] for item in found[spec_id])),
-                    defaults=tuple({(type(item[2]), repr(item[2])): item[2] for item in found[spec_id]}.values()),
+                    scalars=tuple(dict.fromkeys(item[1] for item in declared[spec_id])),
+                    defaults=tuple({(type(item[2]), repr(item[2])): item[2] for item in declared[spec_id]}.values()),
                 )
             )
         return tuple(constants)

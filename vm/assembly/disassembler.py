@@ -175,8 +175,8 @@ class _Writer:
             return ""
         if not self._exact:
             name = self._module.functions[ordinal].name
-            found = debug.location_of(ordinal if name is None else name, pc)
-            return "" if found is None else f"// {_unquoted(found)}"
+            location = debug.location_of(ordinal if name is None else name, pc)
+            return "" if location is None else f"// {_unquoted(location)}"
         number = self._maps[ordinal].location_at(pc) if self._maps else None
         place = None if number is None else debug.locations[number]
         if not isinstance(place, FileLineCol):
@@ -239,7 +239,7 @@ class _Writer:
             case FieldKind.SEGMENT_SIZES:
                 return ", ".join(map(str, cast("tuple[int, ...]", value))), ""
             case FieldKind.OPERANDS | FieldKind.RESULTS:
-                return ", ".join(register_text(each) for each in cast("tuple[int, ...]", value)), ""
+                return ", ".join(register_text(operand) for operand in cast("tuple[int, ...]", value)), ""
 
     def _function_name(self, ordinal: int) -> str:
         if ordinal & IMPORT_BIT:

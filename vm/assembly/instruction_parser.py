@@ -90,7 +90,11 @@ class InstructionParser:
                 self._values[name] = self._value(operation, fields[name])
 
     def _results(self, operation: Operation, tokens: list[Token], mnemonic: Token) -> None:
-        written = (each for each in operation.fields if each.is_written and each.name not in self._values)
+        written = (
+            result_field
+            for result_field in operation.fields
+            if result_field.is_written and result_field.name not in self._values
+        )
         field = next(written, None)
         if field is None:
             if tokens:
@@ -152,7 +156,7 @@ class InstructionParser:
 
     def _global(self, operation: Operation, what: str) -> GlobalReference:
         cursor = self._cursor
-        bank = next(each.bank for each in operation.fields if each.kind is FieldKind.REGISTER)
+        bank = next(field.bank for field in operation.fields if field.kind is FieldKind.REGISTER)
         size = BANK_SIZES[bank or "i32"]
         segment = ".rwdata" if size else ".refs"
         token = cursor.next

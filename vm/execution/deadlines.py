@@ -118,14 +118,14 @@ def wait_for(stack: Stack, frame: WaitFrame, deadline: float | None) -> None:
     except Interrupted:
         raise
     except BaseException as error:
-        callers = [one for one in reversed(stack.frames) if not isinstance(one, WaitFrame)]
-        for one in callers[:_SHOWN_FRAMES]:
+        callers = [caller_frame for caller_frame in reversed(stack.frames) if not isinstance(caller_frame, WaitFrame)]
+        for caller_frame in callers[:_SHOWN_FRAMES]:
             error.add_note(
-                f"  while waiting in {one.name}"
-                if isinstance(one, NativeFrame)
-                else f"  called from {one.function.translation.place(one.pc)}"
+                f"  while waiting in {caller_frame.name}"
+                if isinstance(caller_frame, NativeFrame)
+                else f"  called from {caller_frame.function.translation.place(caller_frame.pc)}"
             )
-        caller = next((one for one in callers if isinstance(one, Frame)), None)
+        caller = next((caller_frame for caller_frame in callers if isinstance(caller_frame, Frame)), None)
         if isinstance(error, PumiceError) and error.location is None and caller is not None:
             error.location = caller.function.translation.place(caller.pc)
         raise

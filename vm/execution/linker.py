@@ -62,7 +62,7 @@ def find_function(full_name: str, modules: Mapping[str, LoadedModule]) -> tuple[
 
 def unknown_export(module: Module, name: str) -> NotFoundError:
     """Returns the error for a function that a module does not export; it names close ones."""
-    names = [one for one in module.exports if not one.startswith("__")]
+    names = [export for export in module.exports if not export.startswith("__")]
     near = close_to(name, names)
     shown = ", ".join(near or names[:10]) or "none"
     return NotFoundError(

@@ -123,8 +123,8 @@ class FunctionWriter(HomeWriter):
         template = TEMPLATES.get(mnemonic)
         if template is not None:
             texts = [
-                self.condition(one) if template.takes_bit and not position else self.read(one)
-                for position, one in enumerate(operands.reads)
+                self.condition(read_variable) if template.takes_bit and not position else self.read(read_variable)
+                for position, read_variable in enumerate(operands.reads)
             ]
             n = self.fresh()
             if "%table" in template.guard:
@@ -309,7 +309,9 @@ class FunctionWriter(HomeWriter):
             if mnemonic == "cond_br":
                 self.line(f"br i1 {selector}, label %{labels[0]}, label %{labels[1]}")
             else:
-                cases = " ".join(f"i32 {position}, label %{one}" for position, one in enumerate(labels[1:]))
+                cases = " ".join(
+                    f"i32 {position}, label %{target_label}" for position, target_label in enumerate(labels[1:])
+                )
                 self.line(f"switch i32 {selector}, label %{labels[0]} [ {cases} ]")
             for edge, label in zip(block.edges, labels, strict=True):
                 if not label.startswith("b"):

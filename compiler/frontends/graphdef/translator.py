@@ -51,9 +51,9 @@ class Scope:
         """Returns the value of an output, if it has been translated."""
         scope: Scope | None = self
         while scope is not None:
-            found = scope.values.get(ref)
-            if found is not None:
-                return found
+            value = scope.values.get(ref)
+            if value is not None:
+                return value
             scope = scope.around
         return None
 
@@ -94,9 +94,9 @@ class Translator:
         self._depth += 1
         if self._depth > _MAX_DEPTH:
             raise node.error(f"function '{name}' calls itself, or functions are nested more than {_MAX_DEPTH} deep")
-        given = {Ref(argument, 0): value for argument, value in zip(graph.arguments, arguments, strict=True)}
+        bound = {Ref(argument, 0): value for argument, value in zip(graph.arguments, arguments, strict=True)}
         location = builder.location
-        results = self.values(graph, graph.results, Scope(builder, None, given))
+        results = self.values(graph, graph.results, Scope(builder, None, bound))
         builder.location = location
         self._depth -= 1
         return results
@@ -128,20 +128,20 @@ class Translator:
     def needed(self, graph: Graph, wanted: Iterable[Ref], scope: Scope) -> set[str]:
         """Returns names of the nodes that outputs depend on and the scope does not have."""
         plan = self.plan(graph)
-        found: set[str] = set()
+        needed: set[str] = set()
         stack = [ref for ref in wanted if scope.find(ref) is None]
         while stack:
             name = stack.pop().node
-            if name in found:
+            if name in needed:
                 continue
-            found.add(name)
+            needed.add(name)
             stack.extend(ref for ref in plan.sources(graph.nodes[name]) if scope.find(ref) is None)
-        return found
+        return needed
 
     def _value(self, graph: Graph, ref: Ref, scope: Scope, user: GraphNode | None = None) -> Value:
-        found = scope.find(ref)
-        if found is not None:
-            return found
+        value = scope.find(ref)
+        if value is not None:
+            return value
         node = graph.nodes[ref.node]
         if scope.find(Ref(ref.node, 0)) is not None:
             raise graph.error(user or node, f"'{ref}' is wanted, which is not among the outputs of '{ref.node}'")

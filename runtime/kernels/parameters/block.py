@@ -244,19 +244,19 @@ def unpack_argument(block: BufferBlock, data: bytes) -> object:
 
 def unpack_members(data: bytes, start: int, members: Sequence[BlockMember], length: int = 0) -> dict[str, object]:
     """Returns members from ``start``, by name; ``length`` is that of the run-time sized array at the end."""
-    found: dict[str, object] = {}
+    unpacked: dict[str, object] = {}
     for name, member in member_names(members).items():
         shape = tuple(n or length for n in member.array_shape)
         if member.scalar is None:
-            found[name] = _unpack_structures(data, start + member.offset, member, shape, member.array_strides)
+            unpacked[name] = _unpack_structures(data, start + member.offset, member, shape, member.array_strides)
             continue
         dtype = scalar_dtype(member.scalar)
         inner, strides = member_layout(member, dtype.itemsize)
         whole = (*shape, *inner[len(shape) :])
         at = start + member.offset
         view: np.ndarray = np.ndarray(whole, dtype, data, at, strides) if math.prod(whole) else np.empty(whole, dtype)
-        found[name] = view if whole else view[()]
-    return found
+        unpacked[name] = view if whole else view[()]
+    return unpacked
 
 
 def _unpack_structures(
