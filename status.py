@@ -154,7 +154,7 @@ class AbortedError(PumiceError):
 
 
 class OutOfRangeError(PumiceError, IndexError):
-    """A valid kind of range that exceeds the bounds of the object."""
+    """A well-formed range that exceeds the bounds of the object."""
 
     default_code = StatusCode.OUT_OF_RANGE
 

@@ -27,7 +27,9 @@ _DIMENSIONS: Final[dict[int, Literal["1d", "2d", "3d"]]] = {1: "1d", 2: "2d", 3:
 
 @dataclass(slots=True)
 class _DeviceImage:
-    """An image beside the bytes of its declaration; ``is_newer`` where a shader wrote it since they were read."""
+    """An image on the device, beside the bytes of its declaration; ``is_newer`` if a shader wrote it since they were
+    read.
+    """
 
     image: Image
     is_newer: bool = False

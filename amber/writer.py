@@ -44,8 +44,8 @@ def format_script(script: Script, comments: Iterable[str] = ()) -> str:
         comments: lines for the head of the text.
 
     Raises:
-        UnimplementedError: it has what AmberScript cannot say: contents that are written between runs, or several
-            entry points of one pipeline.
+        UnimplementedError: it has something that AmberScript cannot express: contents that are written between runs,
+            or several entry points of one pipeline.
     """
     return "\n".join(_lines(script, comments)) + "\n"
 

@@ -11,7 +11,7 @@ from .semaphore import Semaphore
 
 
 class Submits(Protocol):
-    """Takes submissions: a queue, or a stand-in that times them."""
+    """An object that takes submissions: a queue, or a stand-in that times them."""
 
     # Each device takes objects of its own classes, which no common type can express.
 

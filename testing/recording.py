@@ -37,14 +37,14 @@ _MAX_BYTES: Final = 32 << 20
 
 @dataclass(frozen=True, slots=True)
 class KeptImage:
-    """An image as it was at a call.
+    """An image at the time of a call.
 
     Attributes:
         head: shape and format, ``64x64xrgba8unorm``.
         sampler: as ``--sampler`` takes it, ``""`` for none.
         array: of the host, or ``None``.
         texels: the bytes of an image on a device, as an array there, or ``None``.
-        nbytes: what is kept.
+        nbytes: the size of the kept bytes.
     """
 
     head: str

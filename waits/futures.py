@@ -105,7 +105,7 @@ class AsyncioSource(_FutureLatch):
             self.settle(AbortedError("the loop of the asyncio future that was waited for is closed"))
 
     def wait_until(self, deadline: float | None = None) -> None:
-        """Blocks until done; raises as every wait source, and FailedPreconditionError in the thread of its loop."""
+        """Blocks until done; raises like every wait source, and FailedPreconditionError in the thread of its loop."""
         if not self.query() and sys.modules["asyncio"]._get_running_loop() is self.future.get_loop():
             raise FailedPreconditionError(
                 "a blocking wait for an asyncio future in the thread of its loop deadlocks; use await, or call_async"

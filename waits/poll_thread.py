@@ -152,7 +152,7 @@ class PollThread:
             self._wake()
 
     def flush(self) -> None:
-        """Makes the calls that are due happen: in the thread, or in the shared one if that is in a native wait."""
+        """Runs due callbacks: in the thread, or in the shared one if that is in a native wait."""
         with self._lock:
             if self.due and not self._wake():
                 PollThread.shared()._call_soon(Notification(self._assist))

@@ -177,7 +177,7 @@ class Executables:
             for each in sorted(source.descriptor_set_layouts[ordinal].bindings, key=lambda binding: binding.binding):
                 if each.count != 1:
                     raise UnimplementedError(
-                        f"the kernel {pipeline.entry_point} has an array of {binding.count} descriptors; C programs "
+                        f"the kernel {pipeline.entry_point} has an array of {each.count} descriptors; C programs "
                         "bind single ones"
                     )
                 self.has_uniforms |= int(each.descriptor_type) == 6

@@ -140,7 +140,7 @@ def read_values(
 ) -> dict[int, Register]:
     """Reads the values of arguments that are lengths, for which the host waits when a call begins.
 
-    A check on the device would need no wait, but lengths decide what is recorded for it; and where no dimension of an
+    A check on the device would need no wait, but lengths determine the recorded commands; and where no dimension of an
     argument has that length, nothing else tells it.
 
     Args:
@@ -154,7 +154,7 @@ def read_values(
     """
     if not arguments:
         return {}
-    # What a caller passes may be where the host cannot read.
+    # The host may not be able to read a caller's buffer.
     copies, fence = allocate(code, device, wait, HOST, code.i64(_SLOT * len(arguments)))
     every = code.i64(-1)
     for slot, (buffer, scalar) in enumerate(arguments.values()):

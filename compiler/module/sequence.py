@@ -235,7 +235,9 @@ class SequenceWriter:
         return self._replay(pending, signal)
 
     def _repeat(self, step: Repeat) -> None:
-        """Repeats rounds a known number of times: several are a command buffer, and nothing waits between them."""
+        """Repeats a loop's body a known number of times: several iterations share a command buffer, without waits
+        between them.
+        """
         code = self._code
         trips = step.trips
         count = code.i32(trips) if isinstance(trips, int) else self._flag(trips)

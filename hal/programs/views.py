@@ -60,7 +60,7 @@ def preserve(buffer: Ref) -> None:
 
 
 def discard(buffer: Ref) -> int:
-    """Removes an owner; 1 if it was the last. The caller keeps its own buffers."""
+    """Removes an owner, and returns 1 if it was the last, else 0. The caller keeps its own buffers."""
     root = root_of(check_buffer(buffer, "buffer.allocation.discard"))
     if root.owners is None:
         return 0
@@ -166,7 +166,7 @@ def check_apart(storages: Sequence[Ref], inputs: Sequence[Ref], reuses: Sequence
 
     Args:
         storages, inputs: views; other values have no memory.
-        reuses: for each storage the inputs whose memory it may be, all of it.
+        reuses: for each storage the inputs whose whole memory it may share.
     """
     if not isinstance(storages, (tuple, list)) or len(storages) != len(reuses):
         came = type(storages).__name__ + (f" of {len(storages)}" if isinstance(storages, (tuple, list)) else "")

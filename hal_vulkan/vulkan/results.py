@@ -84,7 +84,7 @@ def take_validation_errors() -> list[InternalError]:
 
 
 def listed_names(function: NativeFunction, struct: str, field: str, what: str, *arguments: Any) -> frozenset[str]:
-    """Returns one text of each structure that ``listed`` gives."""
+    """Returns a text field of each structure that ``listed`` yields."""
     return frozenset(text(getattr(element, field)) for element in listed(function, struct, what, *arguments))
 
 

@@ -176,7 +176,7 @@ def check_gives(image_format: ImageFormat, dtype: np.dtype[np.generic], where: s
 
 
 def between(source: ImageFormat, target: ImageFormat) -> np.dtype[np.generic] | None:
-    """Returns the dtype for copies between two formats: floats as values; None for integers, which are copied as they
-    are.
+    """Returns the dtype for copies between two formats: floats as values; None for integers, which are copied
+    unchanged.
     """
     return np.dtype(np.float32) if source.scalar == target.scalar == "float" else None

@@ -126,7 +126,7 @@ class NativeSampling:
     """
 
     def __init__(self, most_slowdown: float | None) -> None:
-        """Native functions get half of ``most_slowdown``, timestamps the other half; ``None`` times everything."""
+        """Divides ``most_slowdown`` equally among native functions and timestamps; ``None`` times everything."""
         self.phase: int = 0
         self.natives: list[NativeTimes] = []
         self.queues: list[TimedQueue] = []

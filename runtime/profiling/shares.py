@@ -34,12 +34,12 @@ class HostShares:
 
 @dataclass(slots=True)
 class Attribution:
-    """The records of dispatches and of the host by call.
+    """The records of dispatches and of the host, assigned to calls.
 
     Attributes:
-        shares: one a call.
+        shares: one for each call.
         submitters: for each submission, by its id(), the index of the call that made it.
-        waits: that native functions asked for.
+        waits: the waits that native functions requested.
         natives: each call of a native function.
     """
 

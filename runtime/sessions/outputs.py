@@ -230,7 +230,7 @@ class Outputs:
             )
 
     def check_result(self, output: Output, target: Target, result: object, view: BufferView | None) -> None:
-        """Checks what the program returned against the array that it is for, and the storage that it was given."""
+        """Checks a returned view against its array and its storage."""
         tensor, shape = output.tensor, target.shape
         if isinstance(result, BufferView):
             kind = result.element_type

@@ -37,7 +37,7 @@ class TripCounts:
 
     def of_function(self, number: int) -> float:
         """Returns the iterations of all loops that a call of a function runs, including its calls; ``UNKNOWN`` if there
-        is no bound.
+        is not a bound.
         """
         if number not in self._flows:
             return 0

@@ -1,7 +1,7 @@
-"""Checks of reads of workgroup memory that nothing has written.
+"""Checks of reads of uninitialised workgroup memory.
 
-One bit a scalar, in workgroup memory too, tells whether it was written. A read is reported if none of the scalars that
-it reads was: programs may read a whole vector or structure for the parts that they wrote.
+One bit for each scalar, also in workgroup memory, records whether it was written. A read is reported if none of the
+scalars that it reads was: programs may read a whole vector or structure for the parts that they wrote.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Calls of a child process that measures, whose measurements are stored here; ``child`` is the child's side.
+"""Calls of a measuring child process. Its measurements are stored here; ``child`` is the child's side.
 
 Sides of a study may be measured in processes of their own, which wait during the other side's turn, without using a
 processor. Two processes of one program differ for their whole lives: by where their memory lies, and by which cores the

@@ -78,8 +78,8 @@ def changes_in_ratios(
     Args:
         versions: the old and the new version of each entry; equal versions have equal names.
         ratios: new over old.
-        half_widths: of the interval of each ratio's logarithm at the level ``place_confidence(len(ratios))``; infinite
-            for what says nothing.
+        half_widths: of the interval of each ratio's logarithm at the level ``place_confidence(len(ratios))``;
+            infinite for an entry without information.
         again: entries that measure the new version of the one before again: no change begins there.
 
     Raises:

@@ -55,7 +55,7 @@ def resolve(raws: Sequence[RawSample], relation: ClockRelation | None) -> list[S
 
 
 def _resolve(raw: RawSample, relation: ClockRelation | None, deviation: float, began: float) -> Sample:
-    """Divides a sample whose device work began at a host time, NaN if unknown."""
+    """Divides a raw sample into segments; ``began`` is the host time at which its device work began, NaN if unknown."""
     create = update = record = submit = call = queue = execute = wake = read = device = overlap = math.nan
     begin, created, updated, recorded, called, returned, answered, awake, done = raw[:9]
     # Time of the host between the last segment and the call belongs to that segment.

@@ -39,7 +39,7 @@ _KERNEL: Final = Path(__file__).parents[2] / "shaders" / "mul.spv"
 
 # Versions that somebody reported to be broken for compute; others may be broken as well.
 class KnownFault(NamedTuple):
-    """A range of versions (`DriverRange`), what goes wrong, what to do, and the report."""
+    """A range of versions (`DriverRange`), the defect, a remedy, and the report."""
 
     drivers: str
     fault: str
@@ -167,7 +167,7 @@ def _driver(manifest: Path) -> tuple[Finding, list[DeviceProfile]]:
 
 
 def _of_devices(part: str, profiles: list[DeviceProfile]) -> Finding:
-    """Returns a driver that has devices: refused, reported to be broken, or good."""
+    """Returns the finding for a driver that has devices: refused, reported to be broken, or good."""
     names = "; ".join(
         f"{profile.name}, {driver_text(profile)}, Vulkan {'.'.join(map(str, profile.api_version))}"
         for profile in profiles

@@ -33,7 +33,7 @@ def tuned(
 ) -> Target:
     """Tunes a program on a device; returns the target with the result. Arguments are those of the command line.
 
-    Raises: as ``tune_program``, and UsageError for a device that is not here.
+    Raises: as ``tune_program``, and UsageError for a device that does not exist.
     """
     if device is not None and device.endswith(".json"):
         raise usage_error(f"--tune: expected a device at hand to measure on, got the profile {device}")

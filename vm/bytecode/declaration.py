@@ -217,7 +217,7 @@ def _split(text: str) -> list[str]:
 
 
 def _find(text: str, character: str) -> int | None:
-    """Returns the first top-level place of a comma or an opening bracket."""
+    """Returns the first top-level position of a comma or an opening bracket."""
     opening = character in _OPENING
     for position, depth in _walk(text, 0):
         if text[position] == character and depth == opening:

@@ -119,7 +119,7 @@ class ContextFunction:
 
     @property
     def tier(self) -> MachineTier:
-        """The function as machine code; only of those that have any."""
+        """The function's machine code; only for functions that have some."""
         if self._tier is None:
             from .machine_tier import MachineTier
 

@@ -317,7 +317,7 @@ def call(run: Run) -> Any:
 
 
 def _nothing(_: object) -> None:
-    """Resumes nothing: of waits that are on no stack."""
+    """Resumes nothing; for waits that are on no stack."""
 
 
 YIELDED: Final = WaitFrame(Wait(resume=_nothing))

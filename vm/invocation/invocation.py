@@ -28,7 +28,7 @@ class CallInProgress(Protocol):
     """The part of a session's call that follows the program."""
 
     def settle(self) -> WaitSource | None:
-        """Returns what the results have to wait for, once the program is done."""
+        """Returns the fence that the results wait for, once the program is done."""
 
     def results(self, outputs: tuple[Any, ...], /) -> Any:
         """Returns the caller's results for the VM's."""
@@ -105,8 +105,8 @@ class Invocation(Latch):
 
         Args:
             values: makes the VM's values when the invocation begins.
-            call: what follows the program.
-            wait: how its loop waits for devices; ``None`` is as they were opened.
+            call: the steps after the program.
+            wait: how its loop waits for devices; ``None`` means as they were opened.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(

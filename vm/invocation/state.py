@@ -40,7 +40,7 @@ class InvokeResult:
 
 
 class InvokeState:
-    """An invocation under way: its stack, and its place in the calling sequence; used again after the end.
+    """A running invocation: its stack, and its position in the calling sequence; reusable after the end.
 
     Begin with ``begin_invoke``. ``function`` is the one that was invoked; ``None`` while there is no invocation.
     """

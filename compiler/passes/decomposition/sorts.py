@@ -208,7 +208,7 @@ def _exchanged(builder: Builder, body: Block, values: Values, size: Value, dista
 def _in_order(
     builder: Builder, is_lower: Value, values: Values, others: Values
 ) -> tuple[Sequence[Value], Sequence[Value]]:
-    """Orders each pair of an element and its partner by index: the lower one, and the other."""
+    """Returns each pair of an element and its partner with the lower index first."""
     firsts = [builder.select(is_lower, own, partner) for own, partner in zip(values, others, strict=True)]
     seconds = [builder.select(is_lower, partner, own) for own, partner in zip(values, others, strict=True)]
     return firsts, seconds

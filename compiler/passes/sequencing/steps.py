@@ -74,10 +74,11 @@ class Dispatch:
     """A kernel over buffers.
 
     Attributes:
-        operation: of the sequence, with the entry point.
+        operation: the sequence's operation, which names the entry point.
         buffers: operands, then results.
         results: the number of results.
-        guard: a buffer of workgroup counts and a row in it, three 32-bit numbers; where they are zeros nothing runs.
+        guard: a buffer of workgroup counts and the row of this dispatch, three 32-bit numbers; it does not run if
+            they are zeros.
     """
 
     operation: Operation

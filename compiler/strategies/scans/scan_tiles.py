@@ -148,7 +148,7 @@ def scan_in(region: KernelRegion) -> tuple[Operation, Scan] | None:
 
 
 def join_towards_end(shader: Shader, operation: Operation, scan: Scan) -> Join:
-    """Returns the function that joins elements in the order of a scan; the body takes them in that of memory."""
+    """Returns the function that joins elements in the order of a scan; the body takes them in memory order."""
     join = join_of(shader.frame, operation)
     return (lambda before, after: join(after, before)) if scan.is_reverse else join
 

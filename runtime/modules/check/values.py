@@ -103,8 +103,8 @@ class HostView:
 
 @dataclass(slots=True)
 class Differing:
-    """How many elements are not as expected; the first of them by position in row-major order; and the one with the
-    largest finite difference, if differences were computed.
+    """The number of elements that are not as expected; the first of them by position in row-major order; and the one
+    with the largest finite difference, if differences were computed.
     """
 
     count: int = 0

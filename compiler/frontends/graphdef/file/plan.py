@@ -59,8 +59,8 @@ class Choice(NamedTuple):
     """The conditional that a Merge is part of.
 
     Attributes:
-        predicate: of the conditional.
-        branches: numbers of the inputs that come if it is false, and if it is true.
+        predicate: the conditional's predicate.
+        branches: the Merge's input numbers for a false predicate, and for a true one.
         together: names of the merges that make one conditional, this one too: those of its predicate, context and
             level, which do not depend on each other.
     """

@@ -38,7 +38,7 @@ def choose(
         builder: appends it.
         name: of the operation, ``if`` or ``case``.
         index: chooses the branch.
-        branches: append operations and return results; each with what errors call it.
+        branches: append operations and return results; each with its name in errors.
 
     Raises:
         ValueError: branches return different types.
