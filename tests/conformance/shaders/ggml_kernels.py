@@ -146,27 +146,12 @@ def _soft_max(load: Loader, random: np.random.Generator) -> None:
     mask = random.standard_normal((rows, columns), np.float32)
     bases = (2.0 ** (-8.0 / 4), 2.0 ** (-4.0 / 4))
     with load(specialization={0: 128}) as kernel:
-        push = given(
-            kernel,
-            {
-                "KX": columns,
-                "KY": rows,
-                "ne00": columns,
-                "ne01": rows,
-                "ne02": heads,
-                "ne12": 1,
-                "ne13": 1,
-                "nb11": columns,
-                "nb12": rows * columns,
-                "nb13": rows * columns,
-                "scale": 0.5,
-                "max_bias": 8.0,
-                "m0": bases[0],
-                "m1": bases[1],
-                "n_head_log2": 4,
-                "nrows_x": heads * rows,
-            },
-        )
+        values = {
+            "KX": columns, "KY": rows, "ne00": columns, "ne01": rows, "ne02": heads, "ne12": 1, "ne13": 1,
+            "nb11": columns, "nb12": rows * columns, "nb13": rows * columns, "scale": 0.5, "max_bias": 8.0,
+            "m0": bases[0], "m1": bases[1], "n_head_log2": 4, "nrows_x": heads * rows,
+        }  # fmt: skip
+        push = given(kernel, values)
         got = kernel(x, mask, np.zeros(1, np.float32), np.empty_like(x), groups=(heads * rows, 1, 1), push=push)
         slopes = bases[0] ** np.arange(1, heads + 1)[:, None, None]
         close(got, special.softmax(0.5 * x + slopes * mask, axis=-1), rtol=1e-4)
@@ -243,25 +228,11 @@ def _im2col(load: Loader, random: np.random.Generator) -> None:
     x = random.standard_normal((batch, channels, height, width), np.float32)
     with load(specialization={"BLOCK_SIZE": 32}) as kernel:
         values = {
-            "batch_offset": channels * height * width,
-            "offset_delta": height * width,
-            "IC": channels,
-            "IW": width,
-            "IH": height,
-            "OW": width,
-            "OH": height,
-            "KW": kw,
-            "KH": kh,
-            "OH_batch": height * batch,
-            "CHW": channels * kh * kw,
-            "s0": 1,
-            "s1": 1,
-            "p0": 1,
-            "p1": 1,
-            "d0": 1,
-            "d1": 1,
+            "batch_offset": channels * height * width, "offset_delta": height * width, "IC": channels, "IW": width,
+            "IH": height, "OW": width, "OH": height, "KW": kw, "KH": kh, "OH_batch": height * batch,
+            "CHW": channels * kh * kw, "s0": 1, "s1": 1, "p0": 1, "p1": 1, "d0": 1, "d1": 1,
             "batch_IC": batch * channels,
-        }
+        }  # fmt: skip
         out = np.empty((batch, height, width, channels, kh, kw), np.float32)
         got = kernel(x, out, groups=(1, width, height * batch), push=given(kernel, values))
         padded = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)))
@@ -373,17 +344,10 @@ def _rope(
         scale = 10000.0 ** (-2 / size)
         with load() as kernel:
             values = {
-                "nrows": tokens * heads,
-                "n_dims": size,
-                "freq_scale": 1.0,
-                "freq_base": 10000.0,
-                "attn_factor": 1.0,
-                "theta_scale": scale,
-                "ne00": size,
-                "ne01": heads,
-                "ne02": tokens,
+                "nrows": tokens * heads, "n_dims": size, "freq_scale": 1.0, "freq_base": 10000.0, "attn_factor": 1.0,
+                "theta_scale": scale, "ne00": size, "ne01": heads, "ne02": tokens,
                 **{f"nb{prefix}{axis}": _strides(x.shape)[axis] for prefix in "01" for axis in (1, 2, 3)},
-            }
+            }  # fmt: skip
             block = kernel.pipeline.entry.push_constants
             assert block is not None
             (struct,) = block.members
@@ -417,35 +381,12 @@ def _flash_attention(load: Loader, random: np.random.Generator) -> None:
     sizes |= {"row_split": 1, "SubGroupSize": 0, "Flags": 2, "FaTypeK": 1, "FaTypeV": 1}
     with load(specialization=sizes) as kernel:
         values = {
-            "N": tokens,
-            "KV": keys,
-            "ne1": heads,
-            "ne2": tokens,
-            "ne3": 1,
-            "neq2": heads,
-            "neq3": 1,
-            "nek2": shared,
-            "nek3": 1,
-            "nev2": shared,
-            "nev3": 1,
-            "nem1": tokens,
-            "nem2": 1,
-            "nem3": 1,
-            "nb01": size,
-            "nb02": 4 * size * tokens,
-            "nb03": 4 * q.size,
-            "nb11": size,
-            "nb12": 2 * size * keys,
-            "nb13": 2 * k.size,
-            "nb21": size,
-            "nb22": 2 * size * keys,
-            "nb23": 2 * v.size,
-            "scale": size**-0.5,
-            "mask_n_head_log2": 4,
-            "gqa_ratio": 1,
-            "split_kv": keys,
-            "k_num": 1,
-        }
+            "N": tokens, "KV": keys, "ne1": heads, "ne2": tokens, "ne3": 1, "neq2": heads, "neq3": 1, "nek2": shared,
+            "nek3": 1, "nev2": shared, "nev3": 1, "nem1": tokens, "nem2": 1, "nem3": 1, "nb01": size,
+            "nb02": 4 * size * tokens, "nb03": 4 * q.size, "nb11": size, "nb12": 2 * size * keys, "nb13": 2 * k.size,
+            "nb21": size, "nb22": 2 * size * keys, "nb23": 2 * v.size, "scale": size**-0.5, "mask_n_head_log2": 4,
+            "gqa_ratio": 1, "split_kv": keys, "k_num": 1,
+        }  # fmt: skip
         arrays = {0: q, 1: k, 2: v, 3: mask, 4: np.zeros(heads, np.float32), 6: np.zeros(64, np.uint32)}
         arrays[5] = np.empty((tokens, heads, size), np.float32)
         given_arrays = [arrays[p.binding.binding] for p in kernel.parameters]

@@ -12,18 +12,13 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
-# fmt: off
-_SUFFIXES: Final = (
-    ".comp", ".comph", ".glsl", ".glslh", ".h", ".hlsl", ".slang", ".inc", ".asm", ".spvasm", ".spv",
-    ".py", ".yaml", ".json", ".txt", ".cpp", ".cmake",
-)
-# fmt: on
+from support.source_trees import unpack
+
 _MINUTES: Final = 10 * 60
 
 
@@ -59,42 +54,6 @@ class Project:
     repository: str
     folders: tuple[str, ...]
     shaders: Callable[[Path, Path], Iterator[Shader]]
-
-
-def unpack(tree: Path, folders: Sequence[str], into: Path) -> Path:
-    """The folder that holds a project's sources: a checkout itself, or ``into``, to which a git directory is unpacked.
-
-    Blobs that the git directory lacks are passed over: they are large files, and no shaders.
-    """
-    if not (tree / "objects").is_dir():
-        return tree
-    listed = subprocess.run(
-        ["git", "-C", str(tree), "ls-tree", "-r", "-z", "HEAD", "--", *folders], check=True, capture_output=True
-    ).stdout
-    wanted: list[tuple[bytes, Path]] = []
-    for line in filter(None, listed.split(b"\0")):
-        about, path = line.split(b"\t", 1)
-        mode, _, blob = about.split()
-        if mode != b"120000" and path.decode().endswith(_SUFFIXES):
-            wanted.append((blob, into / path.decode()))
-    with subprocess.Popen(
-        ["git", "-C", str(tree), "cat-file", "--batch"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        asked, told = process.stdin, process.stdout
-        assert asked is not None and told is not None
-        threading.Thread(target=_ask, args=(asked, [blob for blob, _ in wanted])).start()
-        for _, path in wanted:
-            *_, size = told.readline().split()
-            if size != b"missing":
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(told.read(int(size)))
-                told.read(1)
-    return into
-
-
-def _ask(stream: IO[bytes], blobs: Sequence[bytes]) -> None:
-    with stream:
-        stream.writelines(blob + b"\n" for blob in blobs)
 
 
 # -- generators with a recorder for a compiler -------------------------------------------------------
@@ -336,7 +295,10 @@ def shaders_of(name: str, tree: Path, work: Path) -> Iterator[Shader]:
         work: an empty folder, which has to stay until the shaders are compiled.
     """
     project = PROJECTS[name]
-    root = unpack(tree, project.folders, work / "tree")
+    root = tree
+    if (tree / "objects").is_dir():
+        root = work / "tree"
+        unpack(tree, project.folders, root)
     yield from project.shaders(root, work)
 
 
