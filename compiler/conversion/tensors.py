@@ -98,17 +98,18 @@ def _reshaped(site: Site) -> Values:
     return [site.builder.reshape(value, shape)]
 
 
+def _numbers_in(site: Site, name: str, rest: list[Value]) -> list[Value | int]:
+    """Returns the numbers of an attribute; takes operands where a static one is ``DYNAMIC``."""
+    numbers = site.operation.integers(name)
+    if numbers.count(DYNAMIC) > len(rest):
+        raise OperationError(f"an operand for each number of {name} that is not static")
+    return [rest.pop(0) if number == DYNAMIC else number for number in numbers]
+
+
 def _ranges(site: Site, first: int) -> tuple[list[Value | int], list[int], list[int]]:
     """Returns offsets, sizes and strides, with operands where a static one is ``DYNAMIC``."""
     rest = list(site.operands[first:])
-    lists: list[list[Value | int]] = []
-    for name in ("static_offsets", "static_sizes", "static_strides"):
-        numbers: list[Value | int] = []
-        for number in site.operation.integers(name):
-            if number == DYNAMIC and not rest:
-                raise OperationError(f"an operand for each number of {name} that is not static")
-            numbers.append(rest.pop(0) if number == DYNAMIC else number)
-        lists.append(numbers)
+    lists = [_numbers_in(site, name, rest) for name in ("static_offsets", "static_sizes", "static_strides")]
     offsets, sizes, strides = lists
     if not len(offsets) == len(sizes) == len(strides):
         raise OperationError("as many offsets as sizes and strides")
@@ -152,9 +153,8 @@ def _pad(site: Site) -> Values:
     rest = list(site.operands[1:])
     amounts = []
     for name in ("static_low", "static_high"):
-        numbers = site.operation.integers(name)
-        taken = [rest.pop(0) if number == DYNAMIC and rest else number for number in numbers]
-        amounts.append([integers_of([item], "paddings")[0] if isinstance(item, Value) else item for item in taken])
+        numbers = _numbers_in(site, name, rest)
+        amounts.append([integers_of([item], "paddings")[0] if isinstance(item, Value) else item for item in numbers])
     low, high = amounts
     shape = static_shape(value.type)
     if not len(low) == len(high) == len(shape):

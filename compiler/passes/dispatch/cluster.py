@@ -13,10 +13,9 @@ from ...analysis.rows import RowShape, RowSpaces, Space, fills_device, is_long, 
 from ...analysis.scans import LOOK_BACK_CODE, fills_words, scan_of, scratch_words
 from ...analysis.special_forms import follows_element_by_element, is_direct
 from ...analysis.weights import HEAVY, MOVES, is_structure, iterations_of, lanes_of, name_of, words_of
-from ...ir.attributes import DenseElements
 from ...ir.operation import Operation, Value
 from ...ir.sizes import is_at_least
-from ..canonical.legacy import IN_MEMORY
+from ..canonical.legacy import constant_of
 
 MAX_BINDINGS: Final = 12
 MAX_OPERATIONS: Final = 200
@@ -230,11 +229,8 @@ def _is_pointwise(operation: Operation) -> bool:
 
 def is_small(value: Value) -> bool:
     """Whether a value is a constant in the code rather than in memory."""
-    owner = value.owner
-    if not isinstance(owner, Operation) or owner.name != "stablehlo.constant" or IN_MEMORY in owner.attributes:
-        return False
-    constant = owner.attributes["value"]
-    return isinstance(constant, DenseElements) and (constant.is_splat or constant.array.size <= 1)
+    constant = constant_of(value)
+    return constant is not None and (constant.is_splat or constant.array.size <= 1)
 
 
 def inputs_of(operation: Operation) -> list[Value]:

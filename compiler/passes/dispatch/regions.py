@@ -21,6 +21,7 @@ from ...ir.operation import Block, Location, Operation, Region, Value
 from ...ir.sizes import Dim, Size, product
 from ...ir.types import I32, I64, ScalarType, TensorType, Type
 from ..canonical.canonicalize import drop_unused
+from ..canonical.legacy import constant_of
 from .cluster import Cluster, is_small
 
 MAX_REPEATED: Final = 8
@@ -73,10 +74,8 @@ def _fill(block: Block) -> None:
         if is_direct(operation) and is_small(operation.operands[0]):
             builder.location = operation.location
             value, *others = operation.operands
-            constant = value.owner
-            assert isinstance(constant, Operation)
-            elements = constant.attributes["value"]
-            assert isinstance(elements, DenseElements)
+            elements = constant_of(value)
+            assert elements is not None
             scalar = builder.constant(elements.array.reshape(-1)[0], TensorType((), value.tensor.scalar))
             operation.operands = [builder.broadcast(scalar, value.tensor.lengths, ()), *others]
         block.append(operation)
