@@ -13,8 +13,7 @@ from ..compiler.kernels.strategy import Strategy
 from ..compiler.passes.dispatch.outline import entry_of
 from ..compiler.pipeline import compile_data
 from ..compiler.stages import Origin, Program
-from ..compiler.strategies.choice import ranked
-from ..compiler.strategies.shape_class import class_of
+from ..compiler.strategies.choice import class_of, ranked
 from ..compiler.targets.vulkan import STRATEGY, kernel_region
 
 _MOST: Final = 16

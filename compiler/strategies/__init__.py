@@ -3,5 +3,5 @@
 A strategy computes the elements of one operation, its hero, in its own way. It asks the element functions for the
 operands and keeps the results, so that the operations before and after are fused.
 
-Read: contraction, movement, rows, scans, shape_class, sorts, choice.
+Read: contraction, movement, rows, scans, sorts, choice.
 """

@@ -63,7 +63,7 @@ class Target:
         cooperative_matrices: the matrix shapes that subgroups multiply.
         whole_vectors: whether a load from a subgroup-uniform address is one load for all invocations. The driver has to
             derive uniformity from push constants, which may be indexed by a subgroup's number (``subgroup_access``).
-        tuned: results of tuning on the device: classes of regions (``strategies.shape_class``), each with a strategy as
+        tuned: results of tuning on the device: classes of regions (``strategies.choice``), each with a strategy as
             text.
     """
 

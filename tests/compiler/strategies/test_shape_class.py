@@ -10,9 +10,15 @@ from support.compiler.regions import EMULATED, region_of
 from support.profiles import PROFILE_NAMES, recorded_profile
 
 from pumice.compiler.kernels.scalars.device_target import FAMILY_NAMES, target_of
-from pumice.compiler.strategies.choice import SHIPPED, candidates_of, compile_region, strategy_from, tuned_strategy
+from pumice.compiler.strategies.choice import (
+    SHIPPED,
+    candidates_of,
+    class_of,
+    compile_region,
+    strategy_from,
+    tuned_strategy,
+)
 from pumice.compiler.strategies.movement.elements import Elements
-from pumice.compiler.strategies.shape_class import class_of
 
 
 def matmul(m: int, n: int, k: int, type: str = "f32", contracting: str = "[1] x [0]", then: str = "tanh") -> str:
