@@ -1,5 +1,5 @@
 """Constraints and result types of StableHLO and CHLO operations.
 
 Read: requirements, bodies, elementwise, shapes, indexing, reductions, dynamic, statistics, linear_algebra,
-distribution, older, control, chlo, hlo.
+distribution, control, chlo, hlo.
 """

@@ -1,4 +1,4 @@
-"""Constraints and result types of operations between processes, for a single process.
+"""Constraints and result types of tokens and of operations between processes, for a single process.
 
 Each group of processes contains only that process, or there is no group.
 """
@@ -10,9 +10,11 @@ from typing import Final
 
 from ...ir.attributes import DenseElements, RawAttr, StructAttr
 from ...ir.operation import Operation
-from ...ir.types import DialectType, TensorType, Type, types_text
+from ...ir.types import DialectType, ScalarType, TensorType, Type, types_text
 from .bodies import combined
-from .requirements import OperationError, Rule, axes, tensors
+from .requirements import OperationError, Rule, axes, operands, tensors
+
+_TOKEN: Final = DialectType("!stablehlo.token")
 
 
 def _alone(operation: Operation, name: str = "replica_groups") -> None:
@@ -99,7 +101,19 @@ def _refused(why: str) -> Rule:
     return rule
 
 
+def _after_all(operation: Operation) -> Sequence[Type]:
+    if any(value.type is not _TOKEN for value in operation.operands):
+        raise OperationError("operands that are tokens")
+    return [_TOKEN]
+
+
+def _place(operation: Operation) -> Sequence[Type]:
+    operands(operation, 0)
+    return [TensorType((), ScalarType("ui32"))]
+
+
 DISTRIBUTION: Final[Mapping[str, Rule]] = {
+    "after_all": _after_all,
     "all_gather": _gathered("all_gather_dim"),
     "all_reduce": _reduced,
     "all_to_all": _all_to_all,
@@ -108,9 +122,12 @@ DISTRIBUTION: Final[Mapping[str, Rule]] = {
     "collective_broadcast": _moved("replica_groups"),
     "collective_permute": _moved("source_target_pairs"),
     "collective_reduce": _reduced,
+    "create_token": _after_all,
     "infeed": _refused("pass what it reads as an argument"),
     "outfeed": _refused("return what it writes as a result"),
+    "partition_id": _place,
     "recv": _refused("pass what it receives as an argument"),
     "reduce_scatter": _reduced,
+    "replica_id": _place,
     "send": _refused("return what it sends as a result"),
 }

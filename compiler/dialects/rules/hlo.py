@@ -22,7 +22,6 @@ from .dynamic import DYNAMIC
 from .elementwise import ELEMENTWISE
 from .indexing import INDEXING
 from .linear_algebra import LINEAR_ALGEBRA
-from .older import OLDER
 from .reductions import REDUCTIONS
 from .requirements import OperationError, Rule, tensors
 from .shapes import SHAPES
@@ -72,7 +71,6 @@ RULES: Final[Mapping[str, Rule]] = {
     **INDEXING,
     **REDUCTIONS,
     **STATISTICS,
-    **OLDER,
     **dict.fromkeys(("composite", "return"), _declared),
 }
 """Rules by the operation's name without the dialect."""

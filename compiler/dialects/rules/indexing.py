@@ -240,6 +240,18 @@ def _map(operation: Operation) -> Sequence[Type]:
     return [TensorType(shape, mapped(operation, types))]
 
 
+def _torch_index_select(operation: Operation) -> Sequence[Type]:
+    value, indices = tensors(operation, 2)
+    axis, batch = integer(operation, "dim", -1), integer(operation, "batch_dims", -1)
+    if not 0 <= batch <= indices.rank or not batch <= axis < value.rank:
+        raise OperationError(f"0 <= batch_dims <= {indices.rank} and batch_dims <= dim < {value.rank}")
+    if not indices.scalar.is_integer:
+        raise OperationError(f"indices that are integers, got {indices}", 1)
+    merged(value.shape[:batch], indices.shape[:batch], f"equal batch dimensions, got {value} and {indices}", 1)
+    shape = (*value.shape[:axis], *indices.shape[batch:], *value.shape[axis + 1 :])
+    return [TensorType(shape, value.element)]
+
+
 INDEXING: Final[Mapping[str, Rule]] = {
     "dynamic_slice": _dynamic_slice,
     "dynamic_update_slice": _dynamic_update_slice,
@@ -249,4 +261,5 @@ INDEXING: Final[Mapping[str, Rule]] = {
     "scatter": _scatter,
     "slice": _slice,
     "sort": _sort,
+    "torch_index_select": _torch_index_select,
 }

@@ -1,16 +1,29 @@
-"""Constraints and result types of transforms, factorisations and triangular systems."""
+"""Constraints and result types of transforms, factorisations, triangular systems and Einstein sums."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
 from ...ir.attributes import EnumAttr
 from ...ir.operation import Operation
 from ...ir.types import ScalarType, TensorType, Type
-from .requirements import FLOATS, OperationError, Rule, declared_result, expect_kind, ints, merged, same_length, tensors
+from .requirements import (
+    FLOATS,
+    Length,
+    OperationError,
+    Rule,
+    declared_result,
+    expect_kind,
+    ints,
+    merged,
+    same_length,
+    tensors,
+)
 
+_CONFIG: Final = re.compile(r"[a-zA-Z]*(,[a-zA-Z]*)?->[a-zA-Z]*", re.ASCII)
 _TRANSPOSES: Final = ("NO_TRANSPOSE", "TRANSPOSE", "ADJOINT")
 
 
@@ -62,8 +75,30 @@ def _triangular_solve(operation: Operation) -> Sequence[Type]:
     return [right]
 
 
+def _einsum(operation: Operation) -> Sequence[Type]:
+    count = 1 if operation.name.endswith("unary_einsum") else 2
+    types = tensors(operation, count)
+    config = str(operation.attributes.get("einsum_config")).replace(" ", "")
+    inputs, _, output = config.partition("->")
+    names = inputs.split(",")
+    if not _CONFIG.fullmatch(config) or len(names) != count:
+        raise OperationError(f"einsum_config such as {'ab->a' if count == 1 else 'ab,bc->ac'}, got {config}")
+    lengths: dict[str, Length] = {}
+    for index, (letters, type) in enumerate(zip(names, types, strict=True)):
+        if len(set(letters)) != type.rank or len(letters) != type.rank:
+            raise OperationError(f"a different letter for each dimension of {type}, got {letters}", index)
+        for letter, length in zip(letters, type.shape, strict=True):
+            expected = f"dimensions {letter} of one length, got {' and '.join(map(str, types))}"
+            lengths[letter] = same_length(lengths.get(letter), length, expected, index)
+    if len(set(output)) != len(output) or not set(output) <= set(lengths):
+        raise OperationError(f"different letters of the operands in the result, got {output}")
+    return [TensorType([lengths[letter] for letter in output], declared_result(operation).element)]
+
+
 LINEAR_ALGEBRA: Final[Mapping[str, Rule]] = {
     "cholesky": _cholesky,
+    "einsum": _einsum,
     "fft": _fft,
     "triangular_solve": _triangular_solve,
+    "unary_einsum": _einsum,
 }
