@@ -54,8 +54,7 @@ def whole(*shape: int, below: int = 10, dtype: str = "int32") -> npt.NDArray[Any
     return np.random.default_rng(sum(shape) + 2).integers(0, below, shape).astype(dtype)
 
 
-X, SQUARE = values(4, 6), values(5, 5)
-POSITIVE = (SQUARE @ SQUARE.T + 5 * np.eye(5)).astype(np.float32)
+X = values(4, 6)
 KEY = np.array([0, 42], np.uint32)
 
 # -- signatures and trees ----------------------------------------------------------------------------
@@ -541,75 +540,9 @@ def dynamic_slices(x: Any, part: Any, at: Any) -> Any:
     return lax.dynamic_slice(x, (at,), (4,)), lax.dynamic_update_slice(x, part, (at * 9,)), x[at], x.at[at].mul(2)
 
 
-@case(values(12), whole(12, below=4))
-def sorting(x: Any, k: Any) -> Any:
-    return lax.sort((k, x), num_keys=2), jnp.argsort(k, stable=True), jnp.lexsort((x, k)), -jnp.sort(-x)
-
-
-@case(values(4, 13))
-def best_of_rows(x: Any) -> Any:
-    best, at = lax.top_k(x, 3)
-    return best, jnp.take_along_axis(x, at, 1) - best, x.argmax(1), jnp.median(x, 1), jnp.percentile(x, 30.0)
-
-
-@case(values(3, 9))
-def running_sums(x: Any) -> Any:
-    return jnp.cumsum(x, 1), lax.cumsum(x, 1, reverse=True), jnp.cumprod(x, 0), jnp.diff(x), lax.cumlogsumexp(x, 1)
-
-
-@case(values(2, 3, 4), values(4, 5), values(3, 5))
-def index_notation(a: Any, b: Any, c: Any) -> Any:
-    return jnp.einsum("bij,jk,ik->bk", a, b, c), jnp.einsum("bij->jb", a), jnp.tensordot(a, b, 1)
-
-
 @case(values(8, 3), whole(8, below=4))
 def segments(data: Any, ids: Any) -> Any:
     return jax.ops.segment_sum(data, ids, 4), jax.ops.segment_max(data, ids, 4), jnp.bincount(ids, length=4)
-
-
-@case(whole(9, below=4), values(9))
-def sets_of_known_size(x: Any, y: Any) -> Any:
-    return jnp.unique(x, size=5, fill_value=-1), jnp.nonzero(y > 0, size=9, fill_value=0), jnp.where(x > 1, y, 0)
-
-
-@case(np.sort(values(7)), values(5))
-def interpolation(grid: Any, x: Any) -> Any:
-    return jnp.interp(x, grid, grid**2), jnp.searchsorted(grid, x), jnp.histogram(grid, bins=4, range=(-2, 2))[0]
-
-
-@case(POSITIVE, values(5, 2))
-def linear_systems(a: Any, b: Any) -> Any:
-    factor = jnp.linalg.cholesky(a)
-    return jnp.linalg.solve(a, b), jax.scipy.linalg.cho_solve((factor, True), b), jnp.linalg.slogdet(a)
-
-
-@case(POSITIVE)
-def inverses(a: Any) -> Any:
-    return jnp.linalg.inv(a), jnp.linalg.det(a), jnp.linalg.matrix_power(a / 5, 3), jnp.trace(a)
-
-
-@case(POSITIVE)
-def eigenvalues(a: Any) -> Any:
-    found, vectors = jnp.linalg.eigh(a)
-    return found, jnp.abs(vectors.T @ a @ vectors - jnp.diag(found)) < 1e-3, jnp.linalg.svd(a, compute_uv=False)
-
-
-@case(values(6, 3), values(6))
-def least_squares(a: Any, b: Any) -> Any:
-    q, r = jnp.linalg.qr(a)
-    return jax.scipy.linalg.solve_triangular(r, q.T @ b), jnp.linalg.norm(a, axis=0)
-
-
-@case(values(16))
-def frequencies(signal: Any) -> Any:
-    spectrum = jnp.fft.rfft(signal)
-    return spectrum, jnp.fft.irfft(jnp.where(jnp.arange(9) < 3, spectrum, 0)), jnp.fft.fft2(signal.reshape(4, 4))
-
-
-@case(values(12, 12), values(3, 3))
-def image_filter(picture: Any, kernel: Any) -> Any:
-    padded = jnp.pad(picture, 1, mode="edge")
-    return jax.scipy.signal.convolve2d(picture, kernel, mode="same"), padded[1:-1, 2:] - padded[1:-1, :-2]
 
 
 @case(whole(6, 7, below=2))
