@@ -37,20 +37,20 @@ def fresh(tree: Any) -> Any:
     return jax.tree.map(lambda leaf: leaf.copy() if isinstance(leaf, np.ndarray) else leaf, tree)
 
 
-def hold_equal(found: Any, expected: Any) -> None:
+def check_equal(found: Any, expected: Any) -> None:
     """Checks for the same tree of device arrays, dtype by dtype and value by value."""
     assert jax.tree.structure(found) == jax.tree.structure(expected)
-    for one, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
-        assert isinstance(one, pumice.DeviceArray)
-        assert (one.shape, one.dtype) == (other.shape, other.dtype)
+    for array, other in zip(jax.tree.leaves(found), jax.tree.leaves(expected), strict=True):
+        assert isinstance(array, pumice.DeviceArray)
+        assert (array.shape, array.dtype) == (other.shape, other.dtype)
         tolerance = TOLERANCES.get(other.dtype.name)
         if tolerance is None:
-            np.testing.assert_array_equal(one.numpy(), other)
+            np.testing.assert_array_equal(array.numpy(), other)
         else:
             wide = np.complex128 if other.dtype.kind == "c" else np.float64
             exact = np.asarray(other).astype(wide)
             scale = max(1.0, float(np.max(np.abs(exact), initial=0)))
-            np.testing.assert_allclose(one.numpy().astype(wide), exact, tolerance, tolerance * scale)
+            np.testing.assert_allclose(array.numpy().astype(wide), exact, tolerance, tolerance * scale)
 
 
 @pytest.mark.sample(14)
@@ -61,8 +61,8 @@ def test_results_are_jaxs(name: str, kind: str | None) -> None:
     expected = jax.jit(case.function, **static)(*fresh(case.arguments), **case.keywords)
     with pumice.open_device(kind) as device:
         function = pumice.jit(case.function, device=device, **case.options)
-        hold_equal(function(*fresh(case.arguments), **case.keywords), expected)
-        hold_equal(function(*fresh(case.arguments), **case.keywords), expected)  # warm
+        check_equal(function(*fresh(case.arguments), **case.keywords), expected)
+        check_equal(function(*fresh(case.arguments), **case.keywords), expected)  # warm
         assert function.cache_info().misses == 1
         function.clear_cache()
 
@@ -78,11 +78,11 @@ def test_64_bits_where_jax_computes_in_them(kind: str | None) -> None:
     with pumice.open_device(kind) as device:
         compiled = pumice.jit(function, device=device)
         narrow = compiled(x, n)
-        hold_equal(narrow, jax.jit(function)(x, n))
+        check_equal(narrow, jax.jit(function)(x, n))
         with jax.enable_x64(True):
             wide = compiled(x, n)
-            hold_equal(wide, jax.jit(function)(x, n))
-            hold_equal(compiled(wide[0], n), jax.jit(function)(wide[0].numpy(), n))
+            check_equal(wide, jax.jit(function)(x, n))
+            check_equal(compiled(wide[0], n), jax.jit(function)(wide[0].numpy(), n))
         assert (narrow[0].dtype, wide[0].dtype) == ("float32", "float64")
         assert compiled.cache_info().misses == 2
         compiled.clear_cache()
