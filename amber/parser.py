@@ -31,7 +31,7 @@ class ScriptParser:
 
     Args:
         source: its text.
-        folder: where the files that it names lie.
+        folder: the folder of the files that it names.
     """
 
     def __init__(self, source: Source, folder: Path) -> None:

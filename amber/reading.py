@@ -38,7 +38,7 @@ def parse_text(text: str, file_name: str = "<script>", folder: str | Path = ".")
     Args:
         text: AmberScript, whose first line is ``#!amber``; or VkScript.
         file_name: for messages.
-        folder: where the files that it names lie.
+        folder: the folder of the files that it names.
     """
     source = Source(text.removeprefix("\ufeff"), file_name)
     if source.lines and source.lines[0].startswith(_MAGIC):

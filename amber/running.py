@@ -27,8 +27,8 @@ def run(
 
     Args:
         path: its file, or the script that ``parse`` returned.
-        device: where it runs, or a device's URI; ``None`` takes the best. A device that is opened here bounds the
-            accesses of shaders where the script asks for it.
+        device: a device, or its URI; ``None`` takes the best. A device that is opened here bounds the accesses of
+            shaders where the script asks for it.
         timeout: seconds for each ``RUN``.
 
     Returns:

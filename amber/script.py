@@ -274,7 +274,7 @@ class Script:
     """A script, read and checked: every name that it uses is declared.
 
     Attributes:
-        path: where it was read from, for messages.
+        path: its file, for messages.
         requirements: features and extensions that the device needs, in order.
         target_env: of shaders that name none.
         timeout: seconds that its work may take, where it says so.

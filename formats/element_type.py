@@ -138,8 +138,8 @@ class ElementType(enum.IntEnum):
     def dtype(self) -> np.dtype[np.generic] | None:
         """The NumPy dtype of one element, or ``None`` where there is none.
 
-        bfloat16, the 8-bit floats and the 4-bit integers are ml_dtypes' (the 4-bit ones take a byte an element in
-        NumPy); opaque elements are ``void`` of their size.
+        bfloat16, the 8-bit floats and the 4-bit integers are ml_dtypes' (in NumPy a 4-bit element takes a byte); opaque
+        elements are ``void`` of their size.
         """
         plain = _plain_dtypes().get(self)
         return _dtypes().get(self) if plain is None else plain

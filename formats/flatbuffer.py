@@ -130,7 +130,7 @@ class Table:
     does not lie inside the buffer, and the ``require_*`` methods if the field is absent.
 
     Attributes:
-        path: where the table is, seen from the root (``"executable.pipelines[2]"``), for messages.
+        path: the table's path from the root (``"executable.pipelines[2]"``), for messages.
         position: byte offset of the table from the start of the FlatBuffer.
     """
 

@@ -56,7 +56,7 @@ class NotCloseError(AssertionError):
 
     Attributes:
         got, expected: the arrays.
-        wrong: which elements differ.
+        wrong: the mask of elements that differ.
         rtol, atol: the tolerances.
     """
 

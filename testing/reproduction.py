@@ -31,9 +31,9 @@ class Reproduction:
     """The files that were saved for a failure.
 
     Attributes:
-        folder: where they are.
+        folder: their folder.
         lines: commands to run in it, the last call first.
-        notes: which calls or arguments could not be saved, and why.
+        notes: the calls or arguments that could not be saved, with the reasons.
         pictures: files that show the difference of arrays.
     """
 

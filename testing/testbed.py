@@ -67,7 +67,7 @@ class Testbed:
     Attributes:
         choice: the requested device.
         watch, recorder: of the process's tests.
-        artifacts: where failures are saved.
+        artifacts: the folder for failures.
     """
 
     __test__ = False  # no class of tests

@@ -23,7 +23,7 @@ class Picture(Closeable):
     Calling sequence: ``resize`` → ``record`` for each frame, in order → ``close``.
 
     Attributes:
-        device: where it runs.
+        device: its device.
         image: the image that the last recorded frame writes; ``resize`` replaces it.
         is_upward: whether the first row of the image is the lowest one.
         counts_upward: whether the source counts rows from below, as Shadertoy does; the mouse's, too.
@@ -47,7 +47,7 @@ class Picture(Closeable):
 
         Args:
             size: width and height.
-            image_format: that is shown without a conversion, for sources that leave the format open.
+            image_format: the format that is shown without a conversion, for sources that leave it open.
         """
 
     def take_over(self, before: Picture) -> None:
@@ -61,7 +61,7 @@ class Picture(Closeable):
         """Adds the commands of a frame.
 
         Args:
-            commands: that are being recorded.
+            commands: the commands that are being recorded.
             uniforms: of this frame.
             told: holds what ``pack`` gives when the commands run.
         """

@@ -77,7 +77,7 @@ class ShaderPicture(Picture):
         """Compiles and loads it.
 
         Args:
-            device: where it runs.
+            device: its device.
             path: of the source.
             options: how to compile it, and what it reads.
 
@@ -234,7 +234,7 @@ class ShaderPicture(Picture):
         return wanted if has_it else _RGBA8
 
     def _groups(self) -> tuple[int, int]:
-        """Returns an invocation a pixel."""
+        """Returns workgroup counts with one invocation for each pixel."""
         width, height = self.size
         across, down, _ = self._kernel.pipeline.local_size if self._has_main else (*self._tile, 1)
         if self._colors is not None and down == 1:

@@ -59,7 +59,7 @@ class TypeConverter:
 
         Args:
             conversion: takes a type; returns another, the same one to keep it, or None to decline.
-            roles: that it applies to: ``"argument"``, ``"result"``, ``"out"``.
+            roles: those that it applies to: ``"argument"``, ``"result"``, ``"out"``.
 
         Returns:
             The converter.

@@ -226,5 +226,5 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
 
 
 def _is_of_rows(value: Value, rows: RowShape) -> bool:
-    """Returns whether a value has an element a row, in the same order."""
+    """Returns whether a value has one element for each row, in the same order."""
     return [length for length in value.tensor.lengths if length != 1] == [length for length in rows.rows if length != 1]

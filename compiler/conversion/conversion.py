@@ -53,7 +53,7 @@ class Site(NamedTuple):
     """An operation to convert.
 
     Attributes:
-        conversion: that it is part of.
+        conversion: the conversion that it is part of.
         builder: appends its replacement.
         operation: the original.
         operands: converted.

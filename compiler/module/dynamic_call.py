@@ -39,7 +39,7 @@ class DynamicCall:
         attributes: of the function: ``requires`` and ``values``, see ``passes/dynamic/requirements.py``.
 
     Attributes:
-        symbols: that lengths depend on; none for a function of fixed lengths.
+        symbols: the symbols that lengths depend on; none for a function of fixed lengths.
         values: required sizes of the arguments whose values are lengths.
         recorded: the global that holds the list of lengths and command buffers, where there are symbols.
     """

@@ -129,8 +129,8 @@ class _Choice:
     """Executables for one kind of device.
 
     Attributes:
-        features: that the device must have.
-        formats: that it must run.
+        features: the features that the device must have.
+        formats: the formats that it must run.
         needs: features that they declare, without which a device that can be asked does not load them.
         blobs: ordinals of constants, and formats, by executable.
     """

@@ -54,7 +54,7 @@ class FunctionBuilder:
         takes: letters of its arguments: ``r``, ``i``, ``I``, ``f``, ``F``.
         gives: letters of its results.
         attributes: reflection.
-        place: where it comes from, if known.
+        place: its source location, if known.
 
     Attributes:
         arguments: their registers.

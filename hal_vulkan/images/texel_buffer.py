@@ -22,7 +22,7 @@ class TexelBuffer:
     """A buffer as texels of a format. Its native view lives as long as the buffer's memory: there is nothing to close.
 
     Attributes:
-        buffer: whose bytes they are.
+        buffer: the buffer whose bytes they are.
         descriptor: what update templates read, and a serial, which makes it the key of the view in caches.
     """
 

@@ -86,7 +86,7 @@ class LogicalDevice(AnyDevice):
 
     Attributes:
         profile: the physical device's properties.
-        plan: which queues, features and extensions of it are in use, and why.
+        plan: its queues, features and extensions in use, and the reasons.
         bind_limits: alignment (as a mask) and size that any binding takes.
         groups_max: workgroups of one dispatch (x, y, z).
         on_lost: called once with the error of a lost device.

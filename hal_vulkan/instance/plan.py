@@ -108,7 +108,7 @@ class DevicePlan:
     """Every decision about one device.
 
     Attributes:
-        compute_family, compute_queue_count: where dispatches go.
+        compute_family, compute_queue_count: the queues for dispatches.
         transfer_family, transfer_queue_count: another family for copies, or ``None`` and 0.
         extensions: device extensions to enable, sorted.
         features: names of the feature booleans to enable.

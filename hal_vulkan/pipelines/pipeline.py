@@ -85,7 +85,7 @@ class ComputePipeline(Closeable):
         interface: bindings and push constants.
         local_size: workgroup size after specialisation (x, y, z).
         offset_alignment: every binding's offset in its block is a multiple of it.
-        report: where the shader reports, if it is instrumented.
+        report: the buffer for the shader's reports, if it is instrumented.
         unwatched: the accesses that a sanitised shader does not check, in words.
         tail: the descriptors that follow those of the buffers: that of the report, or nothing.
         push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.

@@ -43,7 +43,7 @@ class PipelineInterface:
             descriptors as well, and the words of ``PUSHED_NUMBERS``.
         buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
         table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
-        constant_offset: where HAL constants start in the push-constant range.
+        constant_offset: the start of HAL constants in the push-constant range.
         whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
             so their kernels access all of the last one, which devices that check bounds would prevent.
     """

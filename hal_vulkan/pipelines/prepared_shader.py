@@ -39,7 +39,7 @@ class PreparedShader(NamedTuple):
         code: the original module; of a program, repaired.
         native: the driver's module.
         reflection: of ``code``.
-        instrumented: where ``native`` reports, if it does.
+        instrumented: the reports of ``native``, if it makes any.
         subgroup_sizes: of a program, the least size by entry point; see `least_subgroup_size`.
         misread: of a program, the types that kernels misread, by kernel; see `misread_type`.
         checked: whether the device can run it, as `check_capabilities` says.
@@ -60,7 +60,7 @@ class ShaderModule(Closeable):
     Attributes:
         prepared: the module's facts.
         reflection, code: of the original module.
-        instrumented: where the module that the driver has reports, or ``None``.
+        instrumented: the reports of the driver's module, or ``None``.
     """
 
     def __init__(self, device: LogicalDevice, prepared: PreparedShader) -> None:

@@ -85,7 +85,7 @@ def check_resource(
     Args:
         name: the pipeline, for messages.
         where: the binding, for messages.
-        device: where the shader runs.
+        device: the shader's device.
         kind: the VkDescriptorType.
         declared: the shader's declaration, where it uses the binding.
         resource: the resource to bind.

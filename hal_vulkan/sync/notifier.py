@@ -1,9 +1,9 @@
 """The callbacks of one device's semaphores, and the waits of its poll thread.
 
 While work is in flight that callbacks wait for, the device's thread (waits/poll_thread.py) blocks in vkWaitSemaphores
-on the timeline of each queue. The wait set has one entry a queue, not one a waiter: ten thousand waiters cost what one
-does. A user's semaphore moves in two ways only: by a host signal, which comes through ``TimelineSemaphore.signal`` and
-is passed on here, or by a queue, whose own timeline moves with the same submission.
+on the timeline of each queue. The wait set has one entry for each queue, not for each waiter: ten thousand waiters cost
+no more than one. A user's semaphore moves in two ways only: by a host signal, which comes through
+``TimelineSemaphore.signal`` and is passed on here, or by a queue, whose own timeline moves with the same submission.
 
 The wait is never broken off. It has every queue at its next completion, also those that are idle, so work that comes
 meanwhile ends it; and the shared poll thread calls what a host signal makes due. A wake semaphore in the set would be

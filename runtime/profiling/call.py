@@ -22,7 +22,7 @@ class CallRecord:
     Attributes:
         bind_begin, bind_end: of the conversion of arguments; for a synchronous call the first is ``begin``.
         steps: thread, begin and end of each step of the program. A synchronous call is one, waits included.
-        settled: when the work behind an asynchronous function's fence was done.
+        settled: the time at which the work behind an asynchronous function's fence was done.
         convert_begin: of the conversion of results.
         error: class of the exception that ended it; ``""`` for none.
         is_async: whether it runs in steps, between which it waits.

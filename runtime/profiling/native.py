@@ -122,7 +122,7 @@ class NativeSampling:
     Attributes:
         phase: the number of times that timing was switched off or on: functions are timed while it is even.
         natives: all that were timed.
-        queues: whose timestamps have a share of the calls' time, too.
+        queues: the queues whose timestamps also have a share of the calls' time.
     """
 
     def __init__(self, most_slowdown: float | None) -> None:

@@ -188,8 +188,8 @@ class SessionFunction(FunctionBinding):
                 its other callbacks.
             policy: its order among the session's other calls; ``None`` queues it, or lets it overlap in sessions with
                 ``SessionOptions(concurrent=True)``.
-            loop: where it runs; ``None`` is the session's thread, shared by all its calls: while one computes in the
-                virtual machine, the others wait.
+            loop: the loop that it runs in; ``None`` means the session's thread, shared by all its calls: while one
+                computes in the virtual machine, the others wait.
 
         Returns:
             the call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. Wrong arguments are its error.

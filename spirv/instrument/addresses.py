@@ -24,7 +24,7 @@ class AddressChecks:
     """The checks of one module's accesses through device addresses.
 
     Attributes:
-        function: that searches the table, 0 before it is needed.
+        function: the function that searches the table, 0 before it is needed.
     """
 
     def __init__(self, checks: Checks) -> None:

@@ -99,7 +99,7 @@ class Instrumented:
 
     Attributes:
         code: the module.
-        set, binding: where it expects its report, a storage buffer of ``REPORT_BYTES`` zeros.
+        set, binding: the descriptor of its report, a storage buffer of ``REPORT_BYTES`` zeros.
         places: by the number in a report.
         unwatched: descriptions of accesses that ``sanitize`` does not check in this module.
     """

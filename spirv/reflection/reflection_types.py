@@ -281,7 +281,7 @@ class EntryPoint(_Plain):
         execution_model: SPIR-V's name, ``"GLCompute"`` for compute.
         local_size: invocations of a workgroup in x, y, z, specialization constants at their defaults;
             ``(1, 1, 1)`` for execution models without workgroups. 0 is not settled.
-        local_size_spec_ids: which specialization constant sets each, or ``None`` where fixed.
+        local_size_spec_ids: the specialization constant that sets each, or ``None`` for a fixed one.
         bindings: by set, then binding.
         push_constants: the push constant block, or ``None``.
         workgroup_memory_bytes: workgroup (shared) memory, specialization constants at their defaults, laid

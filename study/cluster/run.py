@@ -74,7 +74,7 @@ def run_on_cluster(
 
     Args:
         study: the study.
-        folder: where results are stored, on this machine; created if necessary. Results of the same study are resumed,
+        folder: the folder for results, on this machine; created if necessary. Results of the same study are resumed,
             those of ``run_study`` too, and vice versa.
         scheduler: address such as ``tcp://head:8786``, or a client, which stays the caller's.
         devices: URIs in place of the study's; ``("all",)`` takes each device of the cluster, as ``vulkan://GPU-UUID``.

@@ -124,8 +124,8 @@ class Study:
         peaks: measure the device's peaks at the start of the run.
         against: the other version, whose points are measured in turns with those of the same key; its settings of
             sampling do not count, except ``cache``, and it has none of its own. ``None`` for none.
-        process: that its points are measured in; ``None`` for the process that runs the study. If one side has a
-            process of its own, so has the other.
+        process: the process that its points are measured in; ``None`` for the process that runs the study. If one
+            side has a process of its own, so has the other.
         folder: what file names are relative to.
         kept: files that are measured in place of those on disk, such as those of earlier results.
         text: the TOML text, if it was made from one.

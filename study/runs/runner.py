@@ -69,7 +69,7 @@ def run_study(
 
     Args:
         study: the study.
-        folder: where results are stored; created if necessary. Results of the same study are resumed: finished points
+        folder: the folder for results; created if necessary. Results of the same study are resumed: finished points
             stay, begun ones keep their samples, failed ones are tried again. Of the sampling, ``time_limit``,
             ``max_samples``, ``noise_limit``, ``relative_error`` and ``resolution`` may differ.
         devices: URIs in place of the study's.

@@ -91,7 +91,9 @@ def run_checks(
 
 
 class _Progress:
-    """The output while functions run: a line a file with a character a function, or a line a function."""
+    """The output while functions run: a line for each file with a character for each function, or a line for each
+    function.
+    """
 
     def __init__(self, verbose: bool) -> None:
         self._verbose = verbose

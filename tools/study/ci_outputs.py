@@ -74,8 +74,8 @@ def _cell(text: str) -> str:
 
 
 def write_junit(judged: Judgement, path: Path) -> None:
-    """Writes a suite with a test case a point: a failure where the gate fails, skipped where it is unclear without. Its
-    time is that of the new side.
+    """Writes a suite with a test case for each point: a failure where the gate fails, skipped where it is unclear
+    without. Its time is that of the new side.
     """
     from junitparser import Failure, JUnitXml, Skipped, TestCase, TestSuite
 

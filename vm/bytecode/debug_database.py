@@ -134,7 +134,7 @@ class DebugDatabase:
 
     @cached_property
     def _maps(self) -> dict[str | int, FunctionSourceMap]:
-        """Source maps by name and, where the file has one a function, by ordinal."""
+        """Source maps by name and, if the file has one for each function, by ordinal."""
         maps: dict[str | int, FunctionSourceMap] = {
             function.local_name: function for function in reversed(self.functions)
         }

@@ -25,10 +25,10 @@ FieldValue: TypeAlias = int | float | str | tuple[int, ...] | BranchOperands | t
 class Instruction:
     """One decoded instruction.
 
-    Its values, one a field of the operation, are for ``REGISTER`` the 16 bits as they are; immediates signed ints or
-    floats; ordinals and ``GLOBAL`` unsigned; ``BRANCH_TARGET`` a pc; ``STRING`` a str; ``OPERANDS``, ``RESULTS`` and
-    ``SEGMENT_SIZES`` tuples of ints; ``BRANCH_OPERANDS`` a tuple of (source, destination); ``BRANCH_TABLE`` a tuple of
-    (target, branch operands).
+    Its values, one for each field of the operation, are for ``REGISTER`` the 16 bits as they are; immediates signed
+    ints or floats; ordinals and ``GLOBAL`` unsigned; ``BRANCH_TARGET`` a pc; ``STRING`` a str; ``OPERANDS``,
+    ``RESULTS`` and ``SEGMENT_SIZES`` tuples of ints; ``BRANCH_OPERANDS`` a tuple of (source, destination);
+    ``BRANCH_TABLE`` a tuple of (target, branch operands).
     """
 
     pc: int  # of its first byte, from the start of the function

@@ -68,7 +68,7 @@ class FunctionEncoder:
                 of floating-point types are their bits. Strings are bytes. Lists are sequences of ints, branch operands
                 too: source, destination, source, … Branch targets are labels, the cases of a branch table pairs of
                 label and branch operands.
-            place: where it comes from, if known.
+            place: its source location, if known.
 
         Raises:
             InvalidArgumentError: a list or a string has more than 65,535 elements.

@@ -113,7 +113,7 @@ def register_text(register: int, bank: str | None = None) -> str:
 
 
 class Isa:
-    """The instruction set of one bytecode version. Immutable, and one object a version: use ``for_version``."""
+    """The instruction set of one bytecode version. Immutable, and one object for each version: use ``for_version``."""
 
     def __init__(self, version: tuple[int, int]) -> None:
         self.version: Final = version  # (major, minor)

@@ -102,7 +102,7 @@ class ModuleDef:
         dependencies: modules that this one imports from.
         imports: functions that bytecode refers to by index, with bit 31 set.
         exports: functions that others may call.
-        signatures: one a function.
+        signatures: one for each function.
         rodata: constants, each a read-only view of the file's bytes.
         rwdata_sizes: sizes in bytes of zeroed memory segments; no known compiler makes any.
         global_bytes: size of the primitive globals of a context, in bytes. Taken from the file: it may be as large as

@@ -17,7 +17,7 @@ class Frame:
 
     Attributes:
         pc: of the instruction at which it is suspended; 0 before it runs, and stale while it runs.
-        entry: where it continues (see translator.py).
+        entry: the entry at which it continues (see translator.py).
         registers: values that are live there; ``register_values`` names them.
         callee, arguments: of a call, between the return to the interpreter and the call itself.
         room: how many frames may follow it on the stack.

@@ -38,7 +38,7 @@ class AsyncInvocation(Run):
     on the loop.
 
     Args:
-        loop: which runs it; when that ends, the invocation is aborted.
+        loop: the loop that runs it; when that ends, the invocation is aborted.
         make_values: makes the VM's values when it begins.
         policy: ``None`` waits for a turn, and overlaps in a concurrent context.
         timeout: seconds for everything; ``None`` means no limit.
@@ -178,7 +178,7 @@ def async_invoke(
     """Invokes a function on a loop and returns at once.
 
     Args:
-        loop: where its steps run, and the callback.
+        loop: the loop that runs its steps and the callback.
         inputs: values for its arguments, kept until it begins; do not change the list before.
         callback: called exactly once, with the loop, the error or ``None``, and the outputs or ``None``; perhaps before
             this returns. It must not block; an exception from it ends the loop. The error is that of the program, or of

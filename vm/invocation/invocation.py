@@ -77,7 +77,7 @@ class Invocation(Latch):
             inputs: values for its arguments. Do not change a list before it begins.
             policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
                 concurrent context.
-            loop: where its steps run; ``None`` is the context's own (``Context.loop``).
+            loop: the loop that runs its steps; ``None`` means the context's own (``Context.loop``).
             timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
         Raises:

@@ -130,7 +130,7 @@ class Repeat:
     """Steps that run a known number of times; each round ends with a barrier.
 
     Attributes:
-        operation: that it comes from.
+        operation: the operation that it comes from.
         trips: the number of rounds, or a flag with it, which the host reads once, before them.
         body: the steps.
     """
@@ -145,7 +145,7 @@ class Loop:
     """Steps that repeat while a computed condition is true.
 
     Attributes:
-        operation: that it comes from.
+        operation: the operation that it comes from.
         condition: steps before each test.
         flag: tested by the host; false ends the loop.
         body: steps after a test that is true.
@@ -167,7 +167,7 @@ class Branch:
     """One of several lists of steps, chosen by a buffer.
 
     Attributes:
-        operation: that it comes from.
+        operation: the operation that it comes from.
         index: a boolean (true for the first list), or a number, whose default is the last list.
         branches: the lists.
         guards: workgroup counts of each list if the device decides; alive during all of them.

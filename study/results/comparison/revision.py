@@ -25,7 +25,7 @@ class Revision:
 
     Attributes:
         commit: its hash.
-        time: when it was committed; ISO 8601.
+        time: the time of the commit; ISO 8601.
         subject: the first line of its message.
         branch: the checked-out branch; empty for none.
         dirty: whether tracked files differ from the commit.

@@ -141,7 +141,7 @@ def _coordinates(node: Node, length: int, size: int, shift: float) -> Coordinate
     """Returns coordinates of the new pixels in the old image, in single precision like TensorFlow's.
 
     Args:
-        node: whose flags say how ends are aligned.
+        node: the node, whose flags say how ends are aligned.
         length: of the old dimension.
         size: of the new one.
         shift: to subtract where coordinates are those of the pixels' centres.

@@ -134,7 +134,7 @@ def scatter(builder: Builder, value: Value, indices: Value, updates: Value, comb
     Args:
         builder: appends the operation.
         value: to update a copy of.
-        indices: whose last dimension holds the vectors.
+        indices: the indices; their last dimension holds the vectors.
         updates: one for each vector.
         combine: the operation of an element and its update; empty to replace elements.
 
