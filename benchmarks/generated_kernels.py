@@ -39,8 +39,8 @@ import pumice
 from pumice.base.files import write_whole
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import Target
+from pumice.compiler.origin import Origin
 from pumice.compiler.pipeline import compile_data
-from pumice.compiler.stages import Origin
 from pumice.hal_vulkan import DeviceProfile, DeviceType
 
 _FOLDER = Path(__file__).parent

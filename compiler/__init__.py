@@ -1,6 +1,6 @@
 """The compiler: tensor programs become modules.
 
-Read: ir, analysis, dialects, kernels, strategies, targets, passes, conversion, abi, frontends, module, stages,
+Read: ir, analysis, dialects, kernels, origin, strategies, targets, passes, conversion, abi, frontends, module, stages,
 lowering, pipeline, module_cache, compile.
 """
 

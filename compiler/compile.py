@@ -11,8 +11,9 @@ from .abi.calling_convention import CallingConvention, named_convention
 from .kernels.scalars.device_target import DeviceFacts, target_of
 from .kernels.scalars.target import Target
 from .module_cache import compile_file
+from .origin import Origin
 from .pipeline import compile_data
-from .stages import GRAPH_SUFFIXES, STAGES, Origin
+from .stages import GRAPH_SUFFIXES, STAGES
 
 
 def compile(

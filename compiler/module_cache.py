@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from ..base.cache import CachedFile, digest, folder_stamp
 from ..base.files import reading_errors
 from .kernels.scalars.target import Target
-from .stages import Origin
+from .origin import Origin
 
 # The compiler is imported when it is used: a cached module does not need it.
 if TYPE_CHECKING:

@@ -13,11 +13,11 @@ from ..vm.bytecode.writer import write_module
 from .abi.calling_convention import CallingConvention
 from .kernels.scalars.target import Target
 from .lowering import locating_errors, module_of, passes_between, run_passes
+from .origin import Origin
 from .stages import (
     STAGES,
     GraphFile,
     ModuleFile,
-    Origin,
     Program,
     is_assembly,
     is_graph_file,

@@ -203,18 +203,3 @@ def stage_of(program: Program) -> str:
         if any(name.startswith(mark) for name in names):
             return stage
     return "hl_seq" if variants else "hlo"
-
-
-@dataclass(frozen=True, slots=True)
-class Origin:
-    """The properties of a program that its file does not contain.
-
-    Attributes:
-        stage: the program's stage, of ``STAGES``; None if its content tells.
-        feeds: of a GraphDef, as for ``import_graph``.
-        fetches: of a GraphDef.
-    """
-
-    stage: str | None = None
-    feeds: tuple[str, ...] = ()
-    fetches: tuple[str, ...] = ()

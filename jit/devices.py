@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from ..compiler.kernels.scalars.target import Target
-from ..compiler.stages import Origin
+from ..compiler.origin import Origin
 from ..runtime import Device, Instance
 from ..runtime.opening import REFERENCE
 from ..status import InvalidArgumentError, UnavailableError

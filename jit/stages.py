@@ -12,7 +12,7 @@ from ..base.closeable import Closeable
 from ..base.notebook import without_process
 from ..compiler.ir.source import CompileError
 from ..compiler.module_cache import compile_once
-from ..compiler.stages import Origin
+from ..compiler.origin import Origin
 from ..runtime import Device, DeviceArray, Session, SessionFunction, SessionOptions
 from ..runtime.profiling.profile import Profile
 from ..vm.assembly.disassembler import disassemble_module

@@ -45,7 +45,7 @@ def module_on_stdin(devices: Sequence[str | None] = ()) -> bytes:
     if is_module(data):
         return data
     from ..compiler.module_cache import compile_once
-    from ..compiler.stages import Origin
+    from ..compiler.origin import Origin
     from .device_targets import devices_target
 
     return compile_once(data, "<stdin>", Origin(), devices_target(devices))

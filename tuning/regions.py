@@ -10,9 +10,10 @@ from ..compiler.kernels.kernel import symbols_in
 from ..compiler.kernels.region import KernelRegion
 from ..compiler.kernels.scalars.target import Target
 from ..compiler.kernels.strategy import Strategy
+from ..compiler.origin import Origin
 from ..compiler.passes.dispatch.outline import entry_of
 from ..compiler.pipeline import compile_data
-from ..compiler.stages import Origin, Program
+from ..compiler.stages import Program
 from ..compiler.strategies.choice import class_of, ranked
 from ..compiler.targets.vulkan import STRATEGY, kernel_region
 

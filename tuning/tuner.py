@@ -16,7 +16,7 @@ from ..compiler.ir.source import CompileError
 from ..compiler.kernels.kernel import Kernel
 from ..compiler.kernels.scalars.device_target import target_of
 from ..compiler.kernels.scalars.target import Target
-from ..compiler.stages import Origin
+from ..compiler.origin import Origin
 from ..status import DeviceLostError, PumiceError
 from ..study.statistics.comparison import Verdict
 from ..study.workloads.workload import DevicePool

@@ -19,8 +19,9 @@ from support.compiler.varied_programs import VARIED
 from pumice.compiler.dialects.syntax.text import READ
 from pumice.compiler.frontends.graphdef.file.messages import parse_text
 from pumice.compiler.kernels.scalars.target import Target
+from pumice.compiler.origin import Origin
 from pumice.compiler.pipeline import compile_data, compile_text
-from pumice.compiler.stages import GraphFile, ModuleFile, Origin, Program
+from pumice.compiler.stages import GraphFile, ModuleFile, Program
 
 PROGRAMS: Final = Path(__file__).resolve().parents[1] / "conformance" / "programs"
 # Of arith, math, tensor, scf and cf, and of lengths that are not known.

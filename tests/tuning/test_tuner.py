@@ -16,8 +16,8 @@ from pumice.compiler.kernels.kernel import Kernel
 from pumice.compiler.kernels.region import KernelRegion
 from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.strategy import Strategy
+from pumice.compiler.origin import Origin
 from pumice.compiler.pipeline import compile_data
-from pumice.compiler.stages import Origin
 from pumice.compiler.strategies.movement.elements import Elements
 from pumice.status import InvalidArgumentError, PermissionDeniedError
 from pumice.tuning import duel

@@ -102,8 +102,9 @@ def compile_(
     from ...base.terminal import printable
     from ...compiler.abi.calling_convention import named_convention
     from ...compiler.kernels.scalars.target import Target
+    from ...compiler.origin import Origin
     from ...compiler.pipeline import compile_data
-    from ...compiler.stages import STAGES, Origin
+    from ...compiler.stages import STAGES
     from ...status import PumiceError
     from ..device_targets import device_target
     from ..errors import usage, usage_error

@@ -18,7 +18,7 @@ from ..streams import note
 if TYPE_CHECKING:
     from ...compiler.abi.calling_convention import CallingConvention
     from ...compiler.kernels.scalars.target import Target
-    from ...compiler.stages import Origin
+    from ...compiler.origin import Origin
     from ...tuning.database import Finding
 
 

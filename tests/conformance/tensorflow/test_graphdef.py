@@ -19,8 +19,8 @@ from support.source_trees import named_tree
 
 import pumice
 from pumice.compiler.kernels.scalars.target import Target
+from pumice.compiler.origin import Origin
 from pumice.compiler.pipeline import compile_data
-from pumice.compiler.stages import Origin
 
 pytest.importorskip("tensorboardX", reason="needs the messages of a GraphDef: pip install 'pumice[graphdef]'")
 pytestmark = [pytest.mark.vulkan, pytest.mark.slow, pytest.mark.timeout(600)]
