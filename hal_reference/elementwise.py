@@ -85,14 +85,6 @@ def of_one_element(function: Callable[[Node, Sequence[Array]], Array]) -> Defini
     return structural(define)
 
 
-def _cbrt(value: Array) -> Array:
-    return np.cbrt(value) if value.dtype.kind != "c" else np.exp(np.log(value) / 3)
-
-
-def _logistic(value: Array) -> Array:
-    return np.asarray(1 / (1 + np.exp(-value)))
-
-
 def _log_plus_one(value: Array) -> Array:
     if value.dtype.kind != "c":
         return np.log1p(value)
@@ -342,7 +334,7 @@ ELEMENTWISE: Final[Mapping[str, Definition]] = {
     "and": direct(_bitwise(np.bitwise_and)),
     "atan2": direct(_atan2),
     "bitcast_convert": structural(_bitcast),
-    "cbrt": by_doubles(_cbrt),
+    "cbrt": by_doubles(lambda value: np.cbrt(value) if value.dtype.kind != "c" else np.exp(np.log(value) / 3)),
     "ceil": by_doubles(np.ceil),
     "clamp": direct(_clamp),
     "compare": _compare,
@@ -358,7 +350,7 @@ ELEMENTWISE: Final[Mapping[str, Definition]] = {
     "is_finite": direct(np.isfinite),
     "log": by_doubles(np.log),
     "log_plus_one": by_doubles(_log_plus_one),
-    "logistic": by_doubles(_logistic),
+    "logistic": by_doubles(lambda value: np.asarray(1 / (1 + np.exp(-value)))),
     "maximum": direct(_extreme(np.maximum, np.greater)),
     "minimum": direct(_extreme(np.minimum, np.less)),
     "multiply": direct(_arithmetic(np.multiply, np.logical_and)),

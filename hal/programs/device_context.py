@@ -104,7 +104,10 @@ class DeviceContext:
         if device.dropped:
             device.close_dropped()
         if timeline.failure is not None:
-            timeline = self._renew_timeline()
+            # It failed by a race with its user's semaphores.
+            device.check_usable()
+            timeline = self.timeline = self.allocator.timeline = device.program_semaphore("context timeline")
+            self.allocator.last_signal = 0, 0
         if wait is not None and not (type(wait) is HalFence and wait.bound == () and wait.failure is None):
             failure = failure_of(check_fence(wait))
             if failure is not None:
@@ -199,13 +202,6 @@ class DeviceContext:
         self.queue.submit(command_buffers, waits=waits, signals=points, bindings=table)
         if here is not None:
             signal_after(here, target)
-
-    def _renew_timeline(self) -> Semaphore:
-        """Replaces a timeline that failed by a race with its user's semaphores; raises if the device is lost."""
-        self.device.check_usable()
-        self.timeline = self.allocator.timeline = self.device.program_semaphore("context timeline")
-        self.allocator.last_signal = 0, 0
-        return self.timeline
 
     def beside(self, buffer: Buffer) -> DeviceContext:
         """Returns the device context of a buffer's device; this one if the program does not have that device."""

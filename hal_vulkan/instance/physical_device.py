@@ -75,6 +75,7 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
     functions.vkGetPhysicalDeviceProperties2(physical, chain(head, *known))
     memory_types, memory_heaps = _memory(functions, physical)
     largest_allocation = maintenance3.maxMemoryAllocationSize
+    processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return DeviceProfile(
         name=text(core.deviceName),
         device_type=DeviceType(core.deviceType),
@@ -119,7 +120,7 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         ),
         time_domains=_time_domains(functions, physical, extensions),
         compute_units=(
-            _processors()
+            processors
             if core.deviceType == DeviceType.CPU
             else nvidia.shaderSMCount
             or amd.shaderEngineCount * amd.shaderArraysPerEngineCount * amd.computeUnitsPerShaderArray
@@ -127,10 +128,6 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
         ),
         cooperative_matrices=_cooperative_matrices(functions, physical, extensions),
     )
-
-
-def _processors() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _cooperative_matrices(

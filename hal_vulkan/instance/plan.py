@@ -209,6 +209,11 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
     if enable("VK_KHR_portability_subset"):
         why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
     block_size = _block_size(profile, options, why)
+    loop_guard = _loop_guard(profile, options, why)
+    # Mesa's llvmpipe rounds doubles wrong, on most CPUs. The profile does not tell which CPU this is; what is done
+    # instead is right on all.
+    if mend_rounding := profile.driver_id == _MESA_LLVMPIPE:
+        why.append("doubles are rounded by floor and ceil: the driver gets other instructions wrong on most CPUs")
     families = profile.queue_families
 
     return DevicePlan(
@@ -230,9 +235,9 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         descriptor_pool_size=64 if push_descriptors else 512,
         block_size=block_size,
         dedicated_threshold=block_size // 2,
-        loop_guard=_loop_guard(profile, options, why),
+        loop_guard=loop_guard,
         sanitize=bool(options.sanitize),
-        mend_rounding=_mend_rounding(profile, why),
+        mend_rounding=mend_rounding,
         wait=options.wait or "adaptive",
         pipeline_statistics=options.pipeline_statistics,
         performance_counters=options.performance_counters,
@@ -422,13 +427,3 @@ def _loop_guard(profile: DeviceProfile, options: PlanOptions, why: list[str]) ->
         reason = "as asked" if options.loop_guard is not None else "the driver ends them after 65,535 passes"
         why.append(f"loops that end before their time are {'reported' if chosen else 'not reported'}: {reason}")
     return chosen
-
-
-def _mend_rounding(profile: DeviceProfile, why: list[str]) -> bool:
-    """Decides whether to mend the rounding of doubles: only for Mesa's llvmpipe, which is wrong on most CPUs. The
-    profile does not tell on which; the replacement is right on all.
-    """
-    mended = profile.driver_id == _MESA_LLVMPIPE
-    if mended:
-        why.append("doubles are rounded by floor and ceil: the driver gets other instructions wrong on most CPUs")
-    return mended

@@ -126,7 +126,8 @@ def prepare_shader(
     # Modules that are not checked were made here, from some that were.
     if validate and not sanitize:
         options = (guard, device.plan.mend_rounding, tuple(reserved), None if kernels is None else tuple(kernels))
-        file = CachedFile("shaders", (digest(code), options, _device_key(device), _validator(), _version()))
+        validator = tuple(map(os.environ.get, _VALIDATOR))
+        file = CachedFile("shaders", (digest(code), options, _device_key(device), validator, _version()))
         kept = file.load()
         if kept is not None:
             prepared: PreparedShader = pickle.loads(kept)
@@ -218,10 +219,6 @@ def _device_key(device: LogicalDevice) -> bytes:
         facts = (profile.api_version, *map(sorted, sets), sorted(profile.subgroup.supported_operations))
         key = _keys[device] = digest(repr(facts).encode())
     return key
-
-
-def _validator() -> tuple[str | None, ...]:
-    return tuple(map(os.environ.get, _VALIDATOR))
 
 
 @cache

@@ -235,11 +235,6 @@ class ProgramAllocator(AnyAllocator):
         if self.kept > self.budget or len(pools) > _MAX_POOLS:
             self.trim(self.budget // 2)
 
-    def _free_returned(self) -> None:
-        with contextlib.suppress(IndexError):  # another thread took the last
-            while self.returned:
-                self._release(self.returned.popleft())
-
     def _release(self, buffer: ProgramBuffer) -> None:
         if not self.device.abandoned:
             buffer._closed = True
@@ -247,7 +242,9 @@ class ProgramAllocator(AnyAllocator):
 
     def trim(self, keep: int = 0) -> None:
         """Frees kept memory down to ``keep`` bytes."""
-        self._free_returned()
+        with contextlib.suppress(IndexError):  # another thread took the last
+            while self.returned:
+                self._release(self.returned.popleft())
         unwanted: list[ProgramBuffer] = []
         with self._lock:
             for kind, (ready, used) in list(self._pools.items()):

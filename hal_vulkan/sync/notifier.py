@@ -126,7 +126,7 @@ class Notifier:
         with self._device.lock:
             failure = semaphore.failure
             is_pending = (failure is None or despite_failure) and 0 <= semaphore.peek() < value
-            is_busy = self._is_busy()
+            is_busy = any(queue.next_completion() is not None for queue in self._device.queues)
         if is_pending or ((failure is None or despite_failure) and not _has_reached(semaphore, value)):
             if is_busy:
                 self.thread.wake()
@@ -204,9 +204,6 @@ class Notifier:
         result = device.fn.vkWaitSemaphores(device.handle, wait, UINT64_MAX)
         if result not in (VK_SUCCESS, VK_TIMEOUT):
             device.lose(error_from_result(result, "the notifier's wait"))
-
-    def _is_busy(self) -> bool:
-        return any(queue.next_completion() is not None for queue in self._device.queues)
 
     # -- the end -------------------------------------------------------------------------------------
 

@@ -372,7 +372,9 @@ class TimelineSemaphore(AnySemaphore):
         """Waits in the mode of the thread or the device; ``False`` after ``timeout`` seconds."""
         mode = chosen.mode or self.context.mode
         if mode == "spin":
-            return self._spin(wait, value, timeout)
+            limit = -1 if timeout is None else timeout_nanoseconds(timeout)
+            poll(self.device, wait, value, math.inf if limit < 0 else monotonic() + limit / 1e9, self._check_usable)
+            return int(wait.counter[0]) >= value
         return (
             mode == "adaptive"
             and self.context.look_budget.longest > 0
@@ -400,12 +402,6 @@ class TimelineSemaphore(AnySemaphore):
             return True
         look.missed(passed)
         return False
-
-    def _spin(self, wait: WaitInfo, value: int, timeout: float | None) -> bool:
-        """Polls the payload until it is reached; ``False`` after ``timeout`` seconds."""
-        limit = -1 if timeout is None else timeout_nanoseconds(timeout)
-        poll(self.device, wait, value, math.inf if limit < 0 else monotonic() + limit / 1e9, self._check_usable)
-        return int(wait.counter[0]) >= value
 
     def notify(self, value: int, callback: Callback) -> Notification:
         """Calls back once when the payload is at ``value`` or the semaphore fails. Blocks nothing.

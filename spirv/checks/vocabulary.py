@@ -69,14 +69,14 @@ def without_new_languages(code: bytes) -> bytes:
     for opcode, start, _ in binary:
         if opcode == Op.Function:
             break
-        if opcode == Op.Source and words[start + 1] >= _FIRST_NEW_LANGUAGE and _is_language(words[start + 1]):
+        if (
+            opcode == Op.Source
+            and words[start + 1] >= _FIRST_NEW_LANGUAGE
+            and words[start + 1] in ENUMERATIONS["SourceLanguage"].names
+        ):
             words[start + 1] = 0
             changed = True
     return pack(words) if changed else code
-
-
-def _is_language(number: int) -> bool:
-    return number in ENUMERATIONS["SourceLanguage"].names
 
 
 def _declares_for(binary: Binary, name: str) -> bool:

@@ -144,7 +144,10 @@ class TripCounts:
                         starts.add(self._constant(instruction[2]))
                     else:
                         steps.add(self._step(flow, instruction[2], variable) if label == loop.latch else None)
-                elif opcode not in (Op.Load, Op.Variable, Op.ExtInst) and variable in _ids(instruction):
+                elif opcode not in (Op.Load, Op.Variable, Op.ExtInst) and any(
+                    kind == "IdRef" and instruction[at] == variable
+                    for at, kind in operand_kinds(instruction, 0, len(instruction))
+                ):
                     return set(), set()
         return starts, steps
 
@@ -169,10 +172,6 @@ class TripCounts:
             return None
         value = definition[3]
         return value - (1 << 32) if value >> 31 and kind[3] else value
-
-
-def _ids(instruction: Words) -> list[int]:
-    return [instruction[at] for at, kind in operand_kinds(instruction, 0, len(instruction)) if kind == "IdRef"]
 
 
 def _count(start: int, bound: int, step: int, sign: str, *, is_signed: bool) -> float:

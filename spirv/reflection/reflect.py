@@ -82,7 +82,8 @@ class _Reflector:
     def reflection(self) -> ShaderModuleReflection:
         module = self._module
         capability = ENUMERATIONS["Capability"]
-        workgroup_size = self._workgroup_size()
+        ids = (i for i in module.constants if module.decoration(i, Decoration.BuiltIn) == BuiltIn.WorkgroupSize)
+        workgroup_size = next(ids, None)
         entry_points = tuple(
             self._entry_point(model, function, name, workgroup_size) for model, function, name in module.entry_points
         )
@@ -131,12 +132,6 @@ class _Reflector:
                 )
             )
         return tuple(constants)
-
-    def _workgroup_size(self) -> int | None:
-        """Returns the id of the constant that holds the WorkgroupSize built-in, if any."""
-        decorated = self._module.decoration
-        ids = (i for i in self._module.constants if decorated(i, Decoration.BuiltIn) == BuiltIn.WorkgroupSize)
-        return next(ids, None)
 
     def _local_size(
         self, model: int, function: int, workgroup_size: int | None

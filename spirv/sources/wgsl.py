@@ -82,7 +82,9 @@ def from_node(package: Path | None = None) -> NagaWasm | None:
         return None
     program = Path(node).absolute()
     if package is None:
-        package = next((folder / _PACKAGE for folder in _global_folders(program) if (folder / _PACKAGE).is_dir()), None)
+        prefixes = dict.fromkeys([program.parent.parent, program.resolve().parent.parent])
+        folders = [*(prefix / "lib" / "node_modules" for prefix in prefixes), program.parent / "node_modules"]
+        package = next((folder / _PACKAGE for folder in folders if (folder / _PACKAGE).is_dir()), None)
     try:
         described = json.loads((package / "package.json").read_text("utf-8")) if package is not None else {}
     except (OSError, ValueError):
@@ -90,8 +92,3 @@ def from_node(package: Path | None = None) -> NagaWasm | None:
     if package is None or not isinstance(described, dict) or described.get("name") != _PACKAGE:
         return None
     return NagaWasm(program, f"{_PACKAGE} {described.get('version')}", package.absolute())
-
-
-def _global_folders(node: Path) -> list[Path]:
-    prefixes = dict.fromkeys([node.parent.parent, node.resolve().parent.parent])
-    return [*(prefix / "lib" / "node_modules" for prefix in prefixes), node.parent / "node_modules"]
