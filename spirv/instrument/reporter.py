@@ -156,4 +156,4 @@ def free_binding(editor: Editor, reserved: Iterable[tuple[int, int]] = ()) -> tu
             if binding is not None:
                 used.append((editor.decoration(target, Decoration.DescriptorSet) or 0, binding))
     set_index, binding = max(used, default=(0, -1))
-    return set_index, binding + 1
+    return set_index, min(binding + 1, 0xFFFFFFFF)  # where that is taken, pipelines refuse the number

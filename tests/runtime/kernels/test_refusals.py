@@ -148,6 +148,16 @@ def test_damaged_spirv_is_refused(device: pumice.Device) -> None:
             device.load_kernel(damaged)
 
 
+@pytest.mark.parametrize("number", [65536, 2**32 - 2, 2**32 - 1])
+def test_binding_numbers_that_drivers_need_not_take_are_refused(device: pumice.Device, number: int) -> None:
+    words = np.fromfile(shaders.path("mul"), np.uint32)
+    decorations = np.flatnonzero(words[:-3] == (4 << 16 | 71))  # OpDecorate of four words
+    last = next(at for at in decorations if words[at + 2] == 33 and words[at + 3] == 2)  # Binding 2
+    words[last + 3] = number
+    with pytest.raises(pumice.InvalidArgumentError, match=f"binding number {number} is past 65535"):
+        device.load_kernel(words.tobytes())
+
+
 def test_random_and_flipped_spirv_never_crashes(device: pumice.Device) -> None:
     generator = np.random.default_rng(7)
     code = np.frombuffer(shaders.spirv("mul"), np.uint8)
