@@ -336,7 +336,7 @@ class FunctionWriter(HomeWriter):
         for number, origin in edge.refs.items():
             if live & self.analysis.ref_bit(number):
                 copies.append((f"r{number}", "0" if origin is None else self.read(("r", origin))))
-        types: dict[int, str] | None = None
+        types: Mapping[int, str] | None = None
         for slot, source in edge.values.items():
             if not live >> slot & 1:
                 continue

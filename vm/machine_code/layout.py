@@ -7,7 +7,7 @@ variable. The frame of a callee follows directly, so that callers store argument
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final, cast
 
 from ..bytecode.decoder import Instruction
@@ -139,7 +139,7 @@ class Layout:
                 self.size += 1
 
     def _place_edges(self, block: Block) -> None:
-        types: dict[int, str] | None = None
+        types: Mapping[int, str] | None = None
         for edge in block.edges:
             if edge.refs:
                 self._place([("r", to) for to in edge.refs])

@@ -8,7 +8,7 @@ than was written has no variables (``register_types`` is ``None``) and is transl
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from typing import cast
 
@@ -67,7 +67,7 @@ class FunctionAnalysis:
         self._live_table: list[int] = []
         # For each block the types of the slots at its start (missing: never written, so zero).
         self.register_types: list[dict[int, str]] | None = self._compute_types()
-        self._types_at: tuple[int, dict[int, str]] = (-1, {})
+        self._types_at: tuple[int, Mapping[int, str]] = (-1, {})
         self.constants: dict[Variable, Expression] = {} if self.register_types is None else self._single_constants()
 
     # -- instructions --------------------------------------------------------------------------------
@@ -306,23 +306,23 @@ class FunctionAnalysis:
         """Returns the block of an instruction."""
         return self.blocks[bisect_right(self._starts, index) - 1]
 
-    def types_before(self, block: Block, index: int) -> dict[int, str]:
-        """Returns the types of the slots before an instruction of a block; the caller may change the dict."""
+    def types_before(self, block: Block, index: int) -> Mapping[int, str]:
+        """Returns the types of the slots before an instruction of a block, or behind its last one."""
         assert self.register_types is not None
-        at, state = block.start, dict(self.register_types[block.index])
-        # Variants are requested in the order of the code.
-        if block.start <= self._types_at[0] <= index:
-            at, state = self._types_at
+        at, known = self._types_at  # variants are requested in the order of the code
+        if not block.start <= at <= index:
+            at, known = block.start, self.register_types[block.index]
+        state = dict(known)
         for earlier in range(at, index):
             write_types(state, self.operands[earlier].writes)
         if index < block.end:  # where the next block starts, other types hold
             self._types_at = (index, state)
-        return dict(state)
+        return state
 
     def names_at(self, entry: int) -> tuple[str, ...]:
         """Returns the registers in a frame that continues at an entry, in the order of ``Frame.registers``."""
         live = self.live_in_frame(entry - 1)
-        types: dict[int, str] | None = None
+        types: Mapping[int, str] | None = None
         if self.register_types is not None:
             is_call = self.instructions[entry - 1].operation.mnemonic in CALLS
             types = self.types_before(self.block_of(entry - 1), entry - 1 if is_call else entry)

@@ -6,7 +6,7 @@ Node 0 of the graph is where the variant starts; node n + 1 is block n. The targ
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, cast
 
 from ..bytecode.decoder import Instruction
@@ -101,23 +101,22 @@ class NodeWriter(CallWriter, TreeWriter):
             return None
         terminator = self.analysis.instructions[block.end - 1]
         self.pc = terminator.pc
+        if not self.raw:
+            self.state = self.analysis.types_before(block, block.end)
         return self._terminate(node, block, terminator, place, outside)
 
     def _enter(self) -> None:
         """Writes the start of the variant: assigns the results of the call that it continues after."""
         if self.entry == 0:
-            if not self.raw:
-                self.state = self.analysis.types_before(self.analysis.blocks[0], 0)
             return
         index = self.entry - 1
         self.pc = self.analysis.instructions[index].pc
         block = self.analysis.block_of(index)
         writes = self.analysis.operands[index].writes
         if not self.raw:
-            self.state = self.analysis.types_before(block, index)
+            self.state = self.analysis.types_before(block, self.entry)
         if self.analysis.instructions[index].operation.mnemonic.startswith("call"):
             self.results(Name("a"), writes)
-        self.note_writes(writes)
 
     def _arm(self, edge: Edge, place: Place, test: Expression | None = None, *, holds: bool = True) -> None:
         """Writes the copies of a branch and its target, as a suite."""
@@ -135,7 +134,7 @@ class NodeWriter(CallWriter, TreeWriter):
         self.local_constants: dict[str, Expression]
         self.pc: int
         self.pending: dict[str, PendingValue]
-        self.state: dict[int, str]
+        self.state: Mapping[int, str]
         self.uses: dict[int, int]
         self.state, self.pending, self._readers, self.local_constants, self.uses, self.bounds, self.pc = saved
 

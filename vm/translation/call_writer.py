@@ -57,7 +57,6 @@ class CallWriter(OperationWriter):
         else:
             self._import(index, Call(self.bound(f"im{ordinal & ~IMPORT_BIT}"), arguments))
         self.null(moves)
-        self.note_writes(writes)
 
     def _import(self, index: int, call: Call) -> None:
         """Writes a call of an import, which suspends where that returns a ``Wait``."""

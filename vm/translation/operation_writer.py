@@ -9,7 +9,7 @@ from typing import Final, cast
 from ..bytecode.decoder import Instruction, field_value
 from ..bytecode.isa import IMPORT_BIT, MOVE_BIT, FieldKind, Move
 from .analysis import FunctionAnalysis, Operands
-from .basic_block import Variable, write_types
+from .basic_block import Variable
 from .expressions import (
     CONDITIONS,
     NONE,
@@ -79,12 +79,6 @@ class OperationWriter(ValueWriter):
         if operands.moves:
             written = {number for kind, number in operands.writes if kind == "r"}
             self.null(number for number in operands.moves if number not in written)
-        self.note_writes(operands.writes)
-
-    def note_writes(self, writes: Sequence[Variable]) -> None:
-        """Notes in ``state`` what an instruction wrote."""
-        if not self.raw:
-            write_types(self.state, writes)
 
     # -- expressions ---------------------------------------------------------------------------------
 

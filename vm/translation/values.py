@@ -14,7 +14,7 @@ they are in range. Wrapping is deferred along chains of operations that agree mo
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 from ...base.lazy_dataclass import dataclass
@@ -92,7 +92,7 @@ class ValueWriter(SourceWriter):
         self._writes = 0
         self._written: dict[str, int] = {}  # by name the number of its last write, in the order of the source
         self.uses: dict[int, int] = {}  # of each instruction's results
-        self.state: dict[int, str] = {}  # types of the slots at the instruction that is being written
+        self.state: Mapping[int, str] = {}  # types of the slots at the end of the block that is being written
 
     # -- reading -------------------------------------------------------------------------------------
 
@@ -300,7 +300,6 @@ class ValueWriter(SourceWriter):
         """Begins a block, of which the instructions from ``start`` up to ``end`` are written."""
         self.pending, self._readers, self.local_constants = {}, defaultdict(set), {}
         if not self.raw:
-            self.state = self.analysis.types_before(block, start)
             self._count_uses(block, start, end)
 
     def _count_uses(self, block: Block, start: int, end: int) -> None:

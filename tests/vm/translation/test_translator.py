@@ -10,6 +10,8 @@ import pytest
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
+from pumice.vm.translation.analysis import FunctionAnalysis
+from pumice.vm.translation.module_analysis import ModuleAnalysis
 from pumice.vm.types.numerics import wrap32, wrap64
 
 
@@ -303,6 +305,23 @@ def test_chains_of_products_are_wrapped_before_they_are_huge() -> None:
     while len(values) < 60:
         values.append(values[-1] * values[-2] & 0xFFFFFFFF)
     assert run(module(function(body)), 3) == wrap32(values[59])
+
+
+def test_types_at_a_place_are_the_same_whatever_was_asked_before() -> None:
+    loaded = module(
+        function(
+            """^bb0:
+  %i1 = vm.const.i32 1
+  %i2 = vm.add.i32 %i0, %i1
+  %i4:5 = vm.ext.i32.i64.s %i2
+  vm.return %i2"""
+        )
+    )
+    analysis = FunctionAnalysis(loaded.verified.functions[0], ModuleAnalysis(loaded.verified))
+    (block,) = analysis.blocks
+    assert 4 not in analysis.types_before(block, block.end - 2)
+    assert analysis.types_before(block, block.end)[4] == "I"
+    assert 4 not in analysis.types_before(block, block.end - 2)
 
 
 # -- size --------------------------------------------------------------------------------------------
