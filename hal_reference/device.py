@@ -82,7 +82,7 @@ class Device(LogicalDevice, AnyDevice):
     def wait_idle(self, timeout: float | None = None) -> None:
         self.check_usable()
         deadline = deadline_after(timeout)
-        with self.changed:
+        with self.lock:
             left = None if deadline is None else max(0.0, deadline - time.monotonic())
             if not self.changed.wait_for(lambda: self.compute_queue.is_idle, left):
                 raise DeadlineExceededError(f"the reference device was not idle within {timeout} s")
@@ -167,7 +167,7 @@ class Device(LogicalDevice, AnyDevice):
         error = CancelledError("the device was closed")
         self.is_closed = True
         self.compute_queue.drop(error)
-        with self.changed:
+        with self.lock:
             self.changed.notify_all()
         for semaphore in list(self.semaphores):
             semaphore.fail(error)
@@ -185,7 +185,8 @@ def _after_fork_in_child() -> None:
     for device in list(_devices):
         device.lost = error
         device.abandoned = True
-        device.changed = threading.Condition()
+        device.lock = threading.RLock()
+        device.changed = threading.Condition(device.lock)
     _devices.clear()
 
 

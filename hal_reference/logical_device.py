@@ -21,7 +21,8 @@ class LogicalDevice(AnyDevice):
     """The state of a device, all of it on the host.
 
     Attributes:
-        changed: notified whenever a payload, a failure or the queue changes; its lock guards them.
+        lock: guards payloads, failures and the queue. Native, unlike ``changed``: an interrupt cannot leave it locked.
+        changed: notified whenever one of them changes.
         on_change: called then without the lock: held work may run.
         semaphores: those that are alive.
     """
@@ -34,7 +35,8 @@ class LogicalDevice(AnyDevice):
 
     def __init__(self) -> None:
         super().__init__()
-        self.changed: threading.Condition = threading.Condition()
+        self.lock: threading.RLock = threading.RLock()
+        self.changed: threading.Condition = threading.Condition(self.lock)
         self.on_change: Callable[[], None] = lambda: None
         self.semaphores: weakref.WeakSet[Fails] = weakref.WeakSet()
 

@@ -83,7 +83,7 @@ class Queue:
         for semaphore, _ in (*waits, *signals):
             if not isinstance(semaphore, Semaphore) or semaphore.device is not device:
                 raise InvalidArgumentError(f"{semaphore} belongs to another device")
-        with device.changed:
+        with device.lock:
             for semaphore, value in signals:
                 if semaphore.failure is not None or semaphore.is_closed:
                     semaphore.query()  # raises
@@ -105,7 +105,7 @@ class Queue:
     def release(self) -> None:
         """Runs held work that can run now, and drops work that can no longer run. The caller holds no lock."""
         due: Due = []
-        with self.device.changed:
+        with self.device.lock:
             progress = True
             while progress:  # what is released may schedule what another one waits for
                 progress = False
@@ -135,14 +135,14 @@ class Queue:
     def _run(self) -> None:
         changed = self.device.changed
         while True:
-            with changed:
+            with self.device.lock:
                 if not self._ready and (self.device.is_closed or not changed.wait_for(lambda: self._ready, _IDLE_S)):
                     self._thread = None
                     return
                 submission = self._ready.popleft()
                 self._running = True
             error = submission.run()
-            with changed:
+            with self.device.lock:
                 self._running = False
                 due = self._finished(submission, error)
             del submission, error  # while the thread waits, it keeps nothing that they used
@@ -176,7 +176,7 @@ class Queue:
     def drop(self, error: PumiceError) -> None:
         """Fails work that has not begun: the device is closed."""
         due: Due = []
-        with self.device.changed:
+        with self.device.lock:
             dropped = [*self._held, *self._ready]
             self._held.clear()
             self._ready.clear()

@@ -61,7 +61,7 @@ class Semaphore(AnySemaphore):
         return self.reached >= value
 
     def signal(self, value: int) -> None:
-        with self.device.changed:
+        with self.device.lock:
             self._check_usable()
             if not self.reached < value <= MAX_PAYLOAD:
                 raise InvalidArgumentError(
@@ -85,7 +85,7 @@ class Semaphore(AnySemaphore):
         return self._due()
 
     def fail(self, error: PumiceError) -> None:
-        with self.device.changed:
+        with self.device.lock:
             if self.failure is not None or self.is_closed:
                 return
             due = self.set_failure(error)
@@ -112,13 +112,13 @@ class Semaphore(AnySemaphore):
                     f"{self.name} did not reach {value} within {timeout} s (it is at {self.reached}); it can be waited "
                     "for again"
                 )
-            with self.device.changed:
+            with self.device.lock:
                 if self.reached < value and self.failure is None and not self.is_closed:
                     self.device.changed.wait(left)
 
     def notify(self, value: int, callback: Callback) -> Notification:
         notification = Notification(callback)
-        with self.device.changed:
+        with self.device.lock:
             if self.is_closed:
                 raise ClosedError(f"{self.name} was closed")
             if self.failure is None and self.reached < value:

@@ -162,6 +162,7 @@ class _Watchdog:
 
     def __init__(self) -> None:
         self.lock: threading.Lock = threading.Lock()
+        # Entered by its lock: an interrupt in Condition.__enter__, which is no native function, would leave it locked.
         self._wake = threading.Condition(self.lock)
         self._heap: list[tuple[float, int, Guard]] = []
         self._thread: threading.Thread | None = None
@@ -170,7 +171,7 @@ class _Watchdog:
 
     def watch(self, guard: Guard) -> None:
         """Watches a guard that was entered."""
-        with self._wake:
+        with self.lock:
             if self._thread is None or not self._thread.is_alive():
                 self._thread = threading.Thread(target=self._run, name="pumice watchdog", daemon=True)
                 self._thread.start()
@@ -189,7 +190,7 @@ class _Watchdog:
         A thread holds one asynchronous exception at a time, so the guard that was left took back or swallowed theirs
         too.
         """
-        with self._wake:
+        with self.lock:
             due = [guard for guard in self.posted if guard.is_posted and guard.thread == thread]
             self.posted = [guard for guard in self.posted if guard.is_posted and guard not in due]
             for guard in due:
@@ -198,7 +199,7 @@ class _Watchdog:
             self._wake.notify()
 
     def _run(self) -> None:
-        with self._wake:
+        with self.lock:
             while True:
                 while self._heap and not self._heap[0][2].is_active:
                     heapq.heappop(self._heap)

@@ -340,6 +340,9 @@ def interrupt_at(number: int, run: Callable[[], object], files: tuple[str, ...])
         sys.settrace(None)
 
 
+INTERRUPTED = (*(f"vm/execution/{name}.py" for name in ("admission", "deadlines", "run", "watchdog")), "/threading.py")
+
+
 @pytest.mark.parametrize("timeout", [None, 30])
 def test_ctrl_c_at_any_point_of_a_call_loses_nothing(timeout: float | None) -> None:
     """Its driver and the gate; the loop yields twice and a native function waits."""
@@ -359,7 +362,7 @@ def test_ctrl_c_at_any_point_of_a_call_loses_nothing(timeout: float | None) -> N
                 interrupt_at(
                     number,
                     lambda: invoke(context, "calls_for_ever", timeout),
-                    ("vm/execution/run.py", "vm/execution/admission.py"),
+                    INTERRUPTED,
                 )
             calls = 0
             assert invoke(context, "call", timeout) == 3
