@@ -60,8 +60,7 @@ class SessionFunction(FunctionBinding):
                 closed if the call succeeds. Views and arrays that share memory with other arguments are refused; values
                 that are not arrays on a device are ignored.
             timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` means no
-            limit.
-                Native functions written in Python are not interrupted; the deadline is checked when they return.
+                limit. Native functions written in Python are not interrupted; the deadline is checked when they return.
             wait: for asynchronous functions: the fence that the work waits for, such as
                 ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``. For any function, how the call waits:
                 ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; else as its devices were opened.

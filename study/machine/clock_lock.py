@@ -128,7 +128,7 @@ def locked_clocks(profiles: Sequence[DeviceProfile], mhz: int | None) -> Iterato
     first.
 
     Raises:
-        as ``ClockLock``.
+        PumiceError: as ``ClockLock`` does.
     """
     with contextlib.ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():

@@ -147,7 +147,7 @@ class Context(Closeable):
         Args:
             module: not added before.
             timeout: seconds for its initializers; ``None`` means no limit, and a module from an unknown source may
-            never end.
+                never end.
 
         Raises:
             DeadlineExceededError: the initializers were not done in time; the module is not added.
@@ -315,7 +315,7 @@ class Context(Closeable):
 
         Args:
             timeout: seconds for each ``__deinit``; ``None`` means no limit, and a module from an unknown source may
-            never end.
+                never end.
 
         Raises:
             FailedPreconditionError: a function is being called, in this thread or another, or an invocation that was
