@@ -86,6 +86,17 @@ class DispatchRecorder:
                 ranges.append(array.descriptor)
         return b"".join(ranges)
 
+    def known(self, call: BoundCall) -> CommandBuffer | None:
+        """Returns the commands of a call with ``ranges`` if they were recorded before."""
+        assert call.ranges is not None
+        return self.recordings.get(self._key_of(call, call.ranges))
+
+    def _key_of(self, call: BoundCall, ranges: bytes) -> tuple[object, ...]:
+        key: tuple[object, ...] = (ranges, call.groups, call.push)
+        if call.groups is None and self._groups_by_shape:
+            key = (*key, *[array.shape for array in call.bound])
+        return key
+
     def recorded(self, call: BoundCall) -> CommandBuffer:
         """Returns the commands of a planned call; records them the first time.
 
@@ -95,9 +106,7 @@ class DispatchRecorder:
         ranges = call.ranges
         if ranges is None or call.epoch != self._device.vulkan.close_epoch:
             ranges = self._ranges(bound)
-        key: tuple[object, ...] = (ranges, groups, push)
-        if groups is None and self._groups_by_shape:
-            key = (*key, *[array.shape for array in bound])
+        key = self._key_of(call, ranges)
         recordings = self.recordings
         known = recordings.get(key)
         if known is not None:
