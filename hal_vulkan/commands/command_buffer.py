@@ -101,16 +101,29 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return self
 
     def record_dispatch(
-        self, pipeline: ComputePipeline, sets: SetPins, infos: bytes | None, groups: Groups, push: bytes
-    ) -> None:
+        self,
+        pipeline: ComputePipeline,
+        sets: SetPins,
+        infos: bytes | None,
+        groups: Groups,
+        push: bytes,
+        epoch: int | None = None,
+    ) -> bool:
         """Does ``begin``, one ``dispatch`` and ``end`` in one step, in place where the last run has retired.
 
         For caches of single dispatches, which check the arguments, and at each submission the memory that ``sets`` (or
         for push descriptors ``infos``) name. Takes over the pins of ``sets``, also if it raises; then nothing is
         recorded.
+
+        Args:
+            epoch: the device's ``close_epoch`` from before the caller checked the memory. ``None`` if the caller has a
+                pending submission (``LogicalDevice.begin_pending``) that does not use these commands yet.
+
+        Returns:
+            ``False``, and nothing is recorded, if something was closed since ``epoch``.
         """
         try:
-            recording = self._reopen()
+            recording = self._reopen(int(epoch is None))
         except BaseException:
             for layout, descriptor_set in sets:
                 layout.unpin(descriptor_set)
@@ -122,31 +135,39 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         try:
             device = self.device
             fn, handle, barriers = device.fn, recording.native.handle, self._barriers
-            fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
-            if infos is not None:
-                fn.vkCmdPushDescriptorSetWithTemplateKHR(
-                    handle, pipeline.push_template, pipeline.layout, 0, ffi.from_buffer(infos)
-                )
-            for index, (_, descriptor_set) in enumerate(sets):
-                fn.vkCmdBindDescriptorSets(
-                    handle, BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
-                )
-            if push:
-                if len(push) % 4:
-                    push += bytes(-len(push) % 4)
-                fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
-            fn.vkCmdDispatch(handle, *groups)
-            barriers.record(handle, *barriers.at_end)
-            result = fn.vkEndCommandBuffer(handle)
+            with device.lock:  # nothing that the native commands name is destroyed meanwhile
+                if epoch is not None and epoch != device.close_epoch:
+                    self._reset()
+                    return False
+                fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
+                if infos is not None:
+                    fn.vkCmdPushDescriptorSetWithTemplateKHR(
+                        handle, pipeline.push_template, pipeline.layout, 0, ffi.from_buffer(infos)
+                    )
+                for index, (_, descriptor_set) in enumerate(sets):
+                    fn.vkCmdBindDescriptorSets(
+                        handle, BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
+                    )
+                if push:
+                    if len(push) % 4:
+                        push += bytes(-len(push) % 4)
+                    fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
+                fn.vkCmdDispatch(handle, *groups)
+                barriers.record(handle, *barriers.at_end)
+                result = fn.vkEndCommandBuffer(handle)
             if result or device.validation:
                 device.check(result, f"recording {self.name}")
         except BaseException:
             self._reset()
             raise
         self.state = _EXECUTABLE
+        return True
 
-    def _reopen(self) -> Recording:
-        """Returns a begun recording for ``record_dispatch``: the last one if no queue runs it any more."""
+    def _reopen(self, pending: int) -> Recording:
+        """Returns a begun recording for ``record_dispatch``: the last one if no queue runs it any more.
+
+        ``pending``: the number of pending submissions that are known not to use it.
+        """
         device = self.device
         with device.lock:  # submissions check the generation and note the number under it
             self.generation += 1
@@ -155,7 +176,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                 recording is not None
                 and recording.queue is not None
                 and recording.number <= recording.queue.completed
-                and not device.held
+                and device.held <= pending
                 and self.state is _EXECUTABLE
                 and device.lost is None
             )

@@ -195,10 +195,11 @@ class Dispatcher(Closeable):
             verdict = None if report is None else report.next_verdict()
             payload = 0
             if call.ranges is not None and verdict is None and not call.pointed:
-                known = recorder.known(call)
+                recordings = recorder.count
+                known = recorder.checked(call)
                 if known is not None:
                     payload = self._queue.resubmit(known, known.generation, None, (), call.epoch)
-                    if payload and self._is_repeatable and call.groups is None:
+                    if payload and self._is_repeatable and call.groups is None and recorder.count == recordings:
                         self._note_repeat(cast("Sequence[DeviceArray]", call.bound), known, call.epoch)
             if not payload:
                 payload = self._submit_pending(call, commands)

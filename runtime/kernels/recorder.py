@@ -86,10 +86,27 @@ class DispatchRecorder:
                 ranges.append(array.descriptor)
         return b"".join(ranges)
 
-    def known(self, call: BoundCall) -> CommandBuffer | None:
-        """Returns the commands of a call with ``ranges`` if they were recorded before."""
+    def checked(self, call: BoundCall) -> CommandBuffer | None:
+        """Returns the commands of a call with ``ranges``; records them the first time, if nothing was closed since
+        ``call.epoch``, and the device has push descriptors. See ``recorded``.
+        """
         assert call.ranges is not None
-        return self.recordings.get(self._key_of(call, call.ranges))
+        key = self._key_of(call, call.ranges)
+        known = self.recordings.get(key)
+        return known if known is not None or not self._pushes else self._record(call, key, call.ranges, call.epoch)
+
+    def recorded(self, call: BoundCall) -> CommandBuffer:
+        """Returns the commands of a planned call; records them the first time. The caller has a pending submission.
+
+        Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
+        """
+        ranges = call.ranges
+        if ranges is None or call.epoch != self._device.vulkan.close_epoch:
+            ranges = self._ranges(call.bound)
+        key = self._key_of(call, ranges)
+        commands = self.recordings.get(key) or self._record(call, key, ranges, None)
+        assert commands is not None
+        return commands
 
     def _key_of(self, call: BoundCall, ranges: bytes) -> tuple[object, ...]:
         key: tuple[object, ...] = (ranges, call.groups, call.push)
@@ -97,24 +114,14 @@ class DispatchRecorder:
             key = (*key, *[array.shape for array in call.bound])
         return key
 
-    def recorded(self, call: BoundCall) -> CommandBuffer:
-        """Returns the commands of a planned call; records them the first time.
-
-        Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
-        """
-        bound, groups, push = call.bound, call.groups, call.push
-        ranges = call.ranges
-        if ranges is None or call.epoch != self._device.vulkan.close_epoch:
-            ranges = self._ranges(bound)
-        key = self._key_of(call, ranges)
-        recordings = self.recordings
-        known = recordings.get(key)
-        if known is not None:
-            return known
-        pipeline = self._pipeline
+    def _record(
+        self, call: BoundCall, key: tuple[object, ...], ranges: bytes, epoch: int | None
+    ) -> CommandBuffer | None:
+        """Records the commands of a call; ``None`` if something was closed since ``epoch``."""
+        bound, push, pipeline = call.bound, call.push, self._pipeline
         if pipeline.is_closed:
             raise ClosedError(f"kernel {self._name} was closed")
-        counts = self.counts(bound, groups, call.parameters)
+        counts = self.counts(bound, call.groups, call.parameters)
         if len(push) != self._push_bytes:
             self.check_push(push)
         # The key has the memory block's serial, which is unique: commands for freed memory are never found again.
@@ -124,13 +131,15 @@ class DispatchRecorder:
         if infos is None:
             sets = pipeline.pin_sets(cast("list[Resource | None]", [array.buffer for array in bound]), ranges)
         self.count += 1
+        recordings = self.recordings
         commands = recordings.evict() or self._device.vulkan.create_command_buffer(name=self._name)
+        is_recorded = False
         try:
-            commands.record_dispatch(pipeline, sets, infos, counts, push)
-        except BaseException:
-            commands.close()
-            raise
-        return recordings.keep(key, commands)
+            is_recorded = commands.record_dispatch(pipeline, sets, infos, counts, push, epoch)
+        finally:
+            if not is_recorded:
+                commands.close()
+        return recordings.keep(key, commands) if is_recorded else None
 
     def _refuse(self, array: DeviceArray) -> NoReturn:
         """Raises for an array that is closed, or on another device."""
