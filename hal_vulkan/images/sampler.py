@@ -114,13 +114,14 @@ class Sampler(Closeable):
         device = self.device = allocator.device
         device.check_usable()
         self._allocator = allocator
+        self.settings: SamplerSettings
         chosen = self.settings = _checked(device, SamplerSettings(**options))  # type: ignore[arg-type]  # None is filled in
         # What compares or reduces is limited by other features of formats.
         filters = chosen.filter, chosen.min_filter, chosen.mip_filter
         self.is_linear: bool = "linear" in filters and chosen.compare is None and chosen.reduction == "average"
         self.compare = chosen.compare
-        self.reduction = chosen.reduction
-        self.unnormalized = chosen.unnormalized
+        self.reduction: str = chosen.reduction
+        self.unnormalized: bool = chosen.unnormalized
         self._lock = threading.Lock()
         self._twin: CData | None = None
         self.handle: CData = self._create(chosen.integer_border)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Final, Protocol, TypeAlias
+from typing import ClassVar, Final, Protocol, TypeAlias
 
 from .declarations import BOOL, U32, Kind
 from .grammar import Op
@@ -18,6 +18,7 @@ _LESS: Final = {"u": Op.ULessThan, "f": Op.FOrdLessThan}
 _AT_MOST: Final = {"u": Op.ULessThanEqual, "f": Op.FOrdLessThanEqual}
 
 Operand: TypeAlias = "Id | int | float | bool"
+_Operator: TypeAlias = "Callable[[Id, Operand], Id]"
 
 
 class Arithmetic(Protocol):
@@ -102,32 +103,32 @@ class Id:
     def __bool__(self) -> bool:
         raise TypeError("an expression has no truth value before the shader runs")
 
-    __add__ = _operator(_ADD)
-    __radd__ = _operator(_ADD, swap=True)
-    __sub__ = _operator(_SUBTRACT)
-    __rsub__ = _operator(_SUBTRACT, swap=True)
-    __mul__ = _operator(_MULTIPLY)
-    __rmul__ = _operator(_MULTIPLY, swap=True)
-    __truediv__ = _operator({"f": Op.FDiv})
-    __rtruediv__ = _operator({"f": Op.FDiv}, swap=True)
-    __floordiv__ = _operator({"u": Op.UDiv})
-    __and__ = _operator({"u": Op.BitwiseAnd, "b": Op.LogicalAnd})
-    __or__ = _operator({"u": Op.BitwiseOr, "b": Op.LogicalOr})
-    __xor__ = _operator({"u": Op.BitwiseXor, "b": Op.LogicalNotEqual})
-    __lshift__ = _operator({"u": Op.ShiftLeftLogical})
-    __rshift__ = _operator({"u": Op.ShiftRightLogical})
-    __lt__ = _operator(_LESS, BOOL)
-    __le__ = _operator(_AT_MOST, BOOL)
-    __gt__ = _operator(_LESS, BOOL, swap=True)
-    __ge__ = _operator(_AT_MOST, BOOL, swap=True)
+    __add__: ClassVar[_Operator] = _operator(_ADD)
+    __radd__: ClassVar[_Operator] = _operator(_ADD, swap=True)
+    __sub__: ClassVar[_Operator] = _operator(_SUBTRACT)
+    __rsub__: ClassVar[_Operator] = _operator(_SUBTRACT, swap=True)
+    __mul__: ClassVar[_Operator] = _operator(_MULTIPLY)
+    __rmul__: ClassVar[_Operator] = _operator(_MULTIPLY, swap=True)
+    __truediv__: ClassVar[_Operator] = _operator({"f": Op.FDiv})
+    __rtruediv__: ClassVar[_Operator] = _operator({"f": Op.FDiv}, swap=True)
+    __floordiv__: ClassVar[_Operator] = _operator({"u": Op.UDiv})
+    __and__: ClassVar[_Operator] = _operator({"u": Op.BitwiseAnd, "b": Op.LogicalAnd})
+    __or__: ClassVar[_Operator] = _operator({"u": Op.BitwiseOr, "b": Op.LogicalOr})
+    __xor__: ClassVar[_Operator] = _operator({"u": Op.BitwiseXor, "b": Op.LogicalNotEqual})
+    __lshift__: ClassVar[_Operator] = _operator({"u": Op.ShiftLeftLogical})
+    __rshift__: ClassVar[_Operator] = _operator({"u": Op.ShiftRightLogical})
+    __lt__: ClassVar[_Operator] = _operator(_LESS, BOOL)
+    __le__: ClassVar[_Operator] = _operator(_AT_MOST, BOOL)
+    __gt__: ClassVar[_Operator] = _operator(_LESS, BOOL, swap=True)
+    __ge__: ClassVar[_Operator] = _operator(_AT_MOST, BOOL, swap=True)
     _remainder = _operator({"u": Op.UMod})
-    shifted_signed = _operator({"u": Op.ShiftRightArithmetic})
+    shifted_signed: ClassVar[_Operator] = _operator({"u": Op.ShiftRightArithmetic})
     """The arithmetic right shift."""
-    below = _operator({"u": Op.SLessThan}, BOOL)
+    below: ClassVar[_Operator] = _operator({"u": Op.SLessThan}, BOOL)
     """Compares as signed integers: less than."""
-    equals = _operator({"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
+    equals: ClassVar[_Operator] = _operator({"u": Op.IEqual, "f": Op.FOrdEqual, "b": Op.LogicalEqual}, BOOL)
     """Compares for equality; NaN equals nothing."""
-    differs = _operator({"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
+    differs: ClassVar[_Operator] = _operator({"u": Op.INotEqual, "f": Op.FUnordNotEqual, "b": Op.LogicalNotEqual}, BOOL)
     """Compares for inequality; NaN differs from everything."""
 
     def __mod__(self, other: Operand) -> Id:

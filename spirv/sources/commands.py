@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from ...status import shown
 from ..checks import tools as spirv_tools
@@ -20,7 +20,9 @@ class Glslang(Compiler):
     """``glslangValidator`` or ``glslang``."""
 
     # The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
-    error = re.compile(r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<message>.*)$", re.MULTILINE)
+    error: ClassVar[re.Pattern[str]] = re.compile(
+        r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<message>.*)$", re.MULTILINE
+    )
 
     def prepared(self, text: bytes, name: Path | None) -> bytes:
         # Release 12 has no option that enables an extension.
@@ -39,7 +41,9 @@ class Glslang(Compiler):
 class Glslc(Compiler):
     """``glslc``, which takes ``#include`` without an extension."""
 
-    error = re.compile(r"^(?P<file>.+?):(?P<line>\d+): error: (?P<message>.*)$", re.MULTILINE)
+    error: ClassVar[re.Pattern[str]] = re.compile(
+        r"^(?P<file>.+?):(?P<line>\d+): error: (?P<message>.*)$", re.MULTILINE
+    )
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         target = [f"--target-env={job.vulkan_version}"]
@@ -52,7 +56,7 @@ class Glslc(Compiler):
 class Dxc(Compiler):
     """``dxc``, built with its SPIR-V backend, as its releases and the Vulkan SDK's are."""
 
-    error = re.compile(
+    error: ClassVar[re.Pattern[str]] = re.compile(
         r"^(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<message>.*)$", re.MULTILINE
     )
 
@@ -68,7 +72,9 @@ class Dxc(Compiler):
 class SpirvAs(Compiler):
     """``spirv-as``. Ids that are numbers keep them."""
 
-    error = re.compile(r"^error: (?P<line>\d+): (?:(?P<column>\d+): )?(?P<message>.*)$", re.MULTILINE)
+    error: ClassVar[re.Pattern[str]] = re.compile(
+        r"^error: (?P<line>\d+): (?:(?P<column>\d+): )?(?P<message>.*)$", re.MULTILINE
+    )
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         return ["--preserve-numeric-ids", "--target-env", f"spv{job.spirv_version}", "-o", str(output), source]

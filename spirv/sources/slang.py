@@ -8,7 +8,7 @@ import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from ...base.lazy_dataclass import dataclass
 from .language import Language
@@ -29,7 +29,7 @@ class Slangc(Compiler):
 
     library: Path | None = None
     # As releases before 2026 write them.
-    error = re.compile(
+    error: ClassVar[re.Pattern[str]] = re.compile(
         r"^(?P<file>.+?)\((?P<line>\d+)\): (?:fatal )?error (?P<code>\d+): (?P<message>.*)$", re.MULTILINE
     )
 

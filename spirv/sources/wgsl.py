@@ -8,7 +8,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Final
+from typing import ClassVar, Final
 
 from ...base.lazy_dataclass import dataclass
 from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
@@ -46,7 +46,9 @@ class Naga(Compiler):
 class Tint(Compiler):
     """``tint``, of Dawn."""
 
-    error = re.compile(r"^(?P<file>.+?):(?P<line>\d+):(?P<column>\d+) error: (?P<message>.*)$", re.MULTILINE)
+    error: ClassVar[re.Pattern[str]] = re.compile(
+        r"^(?P<file>.+?):(?P<line>\d+):(?P<column>\d+) error: (?P<message>.*)$", re.MULTILINE
+    )
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         return ["--format", "spirv", "-o", str(output), source]

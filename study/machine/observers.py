@@ -119,7 +119,7 @@ class EnergyObserver(Observer):
                 f"the energy of {profile.name} cannot be read: {'; '.join(lacking)}. Leave --energy out"
             )
         self._meters[profile.device_uuid] = meters
-        self.notes = [text for text in lacking if "is for root alone" in text]
+        self.notes: Sequence[str] = [text for text in lacking if "is for root alone" in text]
 
     def observe(self, workload: Workload) -> Sequence[Observation]:
         """Measures the energy of a sample and of a dispatch, and the mean power, by each meter that moved."""
@@ -180,7 +180,7 @@ class CounterObserver(Observer):
     """Observes the device's performance counters over the dispatches of a point."""
 
     kind = "counter"
-    asked = MappingProxyType({"performance_counters": True})
+    asked: Mapping[str, bool] = MappingProxyType({"performance_counters": True})
 
     def __init__(self, names: Sequence[str]) -> None:
         self._names = tuple(names)
@@ -214,7 +214,7 @@ class PipelineObserver(Observer):
     """Observes the driver's statistics of pipelines: registers, spills, memory; and the occupancy that follows."""
 
     kind = "pipeline"
-    asked = MappingProxyType({"pipeline_statistics": True})
+    asked: Mapping[str, bool] = MappingProxyType({"pipeline_statistics": True})
 
     def check(self, driver: Driver, index: int) -> None:
         profile = driver.profiles[index]

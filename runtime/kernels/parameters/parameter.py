@@ -219,7 +219,7 @@ class BlockRules:
         self.dtype: np.dtype[np.generic] | None = scalars.pop().dtype if len(scalars) == 1 else None
         self._is_mixed = len(scalars) > 1
         dtype = None if element is None else element.dtype
-        self.is_padded = (
+        self.is_padded: bool = (
             element is not None
             and dtype is not None
             and 0 < element.stride != element.components * element.columns * dtype.itemsize
