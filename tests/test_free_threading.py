@@ -1,7 +1,7 @@
 """Many threads over one kernel, array, session and context, with threads switched at lines of the code under test.
 
-They run on every Python; without the GIL the threads are truly parallel. The seed is printed: it fixes how often each
-thread gives way, not what the others do meanwhile.
+They run on every Python; without the GIL the threads are truly parallel. The printed seed determines how often each
+thread yields, but not the order in which threads run.
 """
 
 from __future__ import annotations

@@ -104,8 +104,12 @@ def misread_type(name: str, code: bytes) -> str | None:
 
 
 def _storage(code: bytes) -> tuple[set[int], set[tuple[int, int]], bool, bool]:
-    """Widths of scalar types; (opcode of the scalar, components) of what storage buffers are arrays of; whether bits
-    are shifted; whether halves are packed or unpacked."""
+    """Reads the types and operations that narrow storage depends on.
+
+    Returns:
+        the widths of scalar types; for each array in a storage buffer, its element's scalar opcode and number of
+        components; whether bits are shifted; whether halves are packed or unpacked.
+    """
     binary = read_binary(code)
     words = binary.words
     scalars: dict[int, int] = {}

@@ -1,8 +1,9 @@
 """Calls of a measuring child process. Its measurements are stored here; ``child`` is the child's side.
 
 Sides of a study may be measured in processes of their own, which wait during the other side's turn, without using a
-processor. Two processes of one program differ for their whole lives: by where their memory lies, and by which cores the
-threads of the driver use. So each opening of a point has a new process, and the difference is drawn anew in each round.
+processor. Two processes of one program have different memory layouts, and their driver's threads run on different
+cores, for as long as they live. So each opening of a point has a new process, which draws the difference anew in each
+round.
 """
 
 from __future__ import annotations

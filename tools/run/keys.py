@@ -1,4 +1,4 @@
-"""The syntax by which options of ``pumice run`` name a kernel's bindings and give them values."""
+"""The syntax of ``pumice run`` options that name a kernel's bindings and set their values."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ _WINDOW_SYSTEMS: Final = ("libxcb.so.1", "libwayland-client.so.0")
 _SOFTWARE_DRIVERS: Final = {
     "win32": " Without a GPU, get a build of Mesa for Windows, and set VK_ADD_DRIVER_FILES to its lvp_icd.x86_64.json."
 }
-# The variable by which pumice adds the driver; loaders know it since 1.3.207.
+# pumice adds the driver with this variable; loaders know it since 1.3.207.
 _ADD_DRIVERS: Final = "VK_ADD_DRIVER_FILES"
 _DATE: Final = "SOURCE_DATE_EPOCH"
 _COMMON_LICENCE: Final = re.compile(r"/usr/share/common-licenses/([A-Za-z]+(?:-\d+(?:\.\d+)*)?)")

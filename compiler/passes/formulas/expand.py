@@ -97,7 +97,7 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _prefix(rank: int, ragged: int, batching: Sequence[int], contracting: Sequence[int]) -> list[int]:
-    """Dimensions of the left operand by which group sizes may differ."""
+    """Returns the left operand's dimensions along which group sizes may vary."""
     if ragged in batching:
         return list(batching[: batching.index(ragged)])
     if ragged in contracting:

@@ -1,5 +1,5 @@
-"""The ``hal`` module: the functions by which compiled programs use devices, with the calling conventions of versions 5,
-6 and 7.
+"""The ``hal`` module: the functions that compiled programs call to use devices, with the calling conventions of
+versions 5, 6 and 7.
 
 ``hal_module(devices)`` makes it. Its exports are methods, a file for each noun: ``device_exports.py`` and so on. They
 check their arguments and pass them on. Where two versions differ in a trailing flags word alone, one method serves

@@ -147,7 +147,7 @@ class StoredResults(Closeable):
         Args:
             result: of this study.
             keep: which samples: as in ``PointResult.values``.
-            times: the factor by which all times are multiplied.
+            times: a factor for all times.
         """
         measured = {name: 1e-9 * times * ns for name, ns in result.medians(keep=keep).items() if name in MEASURED}
         if not measured:

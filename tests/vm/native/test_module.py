@@ -297,7 +297,7 @@ vm.func @main(%i0: i32) -> (i32) {
 
 
 def waiting(module: NativeModule, **options: bool) -> list[int]:
-    """Makes a module's functions answer with waits; returns a list of what they are resumed with."""
+    """Makes a module's functions answer with waits; returns the list of values that resume them."""
     told: list[int] = []
     module.function("ready", "0i_i", **options)(lambda value: Wait(resume=lambda _: value + 1))
     module.function("tell", "0i_v", **options)(lambda value: Wait(resume=lambda _: told.append(value)))
