@@ -145,8 +145,8 @@ class Bench(SinkLog):
         times = np.empty(count)
         for index in range(count):
             prepared.prepare()
-            queue._submitted += 1
-            prepared.values[0] = prepared.wait_values[0] = queue._submitted
+            queue.submitted += 1
+            prepared.values[0] = prepared.wait_values[0] = queue.submitted
             called = clock()
             submit(native, 1, info, NULL)
             wait(handle, wait_info, _FOREVER)

@@ -405,7 +405,7 @@ class Device(LogicalDevice, AnyDevice):
         if self.lost is None:
             with contextlib.suppress(PumiceError):
                 for queue in self.queues:
-                    wait_timeline(self, queue.timeline, queue._submitted, None, f"{queue.name} to become idle")
+                    wait_timeline(self, queue.timeline, queue.submitted, None, f"{queue.name} to become idle")
         # The queues have signalled, but the driver's threads may still be finishing the last submission. This returns
         # in finite time on a lost device, too.
         self.fn.vkDeviceWaitIdle(self.handle)

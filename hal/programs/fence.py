@@ -127,7 +127,8 @@ class HalFence(Source):
         """Blocks until reached or until ``time.monotonic()`` passes ``deadline``; raises its failure."""
         if self.failure is not None:
             raise self.failure.again()
-        for semaphore, value in self.points():
+        points = self.bound
+        for semaphore, value in self.points() if points is None else points:
             semaphore.wait(value, None if deadline is None else max(0.0, deadline - time.monotonic()))
         if self.failure is not None:
             raise self.failure.again()

@@ -17,23 +17,6 @@ from .checks import Ref, require
 from .device_context import DeviceContext
 from .file import read_bytes
 
-# IntFlag's operators are Python functions; this is int's.
-_and = int.__and__
-
-
-def is_compatible(buffer: Ref, length: int, memory_types: int, usage: int) -> bool:
-    """Whether it is a whole, open buffer of a length, memory type and usage; ``check_compatible`` decides the rest."""
-    try:
-        return (
-            buffer.size >= length
-            and _and(buffer.memory_type, memory_types) == memory_types
-            and _and(buffer.usage, usage) == usage
-            and not buffer._closed
-            and buffer.parent is None
-        )
-    except (AttributeError, TypeError):
-        return False
-
 
 def check_compatible(buffer: Ref, name: str, length: int, memory_types: int, usage: int) -> None:
     """Raises unless a buffer has the length, memory type and usage that a program was compiled for."""

@@ -7,7 +7,6 @@ never used again.
 
 from __future__ import annotations
 
-import contextlib
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TypeVar
@@ -31,11 +30,11 @@ class RecordingCache(OrderedDict[K, R]):
 
     def use(self, key: K) -> R | None:
         """Returns the recording for a key and makes it the youngest; ``None`` if there is none."""
-        recording = self.get(key)
-        if recording is not None:
-            with contextlib.suppress(KeyError):  # evicted meanwhile
-                self.move_to_end(key)
-        return recording
+        try:
+            self.move_to_end(key)
+            return self[key]
+        except KeyError:  # none, or evicted meanwhile
+            return None
 
     def evict(self) -> R | None:
         """Removes the oldest recording if there is no room for another one; the caller owns it then."""

@@ -155,4 +155,4 @@ class Queue(SubmissionQueue):
             raise
 
     def __repr__(self) -> str:
-        return f"<Queue {self.name} (family {self.family}), {self._submitted - self.completed} in flight>"
+        return f"<Queue {self.name} (family {self.family}), {self.submitted - self.completed} in flight>"

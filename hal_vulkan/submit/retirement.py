@@ -31,6 +31,7 @@ class RetiringQueue:
         family, index: its queue family, and the index within.
         stream: its own semaphore, whose payload is the number of the last finished submission.
         timeline: its handle.
+        submitted: the payload of ``timeline`` at which all that is submitted now retires.
         completed: the count that was last read.
     """
 
@@ -49,7 +50,7 @@ class RetiringQueue:
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
         self._inflight_lock = threading.Lock()  # around removals and copies; what is added has the device's lock
-        self._submitted = 0
+        self.submitted: int = 0
         self.completed: int = 0
         self._ended = False
         # Number, commands, signals, and whether some of the commands are one-shot.
@@ -71,13 +72,13 @@ class RetiringQueue:
             if not self._ended and not device.fn.vkGetSemaphoreCounterValue(
                 device.handle, self.timeline, self._counter
             ):
-                self._retire_up_to(min(self._counter[0], self._submitted))
+                self._retire_up_to(min(self._counter[0], self.submitted))
 
     def end_retirement(self) -> None:
         """Retires everything for good: the device is closed, and may not be asked any more. For the device."""
         with self._retire_lock:
             if not self._ended:
-                self._retire_up_to(self._submitted)
+                self._retire_up_to(self.submitted)
             self._ended = True
 
     def _retire_up_to(self, completed: int) -> None:
@@ -126,19 +127,14 @@ class RetiringQueue:
     def next_completion(self) -> int | None:
         """Returns the payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
         completed = self.completed
-        return completed + 1 if completed < self._submitted else None
-
-    @property
-    def submitted(self) -> int:
-        """The payload of ``timeline`` at which all that is submitted now retires."""
-        return self._submitted
+        return completed + 1 if completed < self.submitted else None
 
     @property
     def is_idle(self) -> bool:
         """Whether everything submitted has retired."""
-        if self.completed < self._submitted:
+        if self.completed < self.submitted:
             self.retire()
-        return self.completed >= self._submitted
+        return self.completed >= self.submitted
 
     @property
     def in_flight(self) -> tuple[str, ...]:
@@ -149,18 +145,18 @@ class RetiringQueue:
 
     def defer(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when all that is submitted now has retired."""
-        self._deferred.append((self._submitted, action))
+        self._deferred.append((self.submitted, action))
 
     def after_next(self, action: Callable[[], None]) -> None:
         """Runs ``action`` when the next submission has retired; see ``SemaphoreContext.destroy``."""
-        self._after_next.append((self._submitted + 1, action))
+        self._after_next.append((self.submitted + 1, action))
 
     def pass_idle(self) -> None:
         """Runs the actions of ``after_next`` once the driver has made the queue idle."""
         if self._after_next:
             with self.device.lock:
                 result = self.device.fn.vkQueueWaitIdle(self.handle)
-                reached = self._submitted + 1
+                reached = self.submitted + 1
             self.device.check(result, f"making {self.name} idle")
             with self._retire_lock:
                 _run_due(self._after_next, reached)
@@ -168,7 +164,7 @@ class RetiringQueue:
     def wait_idle(self, timeout: float | None = None) -> None:
         """Blocks until everything submitted has retired; DeadlineExceededError if the time passes first."""
         self.device.check_usable()
-        wait_timeline(self.device, self.timeline, self._submitted, timeout, f"{self.name} to become idle")
+        wait_timeline(self.device, self.timeline, self.submitted, timeout, f"{self.name} to become idle")
         self.retire()
 
     def close_to_submissions(self) -> None:
@@ -184,7 +180,7 @@ class RetiringQueue:
         self._inflight.clear()
         self._waits.clear()
         self._deferred.clear()
-        self.completed = self._submitted
+        self.completed = self.submitted
 
 
 def _run_due(actions: deque[tuple[int, Callable[[], None]]], completed: int) -> None:

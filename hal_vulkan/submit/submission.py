@@ -119,7 +119,7 @@ class SubmissionQueue(RetiringQueue):
                         return 0
                     recording = commands.find_recording(bindings)
                 if recording is not None:
-                    number = self._submitted + 1
+                    number = self.submitted + 1
                     used: Used = ((commands, recording),)
                     previous: tuple[int, ...] = ()
                     try:
@@ -151,7 +151,7 @@ class SubmissionQueue(RetiringQueue):
                         recording.number = number
                         if signals:
                             semaphore.scheduled = value
-                        self._submitted = stream.scheduled = noted = number
+                        self.submitted = stream.scheduled = noted = number
                         result = device.fn.vkQueueSubmit(self.handle, 1, native.info, NULL)
                     finally:
                         if not noted:
@@ -234,7 +234,7 @@ class SubmissionQueue(RetiringQueue):
             if device.lost is not None or device.is_closed:
                 device.check_usable()
             self._check_claims(batch)
-            number = self._submitted + 1
+            number = self.submitted + 1
             native = self._structures(batch)
             batch.write(native)
             last = native.shape[2] - 1
@@ -259,7 +259,7 @@ class SubmissionQueue(RetiringQueue):
                 submit, handle, info, clock = device.fn.vkQueueSubmit, self.handle, native.info, batch.clock
                 before = clock() if clock is not None else 0
                 # To the end of the native call: see ``resubmit`` on Ctrl-C.
-                self._submitted = stream.scheduled = batch.number = number
+                self.submitted = stream.scheduled = batch.number = number
                 result = submit(handle, 1, info, NULL)
                 if clock is not None:
                     batch.times = before, clock()
@@ -300,7 +300,7 @@ class SubmissionQueue(RetiringQueue):
         while inflight and inflight[-1][0] >= number:
             inflight.pop()
         self._waits.pop(number, None)
-        self._submitted = self.stream.scheduled = number - 1
+        self.submitted = self.stream.scheduled = number - 1
         for (semaphore, _), scheduled in zip(signals, previous, strict=False):
             semaphore.scheduled = scheduled
 

@@ -149,6 +149,12 @@ class Transfer(Closeable):
                     staging.write(index, value)
         return self.arguments  # type: ignore[return-value]  # none is None any more
 
+    @property
+    def copies(self) -> bool:
+        """Whether ``run`` submits more than the kernel's commands."""
+        staging = self._staging
+        return bool(self._before or self._after or (staging is not None and (staging.before or staging.after)))
+
     def run(self, commands: CommandBuffer) -> int:
         """Submits the copies and the kernel together, and notes the work; returns the payload that marks its end."""
         staging = self._staging
@@ -161,14 +167,19 @@ class Transfer(Closeable):
             if self._after:
                 once.append(self.device.copies(self._after, "downloads"))
                 batch.append(once[-1])
-            self._payload = self.device.hal.compute_queue.submit(batch)
+            payload = self.device.hal.compute_queue.submit(batch)
         except BaseException:
             for copies in once:
                 copies.close()
             raise
+        self.note(payload)
+        return payload
+
+    def note(self, payload: int) -> None:
+        """Notes the work of a submission, which ends at ``payload`` of the device's stream."""
+        self._payload = payload
         for argument, written in self._marks:
-            argument.mark(self._payload, written=written)
-        return self._payload
+            argument.mark(payload, written=written)
 
     @property
     def reaches_host(self) -> bool:

@@ -194,13 +194,17 @@ class Dispatcher(Closeable):
         with self._lock:
             verdict = None if report is None else report.next_verdict()
             payload = 0
-            if call.ranges is not None and verdict is None and not call.pointed:
+            transfer = call.transfer
+            if commands is None and verdict is None and not call.pointed and not (transfer and transfer.copies):
                 recordings = recorder.count
-                known = recorder.checked(call)
+                known = recorder.recorded(call, call.epoch)
                 if known is not None:
                     payload = self._queue.resubmit(known, known.generation, None, (), call.epoch)
-                    if payload and self._is_repeatable and call.groups is None and recorder.count == recordings:
-                        self._note_repeat(cast("Sequence[DeviceArray]", call.bound), known, call.epoch)
+                if payload and transfer is not None:
+                    transfer.note(payload)
+                elif payload and self._is_repeatable and call.groups is None and recorder.count == recordings:
+                    assert known is not None
+                    self._note_repeat(cast("Sequence[DeviceArray]", call.bound), known, call.epoch)
             if not payload:
                 payload = self._submit_pending(call, commands)
             if verdict is not None:
@@ -224,7 +228,8 @@ class Dispatcher(Closeable):
             for array in call.pointed:
                 array._check_open()
             if commands is None:
-                commands = self.recorder.recorded(call)
+                commands = self.recorder.recorded(call, None)
+                assert commands is not None
             return self._queue.submit((commands,)) if call.transfer is None else call.transfer.run(commands)
         finally:
             hal.end_pending(serial)

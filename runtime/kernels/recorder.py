@@ -86,33 +86,29 @@ class DispatchRecorder:
                 ranges.append(array.descriptor)
         return b"".join(ranges)
 
-    def checked(self, call: BoundCall) -> CommandBuffer | None:
-        """Returns the commands of a call with ``ranges``; records them the first time, if nothing was closed since
-        ``call.epoch``, and the device has push descriptors. See ``recorded``.
-        """
-        assert call.ranges is not None
-        key = self._key_of(call, call.ranges)
-        known = self.recordings.get(key)
-        return known if known is not None or not self._pushes else self._record(call, key, call.ranges, call.epoch)
-
-    def recorded(self, call: BoundCall) -> CommandBuffer:
-        """Returns the commands of a planned call; records them the first time. The caller has a pending submission.
+    def recorded(self, call: BoundCall, epoch: int | None) -> CommandBuffer | None:
+        """Returns the commands of a planned call; records them the first time.
 
         Caller must hold the lock until the commands are submitted: the oldest are recorded again for other buffers.
+
+        Args:
+            epoch: the device's ``close_epoch`` from before the arrays were checked. ``None`` if the caller has a
+                pending submission (``LogicalDevice.begin_pending``).
+
+        Returns:
+            ``None`` if there are none and only a caller with a pending submission may record them: something was closed
+            since ``epoch``, or the device has no push descriptors.
         """
         ranges = call.ranges
-        if ranges is None or call.epoch != self._device.vulkan.close_epoch:
+        if ranges is None or (epoch is None and call.epoch != self._device.vulkan.close_epoch):
             ranges = self._ranges(call.bound)
-        key = self._key_of(call, ranges)
-        commands = self.recordings.get(key) or self._record(call, key, ranges, None)
-        assert commands is not None
-        return commands
-
-    def _key_of(self, call: BoundCall, ranges: bytes) -> tuple[object, ...]:
         key: tuple[object, ...] = (ranges, call.groups, call.push)
         if call.groups is None and self._groups_by_shape:
             key = (*key, *[array.shape for array in call.bound])
-        return key
+        known = self.recordings.get(key)
+        if known is None and (epoch is None or self._pushes):
+            return self._record(call, key, ranges, epoch)
+        return known
 
     def _record(
         self, call: BoundCall, key: tuple[object, ...], ranges: bytes, epoch: int | None
@@ -139,7 +135,10 @@ class DispatchRecorder:
         finally:
             if not is_recorded:
                 commands.close()
-        return recordings.keep(key, commands) if is_recorded else None
+        if not is_recorded:
+            return None
+        recordings[key] = commands
+        return commands
 
     def _refuse(self, array: DeviceArray) -> NoReturn:
         """Raises for an array that is closed, or on another device."""

@@ -87,7 +87,7 @@ class SessionFunction(FunctionBinding):
                 return self(*arguments, out=out, donate=donate, timeout=timeout, wait=None, signal=signal, **named)
         target = self._target
         context = target.context
-        if context.is_closed:
+        if context.gate.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
         plain = self._is_plain and out is None and donate is None and wait is None and signal is None
         if not plain or target.observer is not None:

@@ -14,7 +14,7 @@ import atexit
 
 def told():  # registered first, so called after pumice has done its part
     queue = device.hal.compute_queue
-    wait_timeline(device.hal, queue.timeline, queue._submitted, 0, "the queue")  # raises if it has not come so far
+    wait_timeline(device.hal, queue.timeline, queue.submitted, 0, "the queue")  # raises if it has not come so far
     print("idle")
 
 atexit.register(told)

@@ -167,10 +167,12 @@ def test_an_interrupted_call_leaves_its_staging_to_nobody(
     def interrupted(*_: object) -> None:
         raise KeyboardInterrupt
 
-    for owner, method in ((device.hal.compute_queue, "submit"), (device, "reach")):
+    queue = device.hal.compute_queue
+    for owner, methods in ((queue, ("submit", "resubmit")), (device, ("reach",))):
         mul(a, b, pumice.empty(7))
         with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
-            patch.setattr(owner, method, interrupted)
+            for method in methods:
+                patch.setattr(owner, method, interrupted)
             mul(b, b, pumice.empty(7))
         np.testing.assert_array_equal(mul(a, b, pumice.empty(7)), a * b)
 
