@@ -255,8 +255,8 @@ class ContextGate:
 
     def release_dropped(self) -> None:
         """Ends the turns that were dropped."""
-        with contextlib.suppress(IndexError):
-            while True:
+        while self._dropped:
+            with contextlib.suppress(IndexError):  # another thread took the last
                 self.give_back(self._dropped.popleft())
 
     @property
