@@ -40,7 +40,7 @@ class BufferParser:
     """Reads the declarations of structures, buffers, images and samplers.
 
     Attributes:
-        structs, buffers, samplers: by name.
+        structs, buffers, samplers: the structs, buffers and samplers, each by name.
     """
 
     def __init__(self, source: Source, folder: Path) -> None:

@@ -68,14 +68,15 @@ class CapturedBuffer:
     """The resource bound to one descriptor.
 
     Attributes:
-        set, binding: its address; several in a row with the same address are an array of descriptors.
-        kind: of the binding, as scripts name it; ``"sampler"`` has no data.
-        data: its contents before the run; of images the bytes of their texels.
-        expected: its contents after the run, or ``None`` where nothing is expected.
-        tolerance: how far floats may be off; ``None``: not a bit.
-        format: of texels, by Vulkan's name.
+        set, binding: the descriptor's address. Several buffers in a row with the same address are an array of
+            descriptors.
+        kind: the binding's kind, as scripts name it; ``"sampler"`` has no data.
+        data: the contents before the run, in bytes; of an image the bytes of its texels.
+        expected: the contents after the run, or ``None`` where nothing is expected.
+        tolerance: the largest difference of floats from the expected ones; ``None`` if every bit must be equal.
+        format: the name that Vulkan gives the format of the texels.
         extent: the image's dimensions; ``None`` for a buffer.
-        sampler: of a sampler, or beside a combined image.
+        sampler: the sampler of a ``"sampler"`` binding or of a combined image.
     """
 
     set: int
@@ -108,7 +109,7 @@ def captured_script(
         buffers: the bound values, in order.
         groups: workgroup counts.
         push: the push constants.
-        specialization: constants' values by id, as bytes in the type of each.
+        specialization: the values of specialization constants by id, as bytes in the type of each.
         subgroup_size: the requested one.
         glsl: the source and the target environment that it was compiled for, to be written in place of SPIR-V.
 

@@ -30,7 +30,7 @@ class ScriptParser:
     """Reads an AmberScript file.
 
     Args:
-        source: its text.
+        source: the script's text.
         folder: the folder of the files that it names.
     """
 

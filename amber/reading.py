@@ -36,8 +36,8 @@ def parse_text(text: str, file_name: str = "<script>", folder: str | Path = ".")
     """Reads a script's text.
 
     Args:
-        text: AmberScript, whose first line is ``#!amber``; or VkScript.
-        file_name: for messages.
+        text: the text: AmberScript, whose first line is ``#!amber``, or VkScript.
+        file_name: the name of the script in messages.
         folder: the folder of the files that it names.
     """
     source = Source(text.removeprefix("\ufeff"), file_name)

@@ -42,10 +42,10 @@ class ScriptReport:
         path: the script.
         outcome: ``PASSED``; ``FAILED`` where an expectation did not hold, or the device failed; ``SKIPPED`` where the
             device lacks something; ``UNSUPPORTED`` where pumice does not run it; ``ERROR`` where the script is wrong.
-        reason: why it did not pass, without the expectations; ``""`` if there is none.
+        reason: the reason why it did not pass, apart from the expectations; ``""`` if there is none.
         failures: the expectations that did not hold, up to a hundred.
-        expectations: how many were compared.
-        timings: in the order of the runs.
+        expectations: the number of expectations that were compared.
+        timings: the timings, in the order of the runs.
         seconds: the whole time on the host.
     """
 

@@ -26,7 +26,7 @@ def run(
     """Runs a script.
 
     Args:
-        path: its file, or the script that ``parse`` returned.
+        path: the path of the script, or the script that ``parse`` returned.
         device: a device, or its URI; ``None`` takes the best. A device that is opened here bounds the accesses of
             shaders where the script asks for it.
         timeout: seconds for each ``RUN``.

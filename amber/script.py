@@ -47,8 +47,8 @@ class Shader:
     Attributes:
         kind: ``"compute"`` or ``"multi"``.
         format: ``GLSL``, ``HLSL``, ``SPIRV-ASM``, ``SPIRV-HEX``, ``SPIRV-BIN`` or ``OPENCL-C``.
-        source: its text, or the bytes of a module.
-        target_env: as the script says, or ``""``.
+        source: the source text, or the bytes of a module.
+        target_env: the target environment that the script names, or ``""``.
         first_line: the script's line where the text begins, or 0 where it is in a file.
         file: the path of that file, or the name of a virtual one.
     """
@@ -123,10 +123,11 @@ class Binding:
     Attributes:
         kind: one of ``BUFFER_KINDS``, ``TEXEL_KINDS``, ``IMAGE_KINDS`` or ``"sampler"``.
         resources: buffers by name, or samplers; several for an array of descriptors.
-        samplers: beside each image of a ``combined_image_sampler``.
+        samplers: the sampler of each image of a ``combined_image_sampler``.
         base_mip_level: the first level that is seen.
-        offsets: for each buffer, the dynamic offset.
-        descriptor_offsets, ranges: for each buffer, in bytes; ``WHOLE`` goes to its end.
+        offsets: the dynamic offset of each buffer, in bytes.
+        descriptor_offsets, ranges: the offset and the size of each buffer's range, in bytes; the size ``WHOLE`` reaches
+            to the buffer's end.
     """
 
     kind: str
@@ -274,9 +275,9 @@ class Script:
     """A script, read and checked: every name that it uses is declared.
 
     Attributes:
-        path: its file, for messages.
-        requirements: features and extensions that the device needs, in order.
-        target_env: of shaders that name none.
+        path: the path of the script, for messages.
+        requirements: the features and extensions that the device needs, in order.
+        target_env: the target environment of shaders that name none.
         timeout: seconds that its work may take, where it says so.
     """
 

@@ -34,9 +34,9 @@ def compile_shader(
     """Returns a SPIR-V module.
 
     Args:
-        entry_point: of HLSL: the function that is compiled.
-        debug: keep line numbers in the module.
-        optimizations: ``spirv-opt`` passes to run on it.
+        entry_point: the function of an HLSL shader to compile.
+        debug: whether to keep line numbers in the module.
+        optimizations: the ``spirv-opt`` passes to run on the module.
 
     Raises:
         ScriptError: the shader is wrong; the message is the compiler's.

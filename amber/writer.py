@@ -40,7 +40,7 @@ def format_script(script: Script, comments: Iterable[str] = ()) -> str:
     """Returns the AmberScript text of a script.
 
     Args:
-        script: of either form; one of the older form is written in the newer.
+        script: the script; VkScript is written as AmberScript.
         comments: lines for the head of the text.
 
     Raises:

@@ -51,8 +51,8 @@ class ChildProcess(Closeable):
     children that are not closed.
 
     Args:
-        name: for messages, such as ``"run 2"``.
-        python: its interpreter; None for this process's.
+        name: the process's name in messages, such as ``"run 2"``.
+        python: the path of the interpreter; None for this process's.
         variables: additional environment variables.
 
     Raises:

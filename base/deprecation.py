@@ -20,7 +20,7 @@ def deprecated(*, since: str, removed: str, instead: str) -> Callable[[Callable[
     Args:
         since: the version that deprecates the name, such as ``"0.3"``.
         removed: the version that no longer has it.
-        instead: what to call in its place, as code.
+        instead: the replacement to call, as code.
     """
 
     def decorate(function: Callable[_P, _R]) -> Callable[_P, _R]:

@@ -18,8 +18,8 @@ def lazy_exports(
 
     Args:
         package: the package's ``__name__``.
-        homes: for each relative module the names that it defines. A module with the name of its export is the export
-        itself: ``".jit": ("jit",)``.
+        homes: the names that each relative module defines. A module with the name of its export is the export itself:
+            ``".jit": ("jit",)``.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
     namespace = vars(sys.modules[package])

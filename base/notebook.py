@@ -30,10 +30,10 @@ def html_table(
     """Returns a table with a title above and notes below; all texts are escaped.
 
     Args:
-        columns: headings; all empty for a table without headings.
+        columns: the headings; all empty for a table without headings.
         rows: a text for each column.
-        title, notes: lines above and below.
-        texts: columns that hold texts, besides the first one; the others hold numbers, aligned to the right.
+        title, notes: the lines above and below the table.
+        texts: the indices of columns that hold text, besides the first; the others hold numbers, aligned to the right.
     """
     rows = list(rows)
     styles = []

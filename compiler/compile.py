@@ -32,17 +32,17 @@ def compile(
     Args:
         source: a StableHLO program as text, as ``jax.jit(f).lower(…).as_text()`` returns it, or a program at a later
             stage; a TensorFlow GraphDef, as text or binary; or the path of a file, as a ``pathlib.Path``.
-        targets: kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or ``"vulkan:shaderInt64"``,
-            devices with that feature. A module for several has executables for each and chooses by the device when it
-            is loaded.
+        targets: the kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or
+            ``"vulkan:shaderInt64"``, devices with that feature. A module for several has executables for each and
+            chooses by the device when it is loaded.
         device: the profile that Vulkan kernels are made for, as in ``Device.profile`` and ``pumice.list_devices``.
             Other devices load the module if they have the features that it uses. By default every device of Vulkan 1.1
             does.
         file_name: the text's name in errors; a path names itself.
         from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.
-        feeds: arguments of a GraphDef as ``NAME[:N][=SHAPE]``; by default its placeholders.
-        fetches: results of a GraphDef as ``NAME[:N]``; by default the outputs that no node uses.
-        calling_convention: how arguments and results of exported functions are passed: ``"default"``, as buffer views;
+        feeds: the arguments of a GraphDef as ``NAME[:N][=SHAPE]``; by default its placeholders.
+        fetches: the results of a GraphDef as ``NAME[:N]``; by default the outputs that no node uses.
+        calling_convention: the way that exported functions pass arguments and results: ``"default"``, as buffer views;
             ``"outs"``, with results written to storages that the caller passes; ``"values"``, with tensors without
             dimensions as numbers; ``"buffers"``, with tensors of static shapes as bare buffers; several, separated by
             commas; or a convention of your own, with which files are not cached. By default ``"default"``, or the

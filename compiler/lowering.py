@@ -48,9 +48,9 @@ class Pass:
     """One step of a program on its way to a module.
 
     Attributes:
-        name: such as ``split-loops``.
-        run: changes a program in place; takes it and the options.
-        options: all that the result depends on besides the program.
+        name: the pass's name, such as ``split-loops``.
+        run: the function that changes a program in place; it takes the program and the options.
+        options: everything that the result depends on besides the program.
         stage: the stage of ``STAGES`` that the program has reached afterwards; None between two stages.
     """
 
@@ -74,10 +74,10 @@ def run_passes(program: Program, passes: Sequence[Pass], reached: Reached | None
     """Runs passes on a program, in place.
 
     Args:
-        program: at the stage before the first pass.
-        passes: in order.
-        reached: called at each stage with its name and the program, which it must not change. The program is verified
-            first; without ``reached`` it is not, which saves an eighth of the time.
+        program: the program, at the stage before the first pass.
+        passes: the passes, in order.
+        reached: a function that is called at each stage with its name and the program, which it must not change. The
+            program is verified first; without ``reached`` it is not, which saves an eighth of the time.
 
     Raises:
         CompileError: something in the program is wrong or not supported; the message has the place.
@@ -107,8 +107,8 @@ def passes_between(stage: str, until: str, target: Target, convention: CallingCo
         stage: the first, from ``hlo`` to ``targets``.
         until: the last, from ``hlo`` to ``targets``.
         target: the device that kernels are made for.
-        convention: of the functions that the module exports; None for the default, or for that of a program past
-            ``hlo``.
+        convention: the calling convention of the functions that the module exports; None for the default, or for that
+            of a program past ``hlo``.
     """
     passes = _lowering(target, convention)
     stages = [step.stage for step in passes]

@@ -11,8 +11,8 @@ class Origin:
 
     Attributes:
         stage: the program's stage, of ``STAGES``; None if its content tells.
-        feeds: of a GraphDef, as for ``import_graph``.
-        fetches: of a GraphDef.
+        feeds: the arguments of a GraphDef, as for ``import_graph``.
+        fetches: the results of a GraphDef.
     """
 
     stage: str | None = None

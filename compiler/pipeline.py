@@ -37,7 +37,7 @@ class Compilation:
     """The result of a compilation.
 
     Attributes:
-        program: at the last stage.
+        program: the program at the last stage.
         module: the module file, if that is the last stage.
     """
 
@@ -58,13 +58,14 @@ def compile_data(
 
     Args:
         data: the contents.
-        file_name: for errors.
+        file_name: the file's name, for errors.
         target: the device that kernels are made for.
         origin: the properties that the file does not contain.
         until: the last stage, of ``STAGES``.
-        reached: called at each stage with its name and the verified program, which it must not change.
-        convention: of the functions that the module exports; None for the default, or for that of a program past
-            ``hlo``.
+        reached: a function that is called at each stage with its name and the verified program, which it must not
+            change.
+        convention: the calling convention of the functions that the module exports; None for the default, or for that
+            of a program past ``hlo``.
 
     Raises: as for ``compile``.
     """
@@ -100,9 +101,9 @@ def compile_text(
     """Compiles the text of a program at any stage past ``graphdef``.
 
     Args:
-        text: of the program.
+        text: the program's text.
         from_: the stage that the program is at; by default its operations tell.
-        file_name, target, until, reached, convention: as for ``compile_data``.
+        file_name, target, until, reached, convention: the same parameters as ``compile_data`` takes.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported.

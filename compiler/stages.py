@@ -31,8 +31,8 @@ class GraphFile:
     """A TensorFlow GraphDef.
 
     Attributes:
-        data: as text or binary.
-        file_name: for errors.
+        data: the graph's content, as text or binary.
+        file_name: the file's name, for errors.
     """
 
     data: bytes
@@ -56,7 +56,7 @@ class ModuleFile:
     """A module file.
 
     Attributes:
-        data: its bytes.
+        data: the file's bytes.
     """
 
     data: bytes
@@ -97,10 +97,10 @@ class Program:
     """A program at a stage.
 
     Attributes:
-        name: of the module.
-        operations: from ``hl_seq`` on executables; then functions.
+        name: the module's name.
+        operations: the executables, from ``hl_seq`` on; then the functions.
         source: the text that it was read from, for errors.
-        schedules: from ``ll_seq`` on the functions' steps, by name, in place of the operations in their bodies.
+        schedules: the functions' steps by name, from ``ll_seq`` on, in place of the operations in their bodies.
     """
 
     name: str
@@ -135,8 +135,8 @@ class Program:
         """Returns the program as text, from which ``read_program`` makes an equal one.
 
         Args:
-            with_locations: whether to print where in the source each operation comes from. Without, debug information
-                of modules that are made from the text refers to the text.
+            with_locations: whether to print the source location of each operation. Without, debug information of
+                modules that are made from the text refers to the text.
         """
         operations = self.written
         if self.name != _UNNAMED or self.executables:
@@ -153,8 +153,8 @@ def read_program(text: str, file_name: str) -> Program:
     """Parses the text of a program at any stage.
 
     Args:
-        text: of a module, or of functions and executables alone.
-        file_name: for errors.
+        text: the text of a module, or of functions and executables alone.
+        file_name: the file's name, for errors.
 
     Raises:
         CompileError: at the first syntax error.

@@ -215,7 +215,7 @@ class ElementType(enum.IntEnum):
         """Returns the bytes of ``array`` in row-major order as a buffer holds them, low nibble first for 4-bit types.
 
         Args:
-            array: any shape, of exactly ``dtype``.
+            array: an array of any shape, of exactly ``dtype``.
 
         Raises:
             InvalidArgumentError: the dtype differs.

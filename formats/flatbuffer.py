@@ -131,7 +131,7 @@ class Table:
 
     Attributes:
         path: the table's path from the root (``"executable.pipelines[2]"``), for messages.
-        position: byte offset of the table from the start of the FlatBuffer.
+        position: the byte offset of the table from the start of the FlatBuffer.
     """
 
     __slots__ = ("_buffer", "_size", "_slots", "_vtable", "path", "position")

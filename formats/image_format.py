@@ -31,15 +31,16 @@ class ImageFormat:
     """One format.
 
     Attributes:
-        name: as above.
-        vulkan_name: Vulkan's, in lower case and without ``vk_format_``.
-        spirv_name: SPIR-V's in lower case, ``""`` where a storage image cannot declare it.
+        name: the format's name, as the module describes.
+        vulkan_name: the Vulkan name, in lower case and without ``vk_format_``.
+        spirv_name: the SPIR-V name in lower case, ``""`` where a storage image cannot declare it.
         vk: the ``VkFormat`` value.
-        kind: how a channel's bits are read; ``"ufloat"`` is floating point without a sign.
-        fields: channel and bits of each, in the order of memory, or from the lowest bit of a packed word.
+        kind: the meaning of a channel's bits; ``"ufloat"`` is floating point without a sign.
+        fields: the channel and the number of bits of each field, in the order of memory, or from the lowest bit of a
+            packed word.
         packed: whether the channels share one word.
-        block: width and height in texels of a stored unit; more than one texel is a compressed block, whose channels
-            have no bits of their own.
+        block: the width and height in texels of a stored unit; more than one texel is a compressed block, whose
+            channels have no bits of their own.
         block_bytes: bytes of a compressed block, else 0.
     """
 
@@ -165,9 +166,9 @@ class ImageFormat:
         """Returns the format whose texels are ``channels`` values of a dtype.
 
         Args:
-            dtype: 8- and 16-bit integers are ``unorm`` and ``snorm``, wider ones ``uint`` and ``sint``, floats
-                ``float``.
-            channels: 1 to 4.
+            dtype: the elements' dtype. 8- and 16-bit integers are ``unorm`` and ``snorm``, wider ones ``uint`` and
+                ``sint``, floats ``float``.
+            channels: the number of channels, 1 to 4.
             scalar: the component type that the shader reads, if known: ``"float"``, ``"int"`` or ``"uint"``.
             kind: the kind itself, in place of all that.
 

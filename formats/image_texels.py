@@ -26,12 +26,12 @@ def to_texels(array: Array, image_format: ImageFormat, where: str = "image") -> 
     """Returns the texels of an array, as they lie in memory.
 
     Args:
-        array: of shape (…, channels), or (…) for one channel. Its dtype is ``image_format.stored_dtype``, whose bits
-            are kept (a packed format takes its words without an axis of channels); or floats, which a normalised format
-            takes clamped to its range and rounded, and sRGB as linear light; or, for ``uint`` and ``sint``, any
-            integers in range.
+        array: an array of shape (…, channels), or (…) for one channel. Its dtype is ``image_format.stored_dtype``,
+            whose bits are kept (a packed format takes its words without an axis of channels); or floats, which a
+            normalised format takes clamped to its range and rounded, and sRGB as linear light; or, for ``uint`` and
+            ``sint``, any integers in range.
         image_format: the format.
-        where: for messages.
+        where: the array's name in messages.
 
     Returns:
         A C-contiguous array of ``stored_dtype``.
@@ -92,7 +92,7 @@ def from_texels(texels: Array, image_format: ImageFormat) -> Array:
     """Returns the array of an image: the stored channels, or for a packed format the values.
 
     Args:
-        texels: of ``stored_dtype``; (…, channels), for one channel and for packed formats (…).
+        texels: the texels, of ``stored_dtype`` and shape (…, channels), or (…) for one channel and for packed formats.
         image_format: the format.
 
     Returns:

@@ -20,14 +20,14 @@ class Buffer(Closeable):
 
     Attributes:
         device: the owner of the memory.
-        offset: of the first byte within the memory that it is a range of.
-        memory_type: flags asked for at creation.
+        offset: the offset in bytes within the memory that the buffer is a range of.
+        memory_type: the memory flags asked for at creation.
         usage: the allowed uses by queues.
-        access: whether the host and kernels may read and write.
+        access: the access that the host and kernels have: to read, to write, or both.
         parent: the buffer this is a subspan of, or ``None``.
         bindable: whether dispatches can bind it directly.
-        descriptor: identifies the range of memory on its device and is never reused: a key for caches.
-        owners: how many owners a program counts for the buffer's memory; ``None`` for other buffers.
+        descriptor: the number of the memory range on its device, which is never reused: a key for caches.
+        owners: the number of owners that a program counts for the buffer's memory; ``None`` for other buffers.
         imported: whether the memory is the host's own (``Device.import_buffer``).
         moved_by: the name of the call that took over its memory (``moved``), for messages; else empty.
         is_claimed: whether a call in flight will take over its memory.

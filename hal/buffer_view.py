@@ -21,8 +21,8 @@ class BufferView:
 
     Attributes:
         buffer: the bytes, from its start; for a part of a buffer pass a ``subspan``.
-        element_type: of every element, sub-byte, bf16, fp8 and complex types included.
-        encoding: how elements are laid out.
+        element_type: the type of every element, sub-byte, bf16, fp8 and complex types included.
+        encoding: the layout of the elements.
     """
 
     __slots__ = ("buffer", "element_type", "encoding", "shape")

@@ -11,14 +11,14 @@ class ClockCalibration:
 
     Attributes:
         device_ticks: the device's timestamp counter.
-        host_ns: nanoseconds of the host clock named by ``host_clock``.
+        host_ns: the time on the host clock named by ``host_clock``, in nanoseconds.
         max_deviation_ns: the two readings lie within this of each other.
-        ns_per_tick: nanoseconds a device tick (timestampPeriod).
+        ns_per_tick: the nanoseconds a device tick (timestampPeriod).
         valid_bits: bits of a device timestamp.
-        host_clock: ``"clock_monotonic"`` (``time.monotonic_ns``), ``"clock_monotonic_raw"`` or
+        host_clock: the host clock's name: ``"clock_monotonic"`` (``time.monotonic_ns``), ``"clock_monotonic_raw"`` or
             ``"query_performance_counter"``.
-        calibrated: read by VK_*_calibrated_timestamps. Without that extension the reading is bracketed by a submission
-            and ``max_deviation_ns`` is the width of the bracket.
+        calibrated: whether VK_*_calibrated_timestamps read the clocks. Without that extension the reading is bracketed
+            by a submission and ``max_deviation_ns`` is the width of the bracket.
     """
 
     device_ticks: int

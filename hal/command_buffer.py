@@ -67,9 +67,9 @@ class CommandBuffer(Closeable):
     one-shot buffer once, a reusable one any number of times) → ``close``. Record in one thread at a time.
 
     Attributes:
-        name: for messages.
-        one_shot: submitted at most once.
-        binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
+        name: the name in messages.
+        one_shot: whether it may be submitted at most once.
+        binding_capacity: the number of slots; 0 for a buffer whose bindings are all given at recording.
         is_kept: whether it is one-shot and its native commands are kept for others like it.
     """
 

@@ -19,7 +19,7 @@ class Device(LogicalDevice):
     """A device: the owner of everything made from it.
 
     Attributes:
-        compute_queue: takes all work of programs.
+        compute_queue: the queue that takes all work of programs.
     """
 
     compute_queue: Queue
@@ -57,8 +57,9 @@ class Device(LogicalDevice):
         """Returns a buffer over host memory in place, if the device and the alignment allow it.
 
         Args:
-            data: C-contiguous memory; kept alive by the buffer. Read-only memory is imported with read access only.
-            copy: make a host-visible copy if it cannot be imported, instead of returning ``None``.
+            data: the memory, C-contiguous; kept alive by the buffer. Read-only memory is imported with read access
+                only.
+            copy: whether to make a host-visible copy if it cannot be imported, instead of returning ``None``.
         """
 
     @abstractmethod
@@ -82,9 +83,9 @@ class Device(LogicalDevice):
         """Returns the executable of a blob.
 
         Args:
-            format: of the blob.
+            format: the blob's format.
             data: the blob.
-            constants: u32 values of the executable's constants 0, 1, …
+            constants: the values of the executable's constants 0, 1, …, as u32.
 
         Raises:
             NotFoundError: a format that the device does not run; the message lists those that it runs.

@@ -28,17 +28,18 @@ class LogicalDevice(Closeable):
     """The base of ``Device``, as its buffers and semaphores know it.
 
     Attributes:
-        name: for people.
-        kind: its type, such as ``"cpu"``.
-        uri: opens the same device again.
+        name: the device's name, for people.
+        kind: the device's type, such as ``"cpu"``.
+        uri: the URI that opens the same device again.
         staging: whether kernels' memory is not the host's, so that copies go through staging memory.
-        bind_alignment: offsets within memory that any binding takes are multiples of it.
+        bind_alignment: the number of bytes of which an offset within memory must be a multiple for any binding to take
+            it.
         lost: the error of a lost device, or ``None``.
         abandoned: whether this is a forked child, where the device may not be touched.
-        caches: keep free memory, and are trimmed when an allocation fails.
-        dropped: objects that were garbage-collected without a close; finalisers only append to it.
+        caches: the caches that keep free memory; they are trimmed when an allocation fails.
+        dropped: the objects that were garbage-collected without a close; finalisers only append to it.
         allocation_count: buffers made since it was opened, including those that programs make of kept memory.
-        copy_count: commands recorded since then that copy buffers.
+        copy_count: the number of copy commands recorded since the device was opened.
     """
 
     name: str

@@ -39,9 +39,9 @@ class ProgramAllocator:
 
     Attributes:
         timeline: the context's semaphore.
-        last_signal: number on the queue, and payload of ``timeline``, of the last submission that signalled it; set by
-            whoever submits.
-        is_closed: whether it keeps nothing.
+        last_signal: the number on the queue, and the payload of ``timeline``, of the last submission that signalled it;
+            set by whoever submits.
+        is_closed: whether the allocator keeps nothing.
     """
 
     device: LogicalDevice
@@ -72,8 +72,8 @@ class ProgramCommandBuffer(CommandBuffer):
     Attributes:
         peers: the other devices whose buffers it takes.
         mirrors: the stand-ins for recorded buffers of other devices.
-        uses: how it uses the ranges of slots; noted where it takes buffers of other devices.
-        used_slots: those that a table has to fill.
+        uses: the access to the ranges of slots; noted where the command buffer takes buffers of other devices.
+        used_slots: the slots that a table has to fill.
     """
 
     peers: Container[LogicalDevice]

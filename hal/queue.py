@@ -26,10 +26,10 @@ class Submits(Protocol):
         """Hands work to the queue; returns at once. All arguments are of the queue's device.
 
         Args:
-            command_buffers: recorded and ended; run in order.
-            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
+            command_buffers: the command buffers, recorded and ended; they run in order.
+            waits: the (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
                 submission back on the host; nothing else waits for it.
-            signals: pairs to be signalled when all commands are done; payloads only go up.
+            signals: the pairs to signal when all commands are done; payloads only increase.
             bindings: the table that fills the slots of command buffers with ``binding_capacity``.
 
         Returns:
@@ -46,9 +46,9 @@ class Submits(Protocol):
         ``submit``.
 
         Args:
-            commands: without ``bindings`` they were submitted here before.
-            generation: of the commands when they were; any number with ``bindings``.
-            bindings: as for ``submit``.
+            commands: the command buffer. Without ``bindings`` it was submitted here before.
+            generation: the generation that the command buffer had at that submission; any number with ``bindings``.
+            bindings: the bindings of the slots, as for ``submit``.
 
         Returns:
             The submission's number; 0, and nothing was done, if the caller has to use ``submit``, which always works.
@@ -72,12 +72,12 @@ class TimedSubmission:
     """One command buffer of one submission, while a profile runs.
 
     Attributes:
-        submit_ns: by the host's monotonic clock.
-        dispatches, barriers: name and workgroups of each dispatch, and whether a barrier comes before it; empty for a
-            span.
-        locations: source locations by name, for each executable.
-        ticks: begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it has
-            retired.
+        submit_ns: the time of the submission, by the host's monotonic clock.
+        dispatches, barriers: for each dispatch its name and workgroups, and whether a barrier comes before it; empty
+            for a span.
+        locations: the source locations by name, for each executable.
+        ticks: the begin and end of each dispatch, or of the span, as native unsigned 64-bit integers; ``None`` until it
+            has retired.
         is_span: whether it was timed as a whole.
         untimed: whether it was only counted, to limit the cost of the profile.
         is_submitted: whether it is on the device's queue, not held back.
@@ -105,10 +105,10 @@ class TimedQueue(Submits, Protocol):
     """A queue that times submissions while a profile runs.
 
     Attributes:
-        submissions: in order.
+        submissions: the timed submissions, in order.
         took_ns: the calls' time so far; the profile sets it.
-        on_reading: called about once a second, to relate the clocks.
-        errors: raised while times were read.
+        on_reading: a function that is called about once a second, to relate the clocks.
+        errors: the errors raised while times were read.
     """
 
     submissions: list[TimedSubmission]

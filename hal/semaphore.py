@@ -29,8 +29,8 @@ class Semaphore(Closeable):
         reached: a payload that it is known to have reached.
         scheduled: the highest payload that is signalled or that submitted work will signal.
         failure: the error that it failed with, or ``None``.
-        judged: whether it fails if instrumented shaders report faults in the work that signals it. The stream of
-            arrays does not: arrays are judged one by one.
+        judged: whether the semaphore fails if instrumented shaders report faults in the work that signals it. The
+            stream of arrays does not: arrays are judged one by one.
     """
 
     device: LogicalDevice
@@ -54,7 +54,7 @@ class Semaphore(Closeable):
         """Raises the payload from the host and wakes whoever waits for it.
 
         Args:
-            value: more than the payload now, and less than any payload that pending work will signal.
+            value: the new payload: more than the payload now, and less than any payload that pending work will signal.
 
         Raises:
             InvalidArgumentError: the payload would not go up.
@@ -74,7 +74,7 @@ class Semaphore(Closeable):
 
         Args:
             value: the payload to wait for; it need not be scheduled yet.
-            timeout: seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
+            timeout: the longest wait in seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
 
         Raises:
             DeadlineExceededError: the time passed first; the semaphore is unchanged.
@@ -87,8 +87,8 @@ class Semaphore(Closeable):
 
         Args:
             value: the payload.
-            callback: gets ``None``, or the failure. It runs on a thread of the device, or in this call if the payload
-                is reached already; it must not block.
+            callback: a function that is called with ``None``, or with the failure. It runs on a thread of the device,
+                or in this call if the payload is reached already; it must not block.
         """
 
     def look(self, value: int, mode: WaitMode | None = None) -> Look | None:

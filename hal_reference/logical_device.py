@@ -21,10 +21,11 @@ class LogicalDevice(AnyDevice):
     """The state of a device, all of it on the host.
 
     Attributes:
-        lock: guards payloads, failures and the queue. Native, unlike ``changed``: an interrupt cannot leave it locked.
-        changed: notified whenever one of them changes.
-        on_change: called then without the lock: held work may run.
-        semaphores: those that are alive.
+        lock: the lock of payloads, failures and the queue. It is native, unlike ``changed``: an interrupt cannot leave
+            it locked.
+        changed: the condition that is notified whenever one of them changes.
+        on_change: a function that is called on such a change without the lock: held work may run.
+        semaphores: the semaphores that are alive.
     """
 
     name = "reference"

@@ -75,8 +75,8 @@ class Evaluator:
     """Evaluates bodies with one definition for each operation.
 
     Args:
-        definitions: definitions by name.
-        check: called before each operation; an exception from it ends the evaluation.
+        definitions: the definitions by name.
+        check: a function that is called before each operation; an exception from it ends the evaluation.
 
     Attributes:
         node: the operation being evaluated.

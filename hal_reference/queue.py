@@ -55,7 +55,8 @@ class Queue:
     """Runs submissions.
 
     Attributes:
-        stream: each submission signals it with its number. It fails with submissions that signal nothing else.
+        stream: the semaphore that each submission signals with its number. It fails with submissions that signal
+            nothing else.
 
     Thread rule: any thread.
     """

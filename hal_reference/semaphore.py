@@ -33,7 +33,7 @@ class Semaphore(AnySemaphore):
     """A payload that only goes up.
 
     Attributes:
-        pending: payloads that submitted work will signal, in order.
+        pending: the payloads that submitted work will signal, in order.
     """
 
     device: LogicalDevice

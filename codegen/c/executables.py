@@ -78,9 +78,9 @@ class Executables:
     """The executables of a program and their shaders, without duplicates.
 
     Attributes:
-        sources: by ordinal of the constant that holds the executable.
-        shaders: SPIR-V.
-        features: of Vulkan that shaders declare, or that the program asks for.
+        sources: the executables, by the ordinal of the constant that holds each.
+        shaders: the SPIR-V modules.
+        features: the Vulkan features that shaders declare, or that the program asks for.
     """
 
     sources: dict[int, ExecutableDef] = field(default_factory=dict)

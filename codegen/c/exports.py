@@ -26,12 +26,12 @@ class Export:
     """A function that users call.
 
     Attributes:
-        name: under which the program exports it.
-        symbol: its name in C, after the prefix.
-        inputs, outputs: types.
+        name: the name under which the program exports the function.
+        symbol: the function's name in C, after the prefix.
+        inputs, outputs: the types of the inputs and outputs.
         known: the module's function that takes storages for results.
         unknown: the module's function that allocates them.
-        reuses: for each output a mask of the inputs whose memory it may reuse.
+        reuses: for each output, a mask of the inputs whose memory it may reuse.
     """
 
     name: str

@@ -52,7 +52,7 @@ class FunctionWriter(Values):
         program: the function's program.
         function: the function.
         functions: names of all functions in C, by ordinal.
-        executables: of the program.
+        executables: the program's executables.
     """
 
     def __init__(

@@ -50,8 +50,8 @@ class InterfaceWriter:
     """Writes the public C functions of a program.
 
     Args:
-        exports: of the program.
-        names: of its functions in C, by ordinal.
+        exports: the program's exports.
+        names: the names of the program's functions in C, by ordinal.
     """
 
     def __init__(self, exports: Sequence[Export], names: dict[int, str]) -> None:

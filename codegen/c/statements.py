@@ -88,11 +88,11 @@ class Definition(NamedTuple):
     """A function.
 
     Attributes:
-        name: with ``NAME`` for the program's prefix.
+        name: the C name, with ``NAME`` in place of the program's prefix.
         parameters: types and names.
-        body: statements; a function that returns a status sets ``status`` and ends at ``done``.
-        ends: statements after ``done``, which run however the function ends.
-        result: storage class and type of the result: a status, or ``void``.
+        body: the statements; a function that returns a status sets ``status`` and ends at ``done``.
+        ends: the statements after ``done``, which run however the function ends.
+        result: the storage class and type of the result: a status, or ``void``.
     """
 
     name: str

@@ -48,11 +48,11 @@ class Chunk:
     """A part of the support files.
 
     Attributes:
-        text: its C code.
+        text: the chunk's C code.
         defined: the names that it defines.
-        used: all words in it, except in comments.
-        prototype: of a static function, without the semicolon.
-        is_public: whether the header declares it.
+        used: all words in the chunk, except in comments.
+        prototype: the prototype of a static function, without the semicolon.
+        is_public: whether the header declares the function.
     """
 
     text: str

@@ -39,8 +39,9 @@ class Term:
     """An expression, and known facts about its value.
 
     Attributes:
-        bounds: of an integer.
-        is_float: whether it compares floats; the negation of their order is not a comparison, because of NaN.
+        bounds: the least and the greatest value of an integer.
+        is_float: whether the expression compares floats. Negating an order of floats gives no comparison, because of
+            NaN.
         truth: a simpler condition that holds if the number is not 0.
     """
 

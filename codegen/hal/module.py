@@ -75,7 +75,7 @@ class Module:
     """State that the writers of a program's functions share.
 
     Attributes:
-        flags: constants of flags by name.
+        flags: the value and the class of each constant of flags, by its name in the module.
     """
 
     def __init__(self, program: Program, data: DataTable) -> None:

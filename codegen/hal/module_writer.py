@@ -31,7 +31,7 @@ class HalCode:
     """A generated module.
 
     Attributes:
-        source: of the Python module.
+        source: the Python module's source.
         data: the content of the data file; ``None`` if the constants are in the module.
     """
 
@@ -44,7 +44,7 @@ def write_hal(definition: ModuleDef, name: str, *, data: str | None = None) -> H
 
     Args:
         definition: the module.
-        name: its file name, for the class and the docstring.
+        name: the module's file name, for the class and the docstring.
         data: the name of a data file for the constants; ``None`` to put them into the module.
 
     Raises:

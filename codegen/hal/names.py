@@ -56,9 +56,9 @@ class Attributes:
     """The attributes that hold a program's globals.
 
     Attributes:
-        names: by ordinal of a reference global.
-        kept: ordinals of globals that may be null.
-        changed: ordinals of globals that are stored outside of initializers.
+        names: the attributes' names, by the ordinal of a reference global.
+        kept: the ordinals of globals that may be null.
+        changed: the ordinals of globals that are stored outside of initializers.
     """
 
     def __init__(self, program: Program) -> None:

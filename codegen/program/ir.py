@@ -19,7 +19,7 @@ class Variable:
 
     Attributes:
         kind: ``i`` (i32), ``I`` (i64), ``f`` (f32), ``F`` (f64) or ``r`` (a reference).
-        type: of a reference, ``hal.buffer`` or ``vm.list<i32>``; ``None`` if no definition tells it.
+        type: the type of a reference, such as ``hal.buffer`` or ``vm.list<i32>``; ``None`` if no definition tells it.
         name: an identifier, unique within its function.
         definitions: the number of instructions, edge copies and arguments that define it.
         uses: the number of operands that read it.
@@ -64,13 +64,13 @@ class Instruction:
     Attributes:
         operation: the mnemonic of the VM's operation, or ``call``, or ``assign``, which copies its operand. Terminators
             are ``br``, ``cond_br``, ``br_table``, ``return`` and ``fail``.
-        callee: of a call: the name of an import, ``hal.fence.create``, or the ordinal of a function.
-        operands: registers only, in the order of the operation's fields.
+        callee: the called function: the name of an import, ``hal.fence.create``, or the ordinal of a function.
+        operands: the registers, in the order of the operation's fields.
         results: the variables that it defines.
-        ordinal: of the operation's global; the byte offset of a primitive one.
-        type: of the reference that it reads or creates, ``hal.buffer``, if the operation names one.
+        ordinal: the ordinal of the operation's global; the byte offset of a primitive one.
+        type: the type of the reference that the operation reads or creates, such as ``hal.buffer``, if it names one.
         text: the message of ``fail``.
-        location: in the source of the program, ``model.mlir:3:7``.
+        location: the location in the program's source, such as ``model.mlir:3:7``.
     """
 
     operation: str
@@ -137,12 +137,12 @@ class Function:
     """A function. It starts at block 0.
 
     Attributes:
-        ordinal: its number in calls.
-        name: of its first export, or descriptive; an identifier, unique in the program.
-        exported: whether a user may call it.
+        ordinal: the function's number in calls.
+        name: the name of the first export, or a descriptive one; an identifier, unique in the program.
+        exported: whether a user may call the function.
         declaration: the types of the source program, if the export has them.
         results: the kinds of its results.
-        result_types: for each result its type, if it is a reference.
+        result_types: for each result, its type if it is a reference.
     """
 
     ordinal: int
@@ -175,14 +175,15 @@ class Program:
     """A module.
 
     Attributes:
-        name: of the module.
+        name: the module's name.
         functions: the reachable ones by ordinal, in the order of the module.
         exports: functions by the name that users call; initializers are excluded.
-        initializers: ordinals of functions to call once, in order, before any other.
-        rodata: constants.
-        global_bytes: size of the primitive globals, which start as zero and have 4 or 8 bytes at their byte offset.
-        global_types: type of each reference global by ordinal; all start as null.
-        formats: of its executables, as it queries devices for them.
+        initializers: the ordinals of functions to call once, in order, before any other.
+        rodata: the constants.
+        global_bytes: the total size in bytes of the primitive globals. They start as zero and have 4 or 8 bytes at
+            their byte offset.
+        global_types: the type of each reference global by ordinal; all start as null.
+        formats: the formats of the program's executables, as it queries devices for them.
     """
 
     name: str

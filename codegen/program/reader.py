@@ -35,8 +35,8 @@ def read_program(data: bytes, name: str, *, formats: Sequence[str] = ()) -> Prog
     Args:
         data: the file's bytes.
         name: the file's name, for messages.
-        formats: executable formats that the device runs. If given, queries about formats are answered here, so that the
-            choice of a device is gone; otherwise they stay.
+        formats: the executable formats that the device runs. If given, queries about formats are answered here, so that
+            the code that chooses a device disappears; otherwise the queries stay.
 
     Raises:
         InvalidArgumentError: a damaged file.

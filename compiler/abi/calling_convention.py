@@ -28,8 +28,9 @@ class ConventionError(InvalidArgumentError):
     """A function's type that has no ABI by a convention.
 
     Attributes:
-        role: of the type at fault; None if it is the whole function's.
-        index: of the argument, or of the result, also where it is an out-parameter.
+        role: the role of the type at fault; None if the whole function is at fault.
+        index: the number of the argument or result; a result that is an out-parameter keeps its number among the
+            results.
     """
 
     def __init__(self, message: str, role: Role | None = None, index: int = 0) -> None:
@@ -63,13 +64,14 @@ class CallingConvention:
     ``results_to_outs_convention`` make the usual conventions; any other is made of a function.
 
     Args:
-        function: takes a function's type; returns None, or another type whose arguments and results correspond to the
-            first one's in order. Results either stay results or all become arguments after the others.
-        name: recorded in modules.
-        types: ABIs of users' types.
+        function: the conversion. It takes a function's type and returns None, or another type whose arguments and
+            results correspond to the first one's in order. Results either stay results or all become arguments after
+            the others.
+        name: the name that modules record.
+        types: the ABIs of users' types.
 
     Attributes:
-        name: as passed; of composed conventions, their names separated by commas.
+        name: the name as passed; for a composed convention, the parts' names separated by commas.
 
     Raises:
         InvalidArgumentError: the function cannot be called, or the name is not made of letters, digits, ``_``, ``.``

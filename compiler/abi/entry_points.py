@@ -28,9 +28,9 @@ def give_abis(
     """Sets the attribute ``pumice.abi`` of public functions of tensors, where their ABI is not the default.
 
     Args:
-        functions: by name.
-        written: their types in the program, with users' types.
-        convention: to apply; None for the default, or for the one that a function already has.
+        functions: the functions by name.
+        written: the functions' types as the program has them, with users' types.
+        convention: the convention to apply; None for the default, or for the one that a function already has.
         source: the program's text, for errors.
 
     Raises:

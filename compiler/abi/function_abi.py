@@ -47,11 +47,11 @@ class FunctionAbi:
     """The arguments and results of a function at the boundary.
 
     Attributes:
-        convention: its name.
+        convention: the convention's name.
         before: the function's type in the program.
-        after: its type by the convention, with the context and any out-parameters.
-        arguments: how each of the program's arguments is passed.
-        results: how each of its results is returned, or how the storage of an out-parameter is passed.
+        after: the function's type by the convention, with the context and any out-parameters.
+        arguments: for each argument, the way it is passed.
+        results: for each result, the way it is returned, or the way the storage of its out-parameter is passed.
         has_outs: whether results are out-parameters after the arguments.
     """
 

@@ -29,8 +29,8 @@ class TypeAbi:
     """ABIs of a type.
 
     Attributes:
-        argument: of arguments and of storages of results; None if it may not be one.
-        result: of results; None if it may not be one.
+        argument: the ABI as an argument or as a result's storage; None if the type may not be one.
+        result: the ABI as a result; None if the type may not be one.
     """
 
     argument: Abi | None = None
@@ -46,8 +46,8 @@ class TypeConverter:
     For one thread at a time. A convention copies the converter: later additions do not change it.
 
     Attributes:
-        conversions: with the roles that each applies to.
-        abis: of users' types by name.
+        conversions: the conversions, each with the roles it applies to.
+        abis: the ABIs of users' types by name.
     """
 
     def __init__(self) -> None:
@@ -58,8 +58,9 @@ class TypeConverter:
         """Adds a conversion.
 
         Args:
-            conversion: takes a type; returns another, the same one to keep it, or None to decline.
-            roles: those that it applies to: ``"argument"``, ``"result"``, ``"out"``.
+            conversion: the conversion: it takes a type and returns another, the same one to keep it, or None to
+                decline.
+            roles: the roles it applies to, of ``"argument"``, ``"result"`` and ``"out"``.
 
         Returns:
             The converter.
@@ -78,9 +79,9 @@ class TypeConverter:
         """Gives a user's type an argument ABI, a result ABI or both.
 
         Args:
-            name: of the type, ``!my.array``; it covers ``!my.array<…>``, too.
-            argument: ABI of arguments, and of storages of results.
-            result: ABI of results.
+            name: the type's name, ``!my.array``, which covers ``!my.array<…>``, too.
+            argument: the ABI as an argument or as a result's storage.
+            result: the ABI as a result.
 
         Returns:
             The converter.

@@ -36,7 +36,7 @@ class Scan(NamedTuple):
     Attributes:
         shape: the shape of the operands and the results.
         axis: the scanned dimension.
-        is_reverse: whether it begins with the last element.
+        is_reverse: whether the scan begins with the last element.
         is_exclusive: whether a result covers only the elements before its own.
     """
 

@@ -36,11 +36,11 @@ class ScatterAxes:
     Attributes:
         shape: the shape of the updates.
         target: the shape of the inputs.
-        scatter: dimensions of the updates that select an index vector; the others are window dimensions.
-        window: dimensions of the updates, one for each of ``kept``.
-        kept: dimensions of the inputs that windows have.
+        scatter: the dimensions of the updates that select an index vector; the others are window dimensions.
+        window: the dimensions of the updates, one for each of ``kept``.
+        kept: the dimensions of the inputs that windows have.
         mapped: the dimension of the inputs for each component of an index vector.
-        batches: dimensions of the updates, by the batch dimensions of the inputs.
+        batches: the dimensions of the updates, by the batch dimensions of the inputs.
         vector: the dimension of the indices that holds the components.
     """
 

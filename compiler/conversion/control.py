@@ -45,11 +45,11 @@ def structured(
 
     Args:
         blocks: the first is the entry.
-        arguments: of the entry.
+        arguments: the arguments of the entry block.
         results: types of the returned values.
-        builder: appends the loop.
-        inline: appends a block's operations, but for the last; returns that one's operands.
-        values: replacements of values; grows.
+        builder: the builder that appends the loop.
+        inline: a function that appends a block's operations, all but the last, and returns the last one's operands.
+        values: the replacements of values; new ones are added.
     """
     entry, *others = blocks
     numbers = {block: number for number, block in enumerate(others)}

@@ -54,10 +54,10 @@ class Site(NamedTuple):
 
     Attributes:
         conversion: the conversion that it is part of.
-        builder: appends its replacement.
+        builder: the builder that appends the replacement.
         operation: the original.
-        operands: converted.
-        types: of its results, converted.
+        operands: the converted operands.
+        types: the converted types of the results.
     """
 
     conversion: Conversion
@@ -81,9 +81,9 @@ class Rule(NamedTuple):
     """The conversion of an operation.
 
     Attributes:
-        operands: their number, or None where it varies.
-        handler: returns the values that replace its results.
-        regions: their number.
+        operands: the operand count, or None where it varies.
+        handler: the function that returns the values which replace the results.
+        regions: the region count.
     """
 
     operands: int | None

@@ -43,8 +43,8 @@ class Quantized(NamedTuple):
         high: the largest.
         expressed: the type of the numbers that they stand for.
         axis: the dimension whose elements have parameters of their own, or None.
-        scales: one, or one for each element of the dimension.
-        zeros: zero points, one for each scale.
+        scales: the scales: a single one, or one for each element of the dimension.
+        zeros: the zero points, one for each scale.
     """
 
     storage: ScalarType

@@ -224,9 +224,10 @@ class Builder:
         """Sorts values together along a dimension, stably.
 
         Args:
-            values: to sort.
+            values: the values to sort.
             axis: the dimension.
-            compare: whether an element comes before another; its values are pairs, one for each operand.
+            compare: a function that tells whether an element comes before another; its values are pairs, one for each
+                operand.
             attributes: further attributes of the operation.
             others: further operands, which are not sorted.
         """

@@ -17,8 +17,8 @@ def rewrite_block(block: Block, rewrite: Rewrite, replaced: dict[Value, Value] |
 
     Args:
         block: the block, whose list of operations is rebuilt.
-        rewrite: called for each operation, whose operands are already replaced.
-        replaced: replacements of values from around the block; grows.
+        rewrite: a function that is called with each operation, whose operands are already replaced.
+        replaced: the replacements of values from around the block; new ones are added.
     """
     replaced = {} if replaced is None else replaced
     operations, block.operations = block.operations, []

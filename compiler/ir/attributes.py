@@ -149,7 +149,7 @@ class DenseElements:
     """A constant tensor: ``dense<[1, 2]> : tensor<2xi32>``.
 
     Attributes:
-        type: its type.
+        type: the tensor type.
         array: elements in the type's shape and dtype; all strides are 0 if every element is the same (a splat).
     """
 

@@ -19,8 +19,8 @@ def copy_operations(
     Args:
         operations: the operations in order.
         into: the block.
-        values: copies by original values; grows. Values that are missing stand for themselves.
-        replace: called for each operation, also in regions, with the copies of its operands.
+        values: the copies by original values; new ones are added. Values that are missing stand for themselves.
+        replace: a function that is called with each operation, also in regions, and the copies of its operands.
     """
     for operation in operations:
         operands = [values.get(value, value) for value in operation.operands]

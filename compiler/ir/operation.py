@@ -87,10 +87,10 @@ class Operation:
         name: the name with its dialect: ``stablehlo.add``.
         operands: values used.
         results: values defined.
-        attributes: attributes by name, inherent and others alike.
-        regions: bodies.
+        attributes: the attributes by name, inherent and others alike.
+        regions: the operation's bodies.
         successors: the blocks to which a terminator branches.
-        location: its location in the program's text.
+        location: the location in the program's text.
         parent: the block that contains it, or None.
     """
 

@@ -284,7 +284,7 @@ class Parser(LocationParser):
         """Reads ``{ … }``.
 
         Args:
-            arguments: names, types and offsets of the entry block's arguments, if they precede the region.
+            arguments: the names, types and offsets of the entry block's arguments, if they precede the region.
             is_isolated: whether the region sees no values from outside.
         """
         self.enter()

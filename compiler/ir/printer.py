@@ -43,7 +43,7 @@ class Printer:
     """Prints operations.
 
     Args:
-        syntaxes: syntaxes by the name of the operation; without any, everything is printed in the generic form.
+        syntaxes: the syntaxes by the operation's name; without any, everything is printed in the generic form.
         source: the text that the operations come from, for their locations; without it these are not printed.
     """
 

@@ -32,7 +32,7 @@ class Scanner:
     Attributes:
         source: the text, for errors.
         text: the same.
-        position: offset of the next character.
+        position: the offset of the next character.
     """
 
     def __init__(self, source: SourceText) -> None:

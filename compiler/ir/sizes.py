@@ -251,7 +251,7 @@ class Place(NamedTuple):
     Attributes:
         argument: the argument of the function.
         axis: the dimension whose length it is; None for the argument's value.
-        factor: 1 or more.
+        factor: the factor, 1 or more.
         constant: the number added.
     """
 

@@ -151,8 +151,8 @@ class ShapedType(Type):
     Attributes:
         shape: lengths of the dimensions; None for ``?`` in the program's text, and a ``Size`` once
             ``passes/dynamic/resolve.py`` has found how the length depends on those of the arguments.
-        element: type of the elements.
-        encoding: text of the encoding attribute, or empty.
+        element: the type of the elements.
+        encoding: the text of the encoding attribute, or empty.
     """
 
     __slots__ = ("_count", "_lengths", "element", "encoding", "shape")

@@ -56,8 +56,8 @@ def summed(
         operation: the contraction.
         depth: the lengths that are summed over.
         zeros: the initial sums.
-        step: adds products to sums. It takes an index for each length, the number of products from the last index on,
-            and the sums.
+        step: a function that adds products to sums. It takes an index for each length, the number of products from the
+            last index on, and the sums.
         width: the largest number of products of a step, each of which has code of its own; 0 for single products, in
             loops that the frame unrolls.
         is_padded: whether the last step is a full one where the last length depends on the call; factors beyond the

@@ -60,9 +60,9 @@ class Definitions:
     """The code generators of operations, by name without the dialect.
 
     Attributes:
-        maps: from an index of the result to the operand's.
-        element_wise: from operands to the result; scalar operands are the same at every index.
-        structures: from an index of the results to all results there.
+        maps: functions from an index of the result to the operand's.
+        element_wise: functions from operands to the result; scalar operands are the same at every index.
+        structures: functions from an index of the results to all results there.
     """
 
     maps: Mapping[str, IndexMap]
@@ -77,7 +77,7 @@ class Work:
         definitions: the code generators of operations.
         scalars: the scalars of the kernel.
         frames: the number of frames so far.
-        depth: how deeply structures are nested.
+        depth: the current nesting depth of structures.
     """
 
     def __init__(self, definitions: Definitions, scalars: Scalars) -> None:
@@ -294,7 +294,7 @@ class Frame:
             operation: the operation that is computed, for errors.
             count: the number of steps.
             starts: the initial accumulators.
-            step: one step.
+            step: a function that emits one step.
             unrolled: the largest number of steps of an iteration; None to choose it by the size of the code.
         """
         values = list(starts)
@@ -320,7 +320,7 @@ class Frame:
             limit: the count.
             most: an upper bound of the count.
             starts: the initial accumulators.
-            step: one step, as for ``fold``.
+            step: a function that emits one step, as for ``fold``.
         """
         work = self.scalars
         around = work.repeats

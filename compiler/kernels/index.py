@@ -18,7 +18,7 @@ class Index:
     Args:
         builder: the kernel's builder.
         shape: the tensor's shape.
-        parts: one part per dimension.
+        parts: the index's parts, one for each dimension.
         linear: the row-major index.
     """
 

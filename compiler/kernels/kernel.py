@@ -23,7 +23,7 @@ class Binding:
     """A storage buffer of a kernel, at its position in set 0.
 
     Attributes:
-        size: bytes, a multiple of four; four for an empty tensor, 0 if it depends on the call.
+        size: the size in bytes, a multiple of four; four for an empty tensor, 0 if it depends on the call.
         is_read: whether the kernel reads it; some inputs are unused.
         is_written: whether the kernel writes it; an empty result is not written.
     """
@@ -66,13 +66,13 @@ class Kernel:
 
     Attributes:
         code: the SPIR-V module.
-        entry_point: its name.
+        entry_point: the name of the module's entry point.
         workgroup_size: invocations of a workgroup.
-        workgroup_count: workgroups to dispatch; contains a zero if there is nothing to compute.
-        bindings: inputs in order, then results.
+        workgroup_count: the number of workgroups to dispatch; contains a zero if there is nothing to compute.
+        bindings: the inputs in order, then the results.
         symbols: the sizes that are passed as push constants, 32 bits each.
         limits: the upper bounds that a call must keep.
-        pushes_addresses: whether its push constants end with the addresses of all bindings and the words 0 to 15.
+        pushes_addresses: whether the push constants end with the addresses of all bindings and the words 0 to 15.
         longer: the entry point of another executable, with the same buffers, for calls beyond the limits.
     """
 
@@ -116,7 +116,7 @@ class Variant:
         kind: the kind of devices, such as ``"SPIRV"``; their executables may have several formats.
         format: the name of the format of ``data`` for modules and devices.
         data: the bytes that the device loads.
-        kernel: its entry point, workgroups and bindings; only the workgroups differ between targets.
+        kernel: the kernel: its entry point, workgroups and bindings; only the workgroups differ between targets.
         features: the features that it is made for, by Vulkan's names; a device without one gets another variant.
         needs: the features that its code declares.
     """

@@ -40,7 +40,7 @@ class KernelRegion:
         block: the region.
         name: the name of the entry point.
         target: the device.
-        in_place: inputs whose buffer may be that of the result; an element is read only where it is written.
+        in_place: the inputs whose buffer may be that of the result; an element is read only where it is written.
         is_update: whether the result's buffer already holds the first input, and the last operation writes only a slice
             of it.
     """
@@ -89,7 +89,7 @@ class Shader:
     Attributes:
         region: the region to compute.
         builder: the builder of its instructions.
-        scalars: its scalars.
+        scalars: the emitter of scalar operations.
         frame: the values of the region.
         outputs: the buffers of the results.
         scratch: the buffer of the region's scratch memory, or -1.
@@ -134,7 +134,7 @@ class Shader:
         Args:
             count: the number of invocations that have something to do.
             size: invocations of a workgroup.
-            run: writes the code; it takes the invocation's number.
+            run: a function that writes the code; it takes the invocation's number.
         """
         groups = (
             Workload(count, size) if isinstance(count, Size) else group_count(-(-count // size), self.region.target)

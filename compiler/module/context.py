@@ -52,9 +52,9 @@ class ModuleContext:
     """The state that the functions of a module share while they are written.
 
     Attributes:
-        kernels: by entry point, ``executable::@function``.
+        kernels: the kernels by entry point, ``executable::@function``.
         executables: names of the globals that hold the kernels' executables, by entry point.
-        rodata: constants of the module.
+        rodata: the constants of the module.
         source: the program's text, whose lines the debug database names.
     """
 

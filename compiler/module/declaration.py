@@ -20,8 +20,8 @@ def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async
     """Returns the reflection attributes of an export.
 
     Args:
-        function: with its types.
-        reused: for each result, the arguments whose memory it may have.
+        function: the function, with its types.
+        reused: for each result, the numbers of the arguments whose memory it may have.
         is_async: whether the export takes storages for the results, a wait fence and a signal fence.
     """
     type = function.attributes["function_type"]

@@ -34,13 +34,13 @@ class DynamicCall:
     """The common parts of one function's calls.
 
     Args:
-        name: of the function.
-        plan: its schedule.
-        attributes: of the function: ``requires`` and ``values``, see ``passes/dynamic/requirements.py``.
+        name: the function's name.
+        plan: the function's schedule.
+        attributes: the function's attributes ``requires`` and ``values``, see ``passes/dynamic/requirements.py``.
 
     Attributes:
         symbols: the symbols that lengths depend on; none for a function of fixed lengths.
-        values: required sizes of the arguments whose values are lengths.
+        values: the required sizes of the arguments whose values are lengths.
         recorded: the global that holds the list of lengths and command buffers, where there are symbols.
     """
 
@@ -65,11 +65,11 @@ class DynamicCall:
         """Reads and checks the lengths of a call, in a function that takes its arguments.
 
         Args:
-            code: of the function.
-            parameters: its arguments.
-            device: of the call.
+            code: the builder of the function.
+            parameters: the function's arguments.
+            device: the register of the call's device.
             wait: a fence before which nothing reads values.
-            kernels: by entry point.
+            kernels: the kernels by entry point.
         """
         lengths = Lengths(code, self._plan.plan, {})
         stored = [index for index in self.values if index not in parameters.numbers]
@@ -157,10 +157,10 @@ class DynamicCall:
         lengths.
 
         Args:
-            code: of the function.
-            lengths: of the call.
+            code: the builder of the function.
+            lengths: the call's lengths.
             recorders: functions that record a command buffer each.
-            commands: registers by the recorders' numbers.
+            commands: the registers by the recorders' numbers.
             kept: the register of the list of lengths and command buffers.
         """
         compare, known, record, done = (code.new_label() for _ in range(4))

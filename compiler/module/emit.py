@@ -49,10 +49,10 @@ def emit_module(
     """Makes a module that exports functions. When it is loaded it takes the first device that runs one of its variants.
 
     Args:
-        name: of the module.
-        functions: each with its types as before it became a sequence, and its schedule.
-        variants: executables of the kernels that the schedules dispatch, by entry point, ``executable::@function``: one
-            of each format, for each set of features, the preferred one first.
+        name: the module's name.
+        functions: the functions, each with its types as before it became a sequence, and its schedule.
+        variants: the executables of the kernels that the schedules dispatch, by entry point, ``executable::@function``:
+            one of each format, for each set of features, the preferred one first.
         source: the program's text, whose lines the debug database names.
     """
     rodata = Rodata()
@@ -131,8 +131,8 @@ class _Choice:
     Attributes:
         features: the features that the device must have.
         formats: the formats that it must run.
-        needs: features that they declare, without which a device that can be asked does not load them.
-        blobs: ordinals of constants, and formats, by executable.
+        needs: the features that the executables declare, without which a device that can be asked does not load them.
+        blobs: for each executable, the ordinal of its constant and its format.
     """
 
     features: Sequence[str]

@@ -28,7 +28,7 @@ class Register:
     """A register.
 
     Attributes:
-        operand: its 16 bits in an instruction.
+        operand: the register's 16 bits in an instruction.
     """
 
     operand: int
@@ -50,15 +50,15 @@ class FunctionBuilder:
     Functions, globals and types are named. Constants are loaded in the entry block, each once.
 
     Args:
-        name: of the function.
-        takes: letters of its arguments: ``r``, ``i``, ``I``, ``f``, ``F``.
-        gives: letters of its results.
-        attributes: reflection.
-        place: its source location, if known.
+        name: the function's name.
+        takes: the letters of the arguments: ``r``, ``i``, ``I``, ``f``, ``F``.
+        gives: the letters of the results.
+        attributes: the function's reflection.
+        place: the source location, if known.
 
     Attributes:
-        arguments: their registers.
-        signature: its calling convention and attributes.
+        arguments: the registers of the arguments.
+        signature: the calling convention and the attributes.
         imports: names of the imported functions that it calls.
     """
 
@@ -131,9 +131,9 @@ class FunctionBuilder:
         """Adds an instruction.
 
         Args:
-            mnemonic: of the operation, such as ``add.i32``.
-            values: of its fields in the order of the instruction set's tables. Registers are ``Register``, functions,
-                globals and types are names, blocks are labels.
+            mnemonic: the operation's name, such as ``add.i32``.
+            values: the values of the operation's fields, in the order of the instruction set's tables. Registers are
+                ``Register``, functions, globals and types are names, blocks are labels.
         """
         self._body.append(_Instruction(_ISA.operations[mnemonic], values, self._place))
 

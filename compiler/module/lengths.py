@@ -20,9 +20,9 @@ class Lengths:
     A length that is first asked for inside a branch is known there only.
 
     Args:
-        code: of the function.
-        plan: of the arena.
-        symbols: registers of 64 bits by symbol.
+        code: the builder of the function.
+        plan: the arena's plan.
+        symbols: the 64-bit registers of the symbols.
     """
 
     def __init__(self, code: FunctionBuilder, plan: Plan, symbols: Mapping[str, Register]) -> None:

@@ -47,11 +47,11 @@ def allocate(
     """Allocates a buffer.
 
     Args:
-        code: of the function.
-        device: to allocate on.
+        code: the builder of the function.
+        device: the register of the device to allocate on.
         wait: the fence that the allocation waits for.
-        memory: its kind.
-        size: in bytes, 64 bits.
+        memory: the kind of memory.
+        size: the register of the size in bytes, 64 bits.
 
     Returns:
         The buffer, and the fence after which it may be used.
@@ -144,10 +144,10 @@ def read_values(
     argument has that length, nothing else tells it.
 
     Args:
-        code: of the function.
-        device: to copy on.
+        code: the builder of the function.
+        device: the register of the device to copy on.
         wait: the fence before which they are not read.
-        arguments: buffers, and types of 8 bits or more, by argument number.
+        arguments: the buffers, and their types of 8 bits or more, by argument number.
 
     Returns:
         The values in 64 bits, by argument number.

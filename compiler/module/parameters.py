@@ -17,13 +17,13 @@ class Parameters:
     """The arguments of one function, and then the storages of its results, if it takes these.
 
     Args:
-        code: of the function.
-        plan: its schedule.
-        abi: of it.
-        rodata: of the module.
+        code: the builder of the function.
+        plan: the function's schedule.
+        abi: the function's ABI.
+        rodata: the module's constants.
 
     Attributes:
-        numbers: arguments that are passed in registers.
+        numbers: the numbers of the arguments that are passed in registers.
     """
 
     def __init__(self, code: FunctionBuilder, plan: Schedule, abi: FunctionAbi, rodata: Rodata) -> None:

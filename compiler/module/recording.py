@@ -26,13 +26,13 @@ class Recorder:
     """Makes the functions that record the command buffers of one schedule.
 
     Args:
-        name: of the exported function.
+        name: the exported function's name.
         call: the common parts of its calls.
-        plan: its schedule.
-        context: of the module.
+        plan: the function's schedule.
+        context: the module's context.
 
     Attributes:
-        functions: made so far; each returns a command buffer.
+        functions: the functions made so far; each returns a command buffer.
         one_shot: numbers of those whose command buffers are recorded for each submission. They only copy: a device may
             replay its form of such commands with the buffers of an earlier call (IREE 3.13, Vulkan: native replays).
         slots: numbers of the slots by name.

@@ -55,8 +55,8 @@ class SequenceWriter:
 
     Args:
         function: the function before it became a sequence, for its types.
-        plan: its schedule.
-        context: of the module.
+        plan: the function's schedule.
+        context: the module's context.
     """
 
     def __init__(self, function: Operation, plan: Schedule, context: ModuleContext) -> None:

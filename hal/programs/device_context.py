@@ -49,10 +49,10 @@ class DeviceContext:
     """A VM context's state for one device.
 
     Attributes:
-        queue: all work is submitted to it.
+        queue: the queue that takes all work.
         timed: the queue that times submissions, while a profile runs.
         allocator: the program's ``!hal.allocator``.
-        timeline: signalled by submissions that signal more than the queue's stream.
+        timeline: the semaphore of submissions that signal more than the queue's stream.
         peers: the device contexts of all the VM context's devices, if it has several.
     """
 
@@ -238,7 +238,7 @@ class DeviceTable:
     """The devices of one VM context, in the order in which programs number them, and their device contexts.
 
     Attributes:
-        contexts: by device.
+        contexts: the contexts by device.
     """
 
     def __init__(self, devices: Sequence[Device]) -> None:

@@ -40,9 +40,9 @@ class HalFence(Source):
     """A fence of the VM.
 
     Attributes:
-        device: makes its semaphore, if it ever needs one.
-        bound: its timepoints, or ``None`` while it is unbound. Read it, never write it.
-        failure: its own failure, apart from those of its semaphores; or ``None``.
+        device: the device that makes the fence's semaphore, if it ever needs one.
+        bound: the fence's timepoints, or ``None`` while it is unbound. Read it, never write it.
+        failure: the fence's own failure, apart from those of its semaphores; or ``None``.
     """
 
     quick_query = True

@@ -45,7 +45,7 @@ class HostProgram(Closeable):
 
     Attributes:
         device: the device that it runs on.
-        context: its timeline, memory and way to the device's queue.
+        context: the program's timeline, its memory and its access to the device's queue.
     """
 
     def __init__(self, device: Device) -> None:
@@ -58,7 +58,7 @@ class HostProgram(Closeable):
         """Returns the program, ready to run: executables made, commands recorded, constants in device memory.
 
         Args:
-            device: of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; it stays the caller's to close.
+            device: a device of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; it stays the caller's to close.
 
         Raises:
             InvalidArgumentError: no device of the HAL.

@@ -148,8 +148,8 @@ def check_apart(storages: Sequence[Ref], inputs: Sequence[Ref], reuses: Sequence
     """Raises unless there is a storage for each result, and each in memory apart from the others and the inputs.
 
     Args:
-        storages, inputs: views; other values have no memory.
-        reuses: for each storage the inputs whose whole memory it may share.
+        storages, inputs: the views; other values have no memory.
+        reuses: for each storage, the numbers of the inputs whose whole memory it may share.
     """
     if not isinstance(storages, (tuple, list)) or len(storages) != len(reuses):
         came = type(storages).__name__ + (f" of {len(storages)}" if isinstance(storages, (tuple, list)) else "")

@@ -26,7 +26,7 @@ class OperationError(Exception):
     """An operation violates a constraint.
 
     Attributes:
-        expected: what was expected, and what came; messages put "expected" before it.
+        expected: the text of what was expected and what came; messages put "expected" before it.
         operand: the wrong operand, or None.
     """
 

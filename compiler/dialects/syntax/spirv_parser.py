@@ -82,8 +82,8 @@ class _Body:
     """The instructions read so far.
 
     Attributes:
-        words: words of all instructions except imports.
-        imports: words of imports of instruction sets, which come before the memory model.
+        words: the words of all instructions except imports.
+        imports: the words of imports of instruction sets, which come before the memory model.
     """
 
     def __init__(self, parser: Parser) -> None:

@@ -42,12 +42,12 @@ def import_graph(
 
     Args:
         data: a GraphDef as text or binary.
-        file_name: for errors; the function is named after the file.
-        feeds: arguments of the function, in order: ``NAME[:N][=SHAPE]`` with a shape such as ``4x224x224x3`` or
+        file_name: the name of the file, for errors; the function is named after it.
+        feeds: the arguments of the function, in order, as ``NAME[:N][=SHAPE]`` with a shape such as ``4x224x224x3`` or
             ``4x3xf32``. Other placeholders that are needed follow in the graph's order. A first length that is ``?``
             here or in the graph depends on the call, and is the same for all arguments. A shape is needed where the
             graph leaves another length open, and an element type where a feed is not a placeholder.
-        fetches: results of the function: ``NAME[:N]``. By default all outputs of nodes that no other node uses.
+        fetches: the results of the function, as ``NAME[:N]``. By default all outputs of nodes that no other node uses.
 
     Returns:
         A module, and the text that its locations refer to: of a binary graph, a line for each node.

@@ -33,10 +33,10 @@ class Scope:
     """Values that a block's operations may use: its own, and those of the blocks around it.
 
     Args:
-        builder: appends to the block.
+        builder: the builder that appends to the block.
         around: the enclosing block's scope.
-        values: initial values of the block.
-        context: under which its operations run.
+        values: the values that the block starts with.
+        context: the branches under which the block's operations run.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class Translator:
     """Translates the graphs of one document.
 
     Args:
-        functions: of the library, by name.
-        file_name: of the document.
+        functions: the library's functions by name.
+        file_name: the document's file name.
     """
 
     def __init__(self, functions: Mapping[str, Graph], file_name: str) -> None:

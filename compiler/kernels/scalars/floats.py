@@ -38,9 +38,9 @@ class Floats:
     Attributes:
         scalars: the scalars of the kernel.
         builder: the builder of the module.
-        kind: F32 or F64.
+        kind: the type, F32 or F64.
         digits: bits of the significand.
-        bias: bias of the exponent.
+        bias: the bias of the exponent.
         shift: bits of the significand in the word that holds the exponent.
     """
 

@@ -26,7 +26,7 @@ class FloatFormat:
     Attributes:
         exponent: bits of the exponent.
         mantissa: bits of the mantissa.
-        bias: bias of the exponent.
+        bias: the bias of the exponent.
         nan: bits of the NaN of results; in a format without NaN, of -0, as in ml_dtypes.
         overflow: bits of the positive value that replaces values out of range.
         largest: bits of the largest finite value.

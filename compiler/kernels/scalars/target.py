@@ -22,7 +22,7 @@ class CooperativeMatrix(NamedTuple):
 
     Attributes:
         m, n, k: the rows of a, the columns of b, and the summed dimension.
-        a, b, c, result: element types, such as ``"f16"``, ``"f32"``, ``"s8"``, ``"u8"``, ``"s32"``.
+        a, b, c, result: the element types, such as ``"f16"``, ``"f32"``, ``"s8"``, ``"u8"``, ``"s32"``.
     """
 
     m: int
@@ -44,26 +44,26 @@ class Target:
         kinds: the kinds of devices that get executables, of ``KINDS``, with features after a colon, joined by ``+``.
             The other attributes are about Vulkan devices. A device takes the executable with the most features that it
             has.
-        float64: ``shaderFloat64``. It is used if the program has f64, which is not emulated.
-        int64: ``shaderInt64``. Without it 64-bit integers are pairs of words.
-        float16: ``shaderFloat16``, on devices where conversions to f16 round to nearest even and keep subnormals.
-            Without it conversions use integers. Arithmetic is in f32 either way.
-        float_controls: whether conversions to f16 do so where a kernel asks for that, for floats of every width.
+        float64: whether the device has ``shaderFloat64``. It is used if the program has f64, which is not emulated.
+        int64: whether the device has ``shaderInt64``. Without it 64-bit integers are pairs of words.
+        float16: whether the device has ``shaderFloat16``, and its conversions to f16 round to nearest even and keep
+            subnormals. Without it conversions use integers. Arithmetic is in f32 either way.
+        float_controls: whether conversions to f16 round so where a kernel asks for that, for floats of every width.
         workgroup_size: invocations of a workgroup.
         max_groups: the most workgroups in each dimension of a dispatch.
         max_loop_iterations: the most iterations of all loops of an invocation. lavapipe ends loops after 65,535.
         family: a group of similar devices: ``"cpu"``, ``"nvidia"``, …, of ``device_target.FAMILY_NAMES``.
-        compute_units: units that run workgroups at a time: multiprocessors, or threads of a CPU.
+        compute_units: the number of units that run workgroups at a time: multiprocessors, or threads of a CPU.
         subgroup_size: invocations of a subgroup; 1 if unknown.
-        subgroup_operations: groups of subgroup operations available in compute shaders, sorted, by their names in
+        subgroup_operations: the groups of subgroup operations available in compute shaders, sorted, by their names in
             ``VkSubgroupFeatureFlagBits``: ``"arithmetic"``, ``"shuffle"``, ….
         shared_memory: bytes that the invocations of a workgroup share.
         max_workgroup_invocations: the most invocations of a workgroup, in its first dimension too.
-        int8_dot: ``shaderIntegerDotProduct``.
+        int8_dot: whether the device has ``shaderIntegerDotProduct``.
         cooperative_matrices: the matrix shapes that subgroups multiply.
         whole_vectors: whether a load from a subgroup-uniform address is one load for all invocations. The driver has to
             derive uniformity from push constants, which may be indexed by a subgroup's number (``subgroup_access``).
-        tuned: results of tuning on the device: classes of regions (``strategies.choice``), each with a strategy as
+        tuned: the results of tuning on the device: classes of regions (``strategies.choice``), each with a strategy as
             text.
     """
 

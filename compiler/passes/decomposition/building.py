@@ -28,9 +28,9 @@ def scattered(
     """Scatters rows by their keys.
 
     Args:
-        builder: appends the operations.
-        body: from an element and its update to the new element.
-        keys: one for each update, in any shape.
+        builder: the builder that appends the operations.
+        body: a function from an element and its update to the new element.
+        keys: the keys, one for each update, in any shape.
         updates: rows in the order of the keys.
         old: the rows to update.
         attributes: further attributes of the operation.

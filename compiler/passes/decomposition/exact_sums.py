@@ -30,7 +30,7 @@ def sums_by_place(builder: Builder, keys: Value, update: Value, old: Value) -> V
     """Adds updates to rows.
 
     Args:
-        builder: appends the operations.
+        builder: the builder that appends the operations.
         keys: the row of each update; the number of rows for no row.
         update: a row for each key, of floats of up to 32 bits.
         old: the rows.
@@ -67,10 +67,10 @@ def _fixed(bits: Expression, magnitude: Expression, largest: Expression, most: i
     """Converts floats to fixed point.
 
     Args:
-        bits: of the floats.
-        magnitude: their bits without the sign.
-        largest: magnitude among the updates of the same element.
-        most: how far the largest is shifted to the left.
+        bits: the floats' bits.
+        magnitude: the floats' bits without the sign.
+        largest: the largest magnitude among the updates of the same element.
+        most: the distance by which the largest is shifted to the left, in bits.
     """
     fraction = magnitude & (_HIDDEN - 1)
     integer = fraction | (magnitude >= _HIDDEN).then(bits.constant(_HIDDEN), 0)

@@ -158,10 +158,10 @@ def _plain_dimension(
     """Returns operands and attributes of a convolution with a spatial dimension padded, spread and reversed beforehand.
 
     Args:
-        builder: to which the operations are added.
+        builder: the builder that appends the operations.
         operation: the convolution.
-        number: of the spatial dimension.
-        length: of that dimension of the kernel to come, which is filled up with zeros.
+        number: the spatial dimension's number.
+        length: the length of that dimension of the new kernel, which is filled up with zeros.
     """
     value, kernel = operation.operands
     numbers = operation.attributes["dimension_numbers"]

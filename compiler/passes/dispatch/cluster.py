@@ -48,16 +48,16 @@ class Cluster:
     """Operations that will be one region.
 
     Attributes:
-        operations: from the last, the root, to the first.
+        operations: the operations from the last, the root, to the first.
         inputs: values that they use and do not define.
-        has_loop: whether one of them loops.
-        has_scratch: whether one of them has scratch memory.
-        max_places: how many times an operation that joins may be computed.
-        places: of each operation; the root has the place where it is written.
-        depths: of each operation's nesting in structures.
-        followed: operations whose elements each go to one element of the root.
+        has_loop: whether an operation loops.
+        has_scratch: whether an operation has scratch memory.
+        max_places: the largest number of times that an operation that joins may be computed.
+        places: the identities of the structures in whose code each operation is computed; the root has ``_ROOT``.
+        depths: the nesting depth of each operation in structures.
+        followed: the operations whose elements each go to one element of the root.
         updated: the operand that the root updates in place and nothing else reads.
-        words: approximate size of the code.
+        words: the approximate size of the code.
     """
 
     def __init__(self, root: Operation) -> None:
@@ -134,7 +134,7 @@ class Cluster:
 
         Args:
             operation: the candidate.
-            using: its users, which are all in the cluster.
+            using: the users of its result, which are all in the cluster.
             of_rows: the rows of which it is computed once each, if it follows a reduction.
         """
         name = name_of(operation)

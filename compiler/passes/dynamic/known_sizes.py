@@ -47,7 +47,7 @@ class ArgumentsError(OperationError):
     """A length is unknown, but would or might be known if values of integer arguments were lengths.
 
     Attributes:
-        arguments: their numbers.
+        arguments: the numbers of the arguments.
     """
 
     def __init__(self, expected: str, arguments: frozenset[int]) -> None:
@@ -60,7 +60,7 @@ class Known:
 
     Attributes:
         sizes: elements by value.
-        divisions: symbols and their divisors, where divisibility is not known.
+        divisions: the symbols and their divisors, where divisibility is not known.
     """
 
     def __init__(self) -> None:
@@ -115,8 +115,8 @@ class Known:
 
         Args:
             value: the vector.
-            what: its name in errors.
-            declared: required values of elements, None where there is none.
+            what: the vector's name in errors.
+            declared: the required values of elements, None where there is none.
 
         Raises:
             ArgumentsError: an element is unknown and comes from values of arguments.

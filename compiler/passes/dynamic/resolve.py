@@ -50,9 +50,9 @@ def resolve(function: Operation, functions: Mapping[str, Operation], source: Sou
     """Returns the function if it is static, else a copy in which all lengths are numbers or sizes.
 
     Args:
-        function: without calls.
-        functions: of the program, for the bodies that custom calls name.
-        source: of the program.
+        function: the function, without calls.
+        functions: the program's functions, for the bodies that custom calls name.
+        source: the program's text.
 
     Raises:
         CompileError: a length is not a polynomial in the lengths of arguments' dimensions, or cannot have its required
@@ -105,10 +105,10 @@ class _Resolver:
     """One walk over a function.
 
     Args:
-        replaced: sizes by the symbols that they replace.
+        replaced: the sizes by the symbols that they replace.
         values: numbers of the integer arguments whose values are lengths.
-        functions: of the program.
-        source: of the program.
+        functions: the program's functions.
+        source: the program's text.
     """
 
     def __init__(

@@ -21,7 +21,7 @@ class Expression:
     """A value in a formula. Numbers become constants of its type; comparisons are booleans.
 
     Attributes:
-        builder: appends the operations.
+        builder: the builder that appends the operations.
         value: the value.
     """
 

@@ -99,9 +99,9 @@ def reflected(vectors: Matrix, factors: Matrix, matrix: Matrix, is_adjoint: bool
     """Multiplies a matrix from the left by the unitary factor that ``qr`` describes, or by its adjoint.
 
     Args:
-        vectors: Householder's vectors, below the diagonal.
-        factors: of the vectors, as a row.
-        matrix: with the same number of rows.
+        vectors: Householder's vectors, as columns below the diagonal.
+        factors: the factors of the vectors, as a row.
+        matrix: the matrix to multiply, with the same number of rows.
         is_adjoint: whether to multiply by the adjoint.
     """
     count = factors.shape[-1]
@@ -126,7 +126,7 @@ def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
     """Returns left vectors as columns, singular values as a row, the largest first, and right vectors as columns.
 
     Args:
-        matrix: with at least as many rows as columns.
+        matrix: the matrix, with at least as many rows as columns.
         is_full: whether to return a left vector for each row, rather than for each column.
     """
     builder = matrix.builder
@@ -242,7 +242,7 @@ def tridiagonal_solve(builder: Builder, lower: Value, diagonal: Value, upper: Va
     """Solves by elimination with partial pivoting, which may fill a second upper diagonal, and substitution.
 
     Args:
-        builder: appends the operations.
+        builder: the builder that appends the operations.
         lower: the lower diagonal: an element for each row, the first unused.
         diagonal: the diagonal.
         upper: the upper diagonal: an element for each row, the last unused.

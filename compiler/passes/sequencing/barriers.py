@@ -25,7 +25,7 @@ def reuses(plan: Schedule) -> list[tuple[int, ...]]:
     """Returns, for each result, the numbers of arguments of the same size whose memory it may have.
 
     Args:
-        plan: with barriers.
+        plan: the schedule, with barriers.
     """
     walked = _Walk()
     walked.steps(plan.steps)

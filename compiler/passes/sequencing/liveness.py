@@ -20,9 +20,9 @@ class Liveness:
     """The intervals in which each buffer of a schedule is live, computed in time linear in its steps and their nesting.
 
     Attributes:
-        numbers: of steps, by identity.
-        intervals: inclusive, in order, by buffer, in the order of first use; a write that is never read is an interval
-            of its own.
+        numbers: the steps' numbers, by identity.
+        intervals: the intervals of each buffer in order, inclusive; buffers are in the order of first use. A write that
+            is never read is an interval of its own.
     """
 
     def __init__(self, plan: Schedule) -> None:

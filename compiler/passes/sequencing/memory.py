@@ -22,7 +22,7 @@ class Interval:
     """A buffer's size and the steps during which it is alive.
 
     Attributes:
-        size: in bytes; it may depend on the call.
+        size: the size in bytes; it may depend on the call.
         first: the first step that writes it.
         last: the last step that reads it.
     """
@@ -37,12 +37,12 @@ class Plan:
     """Offsets of buffers in the arena.
 
     Attributes:
-        offsets: of each buffer, in bytes; the number of a slot if the buffer's size depends on the call.
-        size: of the arena in bytes.
+        offsets: the byte offset of each buffer; the number of a slot if the buffer's size depends on the call.
+        size: the arena's size in bytes.
         lower_bound: the most bytes alive at any step; no plan is smaller.
         total: bytes of all buffers without sharing.
         buffers: the buffers.
-        slots: sizes of slots after the buffers of known sizes. One buffer at a time is alive in a slot.
+        slots: the sizes of slots after the buffers of known sizes. One buffer at a time is alive in a slot.
     """
 
     offsets: Sequence[int]

@@ -117,7 +117,7 @@ def apply_guards(plan: Schedule, name: str) -> None:
 
     Args:
         plan: the schedule.
-        name: of its function, a prefix of the names of kernels.
+        name: the function's name, a prefix of the kernels' names.
     """
     maker = _Predicator(plan, name)
     plan.steps[:] = maker.steps(plan.steps, None)

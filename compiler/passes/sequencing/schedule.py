@@ -31,8 +31,8 @@ def finish(plan: Schedule, name: str) -> None:
     """Optimises the steps of a schedule, plans the arena and adds barriers, in place.
 
     Args:
-        found: steps over buffers without offsets.
-        name: of the function.
+        plan: the schedule, whose buffers have no offsets yet.
+        name: the function's name.
     """
     _drop_unneeded(plan)
     choose_deciders(plan)

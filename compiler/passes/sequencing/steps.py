@@ -27,9 +27,9 @@ class Buffer:
     """A buffer of the sequence.
 
     Attributes:
-        type: of its first contents.
+        type: the type of the first contents.
         kind: ``argument``, ``constant``, ``result``, ``flag`` (read by the host) or ``transient``.
-        number: among the buffers of its kind; set when the plan is made.
+        number: the number among the buffers of its kind; set when the plan is made.
         merged: the buffer that it was merged into, if any.
     """
 
@@ -75,7 +75,7 @@ class Dispatch:
 
     Attributes:
         operation: the sequence's operation, which names the entry point.
-        buffers: operands, then results.
+        buffers: the operands, then the results.
         results: the number of results.
         guard: a buffer of workgroup counts and the row of this dispatch, three 32-bit numbers; it does not run if
             they are zeros.
@@ -146,9 +146,9 @@ class Loop:
 
     Attributes:
         operation: the operation that it comes from.
-        condition: steps before each test.
-        flag: tested by the host; false ends the loop.
-        body: steps after a test that is true.
+        condition: the steps before each test.
+        flag: the flag that the host tests; false ends the loop.
+        body: the steps after a test that is true.
         is_repeatable: whether the condition's steps do nothing once the flag is false, so that they may run several
             times before a test.
         guard: workgroup counts of the steps if the device decides; alive while the loop runs.
@@ -187,15 +187,15 @@ class Schedule:
     """The steps of a function and the offsets of its buffers.
 
     Attributes:
-        steps: in order.
+        steps: the steps, in order.
         arguments: a buffer for each of the function's arguments.
         results: a buffer for each of its results, in the caller's memory.
-        constants: with their values.
+        constants: the constants, with their values.
         transients: buffers in the arena, as the plan numbers them.
         flags: buffers that the host reads.
-        plan: of the arena.
-        tables: constants that hold workgroup counts: a row of ones, then one for each of some entry points.
-        executables: kernels that only the schedule needs.
+        plan: the arena's plan.
+        tables: the constants that hold workgroup counts: a row of ones, then a row for each of some entry points.
+        executables: the kernels that only the schedule needs.
     """
 
     steps: list[Step]

@@ -156,11 +156,11 @@ def verify_stage(stage: str, operations: Sequence[Operation], source: SourceText
 
     Args:
         stage: the stage.
-        operations: executables, and functions.
+        operations: the executables, and the functions.
         source: the program's text, for errors.
 
     Returns:
-        From ``ll_seq`` on, the functions' schedules by name.
+        The functions' schedules by name, from the stage ``ll_seq`` on.
 
     Raises:
         CompileError: at the first operation that is wrong at the stage.

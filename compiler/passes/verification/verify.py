@@ -145,8 +145,8 @@ class Entry:
     """The buffers of an entry point.
 
     Attributes:
-        types: of its buffers; empty where only the code is known.
-        sizes: of its buffers in bytes.
+        types: the types of the buffers; empty where only the code is known.
+        sizes: the sizes of the buffers in bytes.
         results: the number of buffers that it writes, the last ones.
     """
 

@@ -58,8 +58,8 @@ class TilePlace(NamedTuple):
         parts: the position of its workgroup, by dimension; those of rows and columns are unused.
         row: the first row of its workgroup.
         column: the first column of its workgroup.
-        down: its number along the rows of the workgroup.
-        across: its number along the columns.
+        down: the tile's number along the rows of the workgroup.
+        across: the tile's number along the columns.
     """
 
     tile: Sequence[Sequence[Index]]

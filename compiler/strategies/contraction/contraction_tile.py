@@ -48,11 +48,11 @@ class _Along(NamedTuple):
     """The sharing of factors among the elements of a tile.
 
     Attributes:
-        rows: operands that differ from row to row.
-        columns: operands that differ from column to column.
+        rows: the numbers of the operands that differ from row to row.
+        columns: the numbers of the operands that differ from column to column.
         lane: the number of this invocation in its subgroup, if factors are shuffled.
         lanes: invocations of a subgroup.
-        width: products of a step.
+        width: the number of products in a step.
     """
 
     rows: frozenset[int]
@@ -71,7 +71,7 @@ class ContractionTile(Strategy):
         columns: elements along the last dimension.
         across: invocations of a workgroup along the columns.
         down: invocations of a workgroup along the rows.
-        depth: products of a step, each with code of its own.
+        depth: the number of products in a step, each with code of its own.
         shuffled: 1 if the invocations of a workgroup are a subgroup, each of which loads a part of the shared factors;
             else 0.
     """

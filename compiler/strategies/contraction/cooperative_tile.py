@@ -55,13 +55,13 @@ class CooperativeTile(Strategy):
 
     Attributes:
         m: rows of a matrix of the result.
-        n: its columns.
-        k: products of each element in one multiplication.
-        rows: matrices of a subgroup along the rows.
-        columns: matrices of a subgroup along the columns.
-        down: subgroups of a workgroup along the rows.
-        across: subgroups of a workgroup along the columns.
-        depth: products whose factors are in shared memory at a time.
+        n: the number of a matrix's columns.
+        k: the number of products that one multiplication adds to an element.
+        rows: the number of a subgroup's matrices along the rows.
+        columns: the number of a subgroup's matrices along the columns.
+        down: the number of a workgroup's subgroups along the rows.
+        across: the number of a workgroup's subgroups along the columns.
+        depth: the number of products whose factors are in shared memory at a time.
     """
 
     m: int

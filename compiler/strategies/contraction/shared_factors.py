@@ -32,20 +32,21 @@ class SharedFactors:
         shader: the shader of the region.
         products: the products of the contraction.
         grid: the grid of the result.
-        place: the position of the invocation.
-        shape: products whose factors are in shared memory at a time, and rows or columns of the workgroup.
+        position: the position of the invocation.
+        shape: the number of products whose factors are in shared memory at a time, and the number of the workgroup's
+            rows or columns.
         is_rows: whether the factors are those of rows.
-        element: their type in shared memory, or the type of the words of factors that are multiplied together.
+        element: the factors' type in shared memory, or the type of the words of factors that are multiplied together.
         is_kept: whether factors of successive products that are neighbours in the operand are neighbours in shared
             memory, too; otherwise those of neighbouring rows or columns always are.
-        invocation: its number in the workgroup, and the number of invocations.
+        invocation: the invocation's number in the workgroup, and the number of invocations.
 
     Attributes:
-        operand: 0 or 1.
+        operand: the operand's number, 0 or 1.
         memory: the shared memory.
-        pitch: words between rows of it.
-        is_along_depth: whether successive products are neighbours there.
-        size: words of one buffer.
+        pitch: the number of words from a row of the memory to the next.
+        is_along_depth: whether successive products are neighbours in the memory.
+        size: the number of words in one buffer.
     """
 
     def __init__(
@@ -187,9 +188,10 @@ def pipelined(
         shader: the shader of the region.
         hero: the contraction.
         factors: the factors of its operands.
-        part: products whose factors are in shared memory at a time.
+        part: the number of products whose factors are in shared memory at a time.
         zeros: the initial sums.
-        multiplied: adds products to sums. It takes a buffer's number, the number of products in it, and the sums.
+        multiplied: a function that adds products to sums. It takes a buffer's number, the number of products in it, and
+            the sums.
     """
     builder = shader.builder
     depth = product_of(depth_of(hero))

@@ -42,10 +42,10 @@ class WorkgroupTile(Strategy):
 
     Attributes:
         rows: rows of an invocation.
-        columns: columns of an invocation.
+        columns: the number of an invocation's columns.
         across: invocations of a workgroup along the columns.
         down: invocations of a workgroup along the rows.
-        depth: products whose factors are in shared memory at a time.
+        depth: the number of products whose factors are in shared memory at a time.
     """
 
     rows: int

@@ -41,9 +41,9 @@ class SharedTranspose(Strategy):
 
     Attributes:
         rows: rows of a tile, the direction of reads.
-        columns: columns of a tile, the direction of writes.
+        columns: the number of a tile's columns, the direction of writes.
         invocations: invocations of a workgroup.
-        width: neighbours that an invocation reads and writes at a time.
+        width: the number of neighbours that an invocation reads and writes at a time.
     """
 
     rows: int

@@ -44,7 +44,7 @@ class TransposeTile(Strategy):
 
     Attributes:
         rows: rows of a tile, the direction of reads.
-        columns: columns of a tile, the direction of writes.
+        columns: the number of a tile's columns, the direction of writes.
         down: invocations of a workgroup along the rows.
         across: invocations of a workgroup along the columns.
     """

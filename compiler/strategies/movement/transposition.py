@@ -39,7 +39,7 @@ class Transposition:
 
     Attributes:
         heroes: the transposes, with the shapes of the reshapes from the result back to each.
-        groups: dimensions of the operands that stay together, in the order of the result.
+        groups: the dimensions of the operands that stay together, in the order of the result.
         lengths: lengths of the groups.
         row: the group of the rows.
     """
@@ -109,9 +109,9 @@ class Transposition:
         Args:
             shader: the shader of the region.
             tile: rows and columns of a tile, at most those of the result.
-            group: tiles of a workgroup along rows and columns.
+            group: the number of a workgroup's tiles along rows and columns.
             workgroup: invocations of a workgroup: one for each tile, or more for a single tile.
-            write: computes and writes a tile.
+            write: a function that computes and writes a tile.
         """
         builder, lengths = shader.builder, Sides(self.rows, self.columns)
         units = [side * tiles for side, tiles in zip(tile, group, strict=True)]
@@ -140,10 +140,10 @@ class TransposedTile:
     """The position of a tile.
 
     Attributes:
-        parts: its number in each group; those of rows and columns are unused.
-        starts: its first row and column.
+        parts: the tile's number in each group; those of rows and columns are unused.
+        starts: the tile's first row and column.
         wanted: the first row and column that no other tile writes.
-        is_edge: whether other tiles may write some rows, and some columns.
+        is_edge: for rows and for columns, whether other tiles may write some of them.
         local: the invocation's number in its workgroup.
     """
 

@@ -49,8 +49,8 @@ class Rows(Strategy):
     Attributes:
         invocations: invocations that share a row, a power of two.
         rows: rows of a workgroup.
-        width: neighbouring elements of an invocation; if the row's length depends on the call, only in calls where it
-            is a multiple.
+        width: the number of neighbouring elements of an invocation; if the row's length depends on the call, only in
+            calls where it is a multiple.
         unrolled: 1 if the code is written out for each element, 0 if it loops; if the row's length depends on the call,
             1 if each iteration has ``STEPS``.
     """

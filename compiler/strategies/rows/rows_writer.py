@@ -42,7 +42,7 @@ class RowsWriter:
     """Writes the kernel of a region.
 
     Args:
-        parameters: parameters that apply to the region.
+        parameters: the parameters that apply to the region.
         region: a region over rows.
         builder: the builder to use in place of the general one.
     """

@@ -40,8 +40,8 @@ class SubgroupRows(Strategy):
     """A row of a workgroup.
 
     Attributes:
-        subgroups: subgroups of a workgroup, a power of two.
-        run: contiguous vectors of a subgroup.
+        subgroups: the number of a workgroup's subgroups, a power of two.
+        run: the number of a subgroup's contiguous vectors.
     """
 
     subgroups: int

@@ -40,8 +40,8 @@ class SubgroupVectors(Strategy):
     """Vectors of subgroups.
 
     Attributes:
-        vectors: vectors of a subgroup, each with an element per invocation.
-        subgroups: subgroups of a workgroup.
+        vectors: the number of a subgroup's vectors, each with an element per invocation.
+        subgroups: the number of a workgroup's subgroups.
     """
 
     vectors: int

@@ -33,7 +33,7 @@ class ColumnScans(Strategy):
     """Columns of an invocation.
 
     Attributes:
-        columns: neighbours that an invocation scans together.
+        columns: the number of neighbours that an invocation scans together.
         workgroup: invocations of a workgroup.
     """
 

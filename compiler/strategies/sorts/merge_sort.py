@@ -89,7 +89,7 @@ class _Sort:
     """The state of a sort while its code is written.
 
     Attributes:
-        length: length of the sorted dimension.
+        length: the length of the sorted dimension.
         rows: lengths of the others.
         block: elements that are sorted among themselves.
         runs: elements that are already in order.

@@ -41,9 +41,9 @@ class Document:
     """A parsed GraphDef.
 
     Attributes:
-        graph: its messages.
+        graph: the graph's messages.
         source: the text; for a binary file a listing with a line for each node.
-        nodes: offsets of the graph's nodes in the text.
+        nodes: the offsets of the graph's nodes in the text.
         functions: the offset of each library function, and those of its nodes.
     """
 

@@ -29,8 +29,8 @@ class Ref(NamedTuple):
     """An output of a node.
 
     Attributes:
-        node: its name.
-        port: number of the output.
+        node: the node's name.
+        port: the output's number.
     """
 
     node: str
@@ -44,12 +44,12 @@ class GraphNode(NamedTuple):
     """A node.
 
     Attributes:
-        name: unique in its graph.
-        op: name of the operation.
-        inputs: outputs of other nodes.
+        name: the name, unique in its graph.
+        op: the operation's name.
+        inputs: the outputs of other nodes that it takes.
         controls: names of nodes that have to run before.
-        attributes: by name.
-        offset: in the document's text.
+        attributes: the attributes by name.
+        offset: the offset in the document's text.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Graph:
     """Nodes by name. Every edge leads to a node that exists.
 
     Attributes:
-        name: of the function; empty for the graph itself.
-        nodes: by name, in the document's order.
+        name: the function's name; empty for the graph itself.
+        nodes: the nodes by name, in the document's order.
         arguments: names of a function's arguments.
-        results: outputs that a function returns.
+        results: the outputs that a function returns.
         source: the document's text.
     """
 

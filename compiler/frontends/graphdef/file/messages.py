@@ -171,8 +171,8 @@ class ParsingError(Exception):
     """Text or bytes that are no GraphDef.
 
     Attributes:
-        line: from 1; 0 if unknown.
-        column: from 1, or 0.
+        line: the line, from 1; 0 if unknown.
+        column: the column, from 1; 0 if unknown.
     """
 
     def __init__(self, message: str, line: int = 0, column: int = 0) -> None:

@@ -27,8 +27,8 @@ class Variable(NamedTuple):
 
     Attributes:
         merge: the node that starts an iteration.
-        initial: its first value.
-        following: its value for the next iteration.
+        initial: the first value.
+        following: the value for the next iteration.
         switch: the node that continues into the body, empty where the body does not use it.
         exit: the node that has the last value, empty where that is not used.
     """
@@ -45,9 +45,9 @@ class GraphLoop:
     """A frame.
 
     Attributes:
-        enters: nodes that lead in.
+        enters: the names of the nodes that lead into the loop.
         condition: the value that continues the loop.
-        variables: in the graph's order.
+        variables: the variables, in the graph's order.
     """
 
     enters: list[str] = field(default_factory=list)
@@ -74,10 +74,10 @@ class GraphPlan:
     """The order and the control flow of a graph.
 
     Attributes:
-        rank: of each node; in the order of ranks, nodes come after their operands.
-        contexts: under which each node runs.
+        rank: the rank of each node; in the order of ranks, nodes come after their operands.
+        contexts: for each node, the branches under which it runs.
         depths: the number of loops around each node's outputs.
-        choices: of each Merge that is not part of a loop.
+        choices: the conditional of each Merge that is not part of a loop.
         loops: the loop of each Exit.
 
     Raises:

@@ -35,10 +35,11 @@ def choose(
     """Appends a conditional; returns its results.
 
     Args:
-        builder: appends it.
-        name: of the operation, ``if`` or ``case``.
-        index: chooses the branch.
-        branches: append operations and return results; each with its name in errors.
+        builder: the builder that appends the conditional.
+        name: the operation's name, ``if`` or ``case``.
+        index: the value that chooses the branch.
+        branches: the branches: each one's name in errors, and a function that appends its operations and returns its
+            results.
 
     Raises:
         ValueError: branches return different types.
@@ -73,10 +74,10 @@ def while_loop(
     outside, where their values may be known.
 
     Args:
-        builder: appends the loop.
+        builder: the builder that appends the loop.
         initial: values of the variables.
-        test: returns whether to continue.
-        body: returns the variables' next values.
+        test: a function that returns whether to continue.
+        body: a function that returns the variables' next values.
         start_of: the start of a variable, from its initial value and the type of the next one.
 
     Raises:

@@ -142,9 +142,9 @@ def _coordinates(node: Node, length: int, size: int, shift: float) -> Coordinate
 
     Args:
         node: the node, whose flags say how ends are aligned.
-        length: of the old dimension.
-        size: of the new one.
-        shift: to subtract where coordinates are those of the pixels' centres.
+        length: the length of the old dimension, in pixels.
+        size: the length of the new dimension, in pixels.
+        shift: the number to subtract where coordinates are those of the pixels' centres.
     """
     positions = np.arange(size, dtype=np.float32)
     if node.flag("align_corners") and size > 1:

@@ -55,11 +55,11 @@ def strided_part(
     """Returns elements of a value at regular intervals along each dimension.
 
     Args:
-        builder: appends the operations.
-        value: to take elements of.
-        starts: of the first elements. A dimension whose start is a value has the size and the step 1.
-        sizes: of the result.
-        steps: from an element to the next, negative ones towards the start.
+        builder: the builder that appends the operations.
+        value: the value to take elements of.
+        starts: the indices of the first elements. A dimension whose start is a value has the size and the step 1.
+        sizes: the lengths of the result.
+        steps: the distances from an element to the next; negative ones go towards the start.
     """
     if any(isinstance(start, Value) for start in starts):
         # The other dimensions are cut first.
@@ -132,10 +132,10 @@ def scatter(builder: Builder, value: Value, indices: Value, updates: Value, comb
     """Combines elements or slices of a value with updates, by vectors of indices.
 
     Args:
-        builder: appends the operation.
-        value: to update a copy of.
+        builder: the builder that appends the operation.
+        value: the value to update a copy of.
         indices: the indices; their last dimension holds the vectors.
-        updates: one for each vector.
+        updates: the updates, one for each vector.
         combine: the operation of an element and its update; empty to replace elements.
 
     Raises:

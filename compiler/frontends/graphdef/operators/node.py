@@ -35,10 +35,10 @@ class Node:
     """A node during its translation.
 
     Attributes:
-        op: name of the operation.
+        op: the operation's name.
         operands: values of the inputs.
-        builder: appends StableHLO operations.
-        caller: translates calls.
+        builder: the builder that appends StableHLO operations.
+        caller: the translator of calls.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class Node:
         """Returns an operand's elements, which must be known while the graph is read.
 
         Args:
-            index: of the operand.
-            what: its name in errors.
+            index: the operand's number.
+            what: the operand's name in errors.
         """
         array = known_array(self.operand(index))
         if array is None:

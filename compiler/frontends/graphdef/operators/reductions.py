@@ -69,10 +69,10 @@ def running(
     """Returns running sums (``add``) or products (``multiply``) along a dimension, each of two runs half as long.
 
     Args:
-        builder: appends the operations.
-        value: to sum.
+        builder: the builder that appends the operations.
+        value: the value to sum.
         axis: the dimension.
-        name: of the operation.
+        name: the operation's name.
         is_reversed: whether runs start at the end.
         is_exclusive: whether an element's run ends before it.
     """

@@ -91,14 +91,14 @@ def convolution(
     """Returns a convolution.
 
     Args:
-        builder: appends the operation.
-        value: images.
+        builder: the builder that appends the operation.
+        value: the images.
         kernel: the filter: spatial dimensions, input features of a group, output features.
-        layout: of images and results.
-        pads: padding of the spatial dimensions.
+        layout: the layout of images and results.
+        pads: the padding of the spatial dimensions.
         outputs: lengths of the result's spatial dimensions.
-        groups: of features.
-        others: attributes of the operation that are not the defaults, such as ``window_strides``.
+        groups: the number of feature groups.
+        others: the attributes of the operation that are not the defaults, such as ``window_strides``.
     """
     count = len(layout.spatial)
     fields: dict[str, object] = {
