@@ -53,7 +53,7 @@ class Cluster:
         has_loop: whether an operation loops.
         has_scratch: whether an operation has scratch memory.
         max_places: the largest number of times that an operation that joins may be computed.
-        places: the identities of the structures in whose code each operation is computed; the root has ``_ROOT``.
+        places: the numbers of the uses for which each operation is computed; the root has ``_ROOT``.
         depths: the nesting depth of each operation in structures.
         followed: the operations whose elements each go to one element of the root.
         updated: the operand that the root updates in place and nothing else reads.
