@@ -29,15 +29,16 @@ class Movie(Closeable):
 
 
 class PngFolder(Movie):
-    """Files ``0000.png``, ``0001.png``, … in a folder, which is made."""
+    """Files ``0000.png``, ``0001.png``, … in a folder, which is made with the first."""
 
     def __init__(self, folder: Path) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
         self._folder = folder
         self._count = 0
 
     def add(self, frame: np.ndarray) -> None:
-        (self._folder / f"{self._count:04}.png").write_bytes(encode_picture(frame))
+        picture = encode_picture(frame)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        (self._folder / f"{self._count:04}.png").write_bytes(picture)
         self._count += 1
 
     def close(self) -> None:

@@ -119,7 +119,7 @@ def disturbances(analysis: StudyAnalysis) -> tuple[int, Mapping[SampleFlag, int]
 
 
 def verdict(analysis: StudyAnalysis) -> str:
-    """Sums a study up: ``34 of 36 points done, 1 too noisy, 1 failed; of the samples 2.1 % waited for a core; …``."""
+    """Sums a study up: ``34 of 36 points done, 1 too noisy, 1 failed; samples: 2.1 % waited for a core; …``."""
     counts = Counter(point.status for point in analysis.points)
     parts = [f"{counts[PointStatus.DONE]} of {len(analysis.points)} points done"]
     parts += [f"{counts[status]} {said}" for status, said in _SAID.items() if counts[status]]
@@ -127,7 +127,7 @@ def verdict(analysis: StudyAnalysis) -> str:
     total, flagged = disturbances(analysis)
     if total:
         disturbed = disturbance_text(total, flagged)
-        said.append(f"of the samples {disturbed}" if disturbed else f"none of {total:,} samples disturbed")
+        said.append(f"samples: {disturbed}" if disturbed else f"none of {total:,} samples disturbed")
     clocks = [quality.relation for quality in clock_qualities(analysis) if quality.relation is not None]
     if clocks:
         drifting = [relation for relation in clocks if relation.residual_ns is not None]

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from pumice.status import InvalidArgumentError
+from pumice.status import InvalidArgumentError, UnavailableError
 from pumice.viewer.movies import Gif, Mp4, PngFolder
 
 image = pytest.importorskip("PIL.Image")
@@ -33,6 +33,16 @@ def test_pngs_are_numbered_and_exact(tmp_path: Path) -> None:
     assert [file.name for file in files] == ["0000.png", "0001.png", "0002.png"]
     for file, frame in zip(files, frames(), strict=True):
         np.testing.assert_array_equal(np.asarray(image.open(file)), frame)
+
+
+def test_a_folder_is_made_with_its_first_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unavailable(frame: np.ndarray) -> bytes:
+        raise UnavailableError("no encoder here")
+
+    monkeypatch.setattr("pumice.viewer.movies.encode_picture", unavailable)
+    with PngFolder(tmp_path / "a") as folder, pytest.raises(UnavailableError):
+        folder.add(frames()[0])
+    assert not (tmp_path / "a").exists()
 
 
 def test_gifs_last_as_long_as_their_frames(tmp_path: Path) -> None:

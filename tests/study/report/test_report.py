@@ -515,7 +515,7 @@ def test_the_machine_and_what_it_did_to_samples_are_said_in_words(tmp_path: Path
 
     with made(tmp_path, fill=fill) as results:
         said = on_terminal(terminal_report(results), width=400)
-        assert re.search(r"of the samples 0\.\d+ % waited for a core;", said)
+        assert re.search(r"samples: 0\.\d+ % waited for a core;", said)
         assert "20 % of the processor went to other processes; 0 % to other virtual machines" in said
         assert "threads waited for a core 5.0 % of their time; wake-ups took 8.0 µs, one of ten over 20 µs" in said
         figures = figures_of(render_report(results))
