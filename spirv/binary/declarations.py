@@ -228,9 +228,13 @@ class Declarations:
         return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
 
     def input(self, kind: Kind, built_in: int) -> int:
-        variable = self._variable(self.pointer(StorageClass.Input, self.type(kind)), StorageClass.Input)
-        self.decorate(variable, Decoration.BuiltIn, built_in)
-        self._inputs.append(variable)
+        """Returns the variable of a built-in input; an entry point may list only one of each."""
+        variable = self._known.get(("input", built_in))
+        if variable is None:
+            pointer = self.pointer(StorageClass.Input, self.type(kind))
+            variable = self._known["input", built_in] = self._variable(pointer, StorageClass.Input)
+            self.decorate(variable, Decoration.BuiltIn, built_in)
+            self._inputs.append(variable)
         return variable
 
     def _variable(self, pointer: int, storage: int, *initial: int) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import pytest
+from support.compiler.regions import input_built_ins
 
 from pumice.spirv.binary.builder import Builder
 from pumice.spirv.binary.declarations import BOOL, F32, F64, U32, U64
@@ -57,6 +58,14 @@ def test_capabilities_are_those_of_the_types_used() -> None:
         module(lambda builder, x: x.convert(Op.UConvert, U64).convert(Op.ConvertUToF, F64).convert(Op.ConvertFToU, U32))
     )
     assert "OpCapability Float64" in wide and "OpCapability Int64" in wide
+
+
+def test_a_built_in_is_declared_once() -> None:
+    def write(builder: Builder, x: Id) -> Id:
+        sides = (lambda: [builder.built_in("LocalInvocationId")[0]], lambda: [builder.built_in("LocalInvocationId")[1]])
+        return builder.conditional(x < 5, *sides)[0] + builder.built_in("LocalInvocationId")[2]
+
+    assert sorted(input_built_ins(module(write))) == ["LocalInvocationId", "WorkgroupId"]
 
 
 def test_floats_are_not_contracted_unless_asked() -> None:

@@ -122,6 +122,8 @@ def from_words(words: npt.NDArray[np.uint32], type: ShapedType) -> Array:
 def run_kernel(device: pumice.Device, kernel: Kernel, block: Block, arguments: Sequence[Array]) -> list[Array]:
     """Runs a kernel and returns its results."""
     ensure_valid(kernel.code, "vulkan1.1")
+    built_ins = input_built_ins(kernel.code)
+    assert len(built_ins) == len(set(built_ins)), f"declared twice: {built_ins}"
     types = [value.tensor for value in block.terminator.operands]
     outputs = [pumice.empty(binding.size // 4, np.uint32) for binding in kernel.bindings if binding.is_written]
     words = [to_words(array, value.tensor) for array, value in zip(arguments, block.arguments, strict=True)]
@@ -175,6 +177,13 @@ def shader_declarations(code: bytes) -> tuple[set[str], set[str]]:
     """Returns the capabilities and the extensions that a shader declares."""
     module = Module(code)
     return {ENUMERATIONS["Capability"].name(number) for number in module.capabilities}, set(module.extensions)
+
+
+def input_built_ins(code: bytes) -> list[str]:
+    """Returns the built-ins of a shader's input variables; older spirv-val does not see one declared twice."""
+    module = Module(code)
+    decorations = [module.decoration(variable, Decoration.BuiltIn) for variable in module.variables]
+    return [ENUMERATIONS["BuiltIn"].name(number) for number in decorations if number is not None]
 
 
 def shader_needs(code: bytes) -> set[str]:
