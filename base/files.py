@@ -8,7 +8,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Final
 
 from ..status import (
     InvalidArgumentError,
@@ -19,6 +19,28 @@ from ..status import (
     UnavailableError,
     shorten,
 )
+
+# Links are not followed, and opening a pipe does not block.
+_READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+
+
+def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.stat_result]:
+    """Reads a file that somebody else may have put there; returns its content and its status.
+
+    Raises:
+        OSError: there is no file; it is a link, a pipe or another special file, or longer than ``most`` bytes.
+    """
+    descriptor = os.open(path, _READ)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode) or status.st_size > most:
+            raise PermissionError(errno.EPERM, f"expected a regular file of at most {most} bytes", str(path))
+        parts = []
+        while part := os.read(descriptor, most + 1):
+            parts.append(part)
+    finally:
+        os.close(descriptor)
+    return parts[0] if len(parts) == 1 else b"".join(parts), status
 
 
 @contextlib.contextmanager

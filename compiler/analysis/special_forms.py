@@ -126,12 +126,12 @@ def products_per_element(operation: Operation) -> Dim:
 
 
 def depth_of(operation: Operation) -> list[Dim]:
-    """Returns the lengths that are summed over: contracted dimensions, or the window's dimensions and the input
-    features.
+    """Returns the lengths that are summed over, at least one: contracted dimensions, or the window's dimensions and
+    the input features. An element of an outer product is a sum over a length of 1.
     """
     left, right = (value.tensor.lengths for value in operation.operands[:2])
     if operation.name == "stablehlo.dot_general":
-        return [left[axis] for axis in numbers_of(operation).ints("lhs_contracting_dimensions")]
+        return [left[axis] for axis in numbers_of(operation).ints("lhs_contracting_dimensions")] or [1]
     numbers = numbers_of(operation)
     taps = [right[axis] for axis in numbers.ints("kernel_spatial_dimensions")]
     return [*taps, right[numbers.int("kernel_input_feature_dimension")]]

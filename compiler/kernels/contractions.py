@@ -245,7 +245,7 @@ class _DotGeneral(Products):
     def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
         """Returns the index of a factor, which always exists."""
         shape = self._shapes[side]
-        indices = dict(zip(self._batch[side], parts, strict=False)) | dict(zip(self._summed[side], inner, strict=True))
+        indices = dict(zip(self._batch[side], parts, strict=False)) | dict(zip(self._summed[side], inner, strict=False))
         free = [axis for axis in range(len(shape)) if axis not in indices]
         indices |= {axis: parts[self._first[side] + number] for number, axis in enumerate(free)}
         index = self._frame.index(shape, [indices[axis] for axis in range(len(shape))])

@@ -1,8 +1,8 @@
 """Locks the clock of NVIDIA devices while they are measured, so that boosts and heat do not change it.
 
-The driver keeps a locked clock when the process ends. So every way out resets it, and a file in the temporary folder
-lets the next run report a lock that a killed process left. Source: ``nvmlDeviceSetGpuLockedClocks`` in NVML's API
-reference; it needs root.
+The driver keeps a locked clock when the process ends. So every way out resets it, and a marker lets the next run report
+a lock that a killed process left. Locking needs root, so markers are in a folder that only root can write to, and that
+a restart empties. Source: ``nvmlDeviceSetGpuLockedClocks`` in NVML's API reference.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import contextlib
 import json
 import os
 import signal
+import stat
+import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
@@ -22,11 +24,14 @@ from uuid import UUID
 import psutil
 
 from ...base.closeable import Closeable
+from ...base.files import read_regular
 from ...hal_vulkan import DeviceProfile
 from ...status import FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, UnavailableError
 from .device_clocks import nvml_device
 
-_PREFIX: Final = "pumice-clocks-"
+_PREFIX: Final = "clocks-"
+_MAX_MARKER: Final = 4096  # bytes
+_AS_ROOT: Final = "Run as root, or lock them beforehand with `sudo nvidia-smi -lgc MHZ` and leave --lock-clocks out"
 _ENDINGS: Final = ("SIGTERM", "SIGHUP")  # which end a process without unwinding it
 
 
@@ -64,11 +69,19 @@ class ClockLock(Closeable):
                 f"process {left['pid']} has locked the clocks of {profile.name}; wait for it to end"
             )
         # Before the clock is locked: a kill in between leaves a file too many, not a locked clock too many.
-        self._marker.unlink(missing_ok=True)
         facts = {"name": profile.name, "uuid": profile.device_uuid, "mhz": self.mhz, "pid": os.getpid()}
         process = {"began": psutil.Process().create_time(), "boot": psutil.boot_time()}
-        with self._marker.open("x", encoding="utf-8") as file:
-            json.dump(facts | process, file)
+        try:
+            self._marker.parent.mkdir(mode=0o755, exist_ok=True)
+            self._marker.unlink(missing_ok=True)
+            with self._marker.open("x", encoding="utf-8") as file:
+                json.dump(facts | process, file)
+            self._marker.chmod(0o644)
+        except OSError as error:
+            raise PermissionDeniedError(
+                f"locking the clocks of {profile.name} needs root: {self._marker} cannot be written "
+                f"({error.strerror}). {_AS_ROOT}"
+            ) from error
         self._locked = True
         atexit.register(self.close)
         try:
@@ -89,10 +102,7 @@ class ClockLock(Closeable):
         except nvml.NVMLError as error:
             code = getattr(error, "value", None)
             if code == nvml.NVML_ERROR_NO_PERMISSION:
-                raise PermissionDeniedError(
-                    f"locking the clocks of {profile.name} needs root: run as root, or lock them beforehand with "
-                    "`sudo nvidia-smi -lgc MHZ` and leave --lock-clocks out"
-                ) from error
+                raise PermissionDeniedError(f"locking the clocks of {profile.name} needs root. {_AS_ROOT}") from error
             if mhz is None:
                 raise UnavailableError(
                     f"{profile.name} names no default clock ({error}); say which: --lock-clocks MHZ"
@@ -158,7 +168,8 @@ def left_locked() -> list[str]:
 
 
 def _folder() -> Path:
-    return Path(tempfile.gettempdir())
+    """Returns the folder of markers, which other users cannot write to; on Windows, the folder is the user's own."""
+    return Path("/run/pumice") if sys.platform != "win32" else Path(tempfile.gettempdir())
 
 
 def _reset_command(uuid: str) -> str:
@@ -166,16 +177,21 @@ def _reset_command(uuid: str) -> str:
 
 
 def _read_marker(path: Path) -> dict[str, Any] | None:
-    """Reads a marker that was written since the machine was started, as a start resets clocks. Anyone may write to the
-    folder: only markers of root and of this user count.
-    """
+    """Reads a marker of root or of this user that was written since the machine was started: a start resets clocks."""
     try:
-        facts = json.loads(path.read_text(encoding="utf-8"))
+        content, status = read_regular(path, _MAX_MARKER)
+        facts = json.loads(content)
         mine = {name: kind(facts[name]) for name, kind in _FACTS.items()}
-        is_ours = path.lstat().st_uid in (0, os.geteuid()) and path.name == f"{_PREFIX}{UUID(mine['uuid'])}.json"
-    except (OSError, ValueError, KeyError, TypeError):
+        is_ours = _is_trusted(status) and path.name == f"{_PREFIX}{UUID(mine['uuid'])}.json"
+    except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return None
     return mine if is_ours and abs(mine["boot"] - psutil.boot_time()) < _SAME_BOOT else None
+
+
+def _is_trusted(status: os.stat_result) -> bool:
+    if sys.platform == "win32":
+        return True  # in the user's own folder
+    return status.st_uid in (0, os.geteuid()) and not status.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
 _FACTS: Final = {"name": str, "uuid": str, "mhz": int, "pid": int, "began": float, "boot": float}

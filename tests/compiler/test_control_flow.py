@@ -89,6 +89,28 @@ func.func @main(%x: tensor<2xi32>, %n: tensor<i32>) -> (tensor<2xi32>, tensor<i3
   return %0#1, %0#0 : tensor<2xi32>, tensor<i32>
 }
 """
+VERLET = """
+func.func @main(%x0: tensor<8xi32>, %v0: tensor<8xi32>) -> (tensor<8xi32>, tensor<8xi32>) {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %n = stablehlo.constant dense<3> : tensor<i32>
+  %a0 = stablehlo.negate %x0 : tensor<8xi32>
+  %0:4 = stablehlo.while(%i = %zero, %x = %x0, %v = %v0, %a = %a0)
+    : tensor<i32>, tensor<8xi32>, tensor<8xi32>, tensor<8xi32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    %3 = stablehlo.add %v, %a : tensor<8xi32>
+    %4 = stablehlo.add %x, %3 : tensor<8xi32>
+    %5 = stablehlo.negate %4 : tensor<8xi32>
+    %6 = stablehlo.add %3, %5 : tensor<8xi32>
+    stablehlo.return %2, %4, %6, %5 : tensor<i32>, tensor<8xi32>, tensor<8xi32>, tensor<8xi32>
+  }
+  return %0#1, %0#2 : tensor<8xi32>, tensor<8xi32>
+}
+"""
 
 
 def compiled(text: str) -> tuple[bytes, str]:
@@ -101,6 +123,20 @@ def compiled(text: str) -> tuple[bytes, str]:
         reached=lambda stage, program: texts.update({stage: program.text()}),
     )
     return module.module, texts["ll_seq"]
+
+
+def test_a_step_in_place_of_two_values_that_share_a_buffer(session: pumice.Session) -> None:
+    """As in a velocity Verlet step: position, velocity and acceleration are carried round a loop."""
+    x, v = np.arange(-4, 4, dtype=np.int32), np.arange(8, dtype=np.int32)
+    found = load_main(session, compiled(VERLET)[0])(x, v)
+    a = -x
+    for _ in range(3):
+        v = v + a
+        x = x + v
+        a = -x
+        v = v + a
+    np.testing.assert_array_equal(found[0], x)
+    np.testing.assert_array_equal(found[1], v)
 
 
 def collatz(number: int) -> int:

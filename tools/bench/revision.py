@@ -17,7 +17,7 @@ from typing import Final
 from ...base.lazy_dataclass import dataclass
 from ...base.terminal import printable
 from ...status import FailedPreconditionError, NotFoundError, PumiceError, UnavailableError, shorten
-from ...study.results.storage.results_file import WriterLock
+from ...study.results.storage.results_file import LOCK_FILE, WriterLock
 from ..errors import usage_error
 from ..streams import note
 
@@ -109,6 +109,8 @@ def _remove_left(repository: Path) -> None:
         if key != "worktree" or not root.parent.name.startswith(_PREFIX):
             continue
         if root.parent.is_dir():
+            if not (root.parent / LOCK_FILE).is_file():
+                continue  # somebody else's worktree
             try:
                 WriterLock(root.parent, str).close()
             except PumiceError:

@@ -60,12 +60,14 @@ def _part_of(length: int, size: int) -> int:
 
 
 def _dot_general(target: Target, builder: Builder, operation: Operation) -> Values | None:
-    """Splits the longest summed dimension, and sums the products of the parts."""
+    """Splits the longest summed dimension, and sums the products of the parts; without any, there is one product."""
     numbers = operation.attributes["dot_dimension_numbers"]
     assert isinstance(numbers, StructAttr)
     left, right = operation.operands
     axes = numbers.ints("lhs_contracting_dimensions"), numbers.ints("rhs_contracting_dimensions")
     lengths = [tensor_of(left).lengths[axis] for axis in axes[0]]
+    if not lengths:
+        return [_outer_product(builder, operation, numbers)]
     known = [length for length in lengths if isinstance(length, int)]
     count = math.prod(known)
     dynamic = [length for length in lengths if isinstance(length, Size)]
@@ -95,6 +97,20 @@ def _dot_general(target: Target, builder: Builder, operation: Operation) -> Valu
         builder.block.operations.remove(products)
     total = summed(builder, (again or products.results)[0], 0)
     return [builder.convert(total, tensor_of(operation.results[0]).scalar)]
+
+
+def _outer_product(builder: Builder, operation: Operation, numbers: StructAttr) -> Value:
+    """Multiplies the operands, each broadcast along the free dimensions of the other: that is elementwise."""
+    type, result = _partial_type(operation), tensor_of(operation.results[0])
+    factors, first = [], len(numbers.ints("lhs_batching_dimensions"))
+    for side, value in zip(("lhs", "rhs"), operation.operands, strict=True):
+        batch = numbers.ints(f"{side}_batching_dimensions")
+        free = [axis for axis in range(tensor_of(value).rank) if axis not in batch]
+        places = {axis: first + number for number, axis in enumerate(free)} | {axis: n for n, axis in enumerate(batch)}
+        first += len(free)
+        factor = builder.convert(value, type.scalar)
+        factors.append(builder.broadcast(factor, result.shape, [places[axis] for axis in range(len(places))]))
+    return builder.convert(builder.elementwise("multiply", *factors), result.scalar)
 
 
 def _convolution(builder: Builder, operation: Operation) -> Values | None:

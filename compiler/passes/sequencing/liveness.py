@@ -202,12 +202,12 @@ def elide_copies(plan: Schedule) -> None:
     _drop_elided(plan.steps)
     for step in walk(plan.steps):
         if isinstance(step, Dispatch) and step.results == 1:
-            inputs = [step.buffers[index].root for index in step.operation.integers("in_place")]
-            result = step.buffers[-1].root
-            if result.kind == "result" and any(_ends_in(live, item, step) for item in inputs):
+            inputs = [step.buffers[index] for index in step.operation.integers("in_place")]
+            result = step.buffers[-1]
+            if result.root.kind == "result" and any(_ends_in(live, item.root, step) for item in inputs):
                 continue  # the caller may pass that argument's memory: nothing else may be there before
             for item in inputs:
-                _merge(item, result, live.intervals)
+                _merge(item.root, result.root, live.intervals)  # a merge may change the roots of the next
     plan.results = [buffer.root for buffer in plan.results]
 
 

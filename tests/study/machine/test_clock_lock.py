@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import tempfile
 import types
 from collections.abc import Callable
 from dataclasses import replace
@@ -20,6 +19,7 @@ from pumice import shaders
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.profile import DeviceProfile
 from pumice.status import FailedPreconditionError, InvalidArgumentError, PermissionDeniedError, UnavailableError
+from pumice.study.machine import clock_lock
 from pumice.study.machine.clock_lock import ClockLock, left_locked, locked_clocks
 from pumice.tools.cli import main
 
@@ -57,7 +57,10 @@ def made(log, refuse=0, default=1410):
 SCRIPT = """
 import dataclasses, sys, time
 from pumice.hal_vulkan import shared_driver
+from pumice.study.machine import clock_lock
 from pumice.study.machine.clock_lock import ClockLock, locked_clocks
+from pathlib import Path
+clock_lock._folder = lambda: Path(sys.argv[3])
 def log(text):
     with open(sys.argv[1], "a") as file:
         file.write(text + "\\n")
@@ -79,7 +82,7 @@ def log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
     """Returns the calls to a simulated NVML; the test has its own folder for markers."""
     done: list[str] = []
     monkeypatch.setitem(sys.modules, "pynvml", _made["made"](done.append))
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(clock_lock, "_folder", lambda: tmp_path)
     return done
 
 
@@ -101,7 +104,7 @@ def test_locked_and_reset_whatever_happens(log: list[str], profile: DeviceProfil
 @pytest.mark.parametrize(
     ("code", "error", "message"),
     [
-        (4, PermissionDeniedError, "needs root: run as root"),
+        (4, PermissionDeniedError, "needs root. Run as root"),
         (2, InvalidArgumentError, "has no clock of 900 MHz"),
         (3, UnavailableError, "cannot lock its clocks: NVML error 3"),
     ],
@@ -127,16 +130,14 @@ def test_refusals_say_what_to_do(
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
 @pytest.mark.parametrize("end", ["SIGTERM", "SIGINT", "SIGKILL", "exit"])
 def test_a_process_resets_on_its_way_out_and_a_killed_one_is_told_of(
-    end: str, log: list[str], profile: DeviceProfile, tmp_path: Path
+    end: str, log: list[str], profile: DeviceProfile, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done, temporary = tmp_path / "log", tmp_path / "tmp"
-    temporary.mkdir()
-    tempfile.tempdir = str(temporary)
+    monkeypatch.setattr(clock_lock, "_folder", lambda: temporary)
     process = subprocess.Popen(
-        [sys.executable, "-c", NVML + SCRIPT, str(done), end],
+        [sys.executable, "-c", NVML + SCRIPT, str(done), end, str(temporary)],
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={**os.environ, "TMPDIR": str(temporary)},
     )
     with process:
         assert process.stdout is not None
@@ -171,6 +172,39 @@ def test_a_restart_of_the_machine_unlocks(
     monkeypatch.setattr(psutil, "boot_time", lambda: began + 3600)
     assert not left_locked()
     lock.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="files of POSIX")
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "huge", "deep", "writable"])
+def test_planted_markers_neither_hang_nor_count(
+    kind: str, log: list[str], profile: DeviceProfile, tmp_path: Path
+) -> None:
+    lock = ClockLock(profile, 900)
+    marker = next(tmp_path.iterdir())
+    kept = marker.rename(tmp_path / "kept")
+    if kind == "pipe":
+        os.mkfifo(marker)
+    elif kind == "link":
+        marker.symlink_to(kept)
+    elif kind == "folder":
+        marker.mkdir()
+    elif kind == "huge":
+        marker.write_bytes(b" " * 5000 + kept.read_bytes())
+    elif kind == "deep":
+        marker.write_bytes(b"[" * 4000)
+    else:
+        marker.write_bytes(kept.read_bytes())
+        marker.chmod(0o666)
+    assert clock_lock._read_marker(marker) is None and not left_locked()
+    assert clock_lock._read_marker(kept) is None, "a marker under another name"
+    if kind == "folder":
+        marker.rmdir()
+    lock.close()
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="the folder is the user's own there")
+def test_no_marker_is_in_a_folder_that_all_users_share(driver: Driver) -> None:
+    assert clock_lock._folder() == Path("/run/pumice")
 
 
 def test_other_devices_and_wrong_clocks_are_refused(driver: Driver) -> None:

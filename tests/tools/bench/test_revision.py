@@ -134,3 +134,14 @@ def test_what_a_killed_process_left_goes_the_next_time(kernel: Path) -> None:
     assert root.is_dir()
     with revision(kernel, "HEAD", None):
         assert not root.parent.exists()
+
+
+def test_worktrees_of_others_stay(kernel: Path, tmp_path: Path) -> None:
+    """Even one in a folder whose name begins as those of this command."""
+    mine = tmp_path / "pumice-revision-2" / "tree"
+    git(kernel.parent, "worktree", "add", "--detach", "--quiet", str(mine), "HEAD")
+    (mine / "work.txt").write_text("a day's", encoding="utf-8")
+    with revision(kernel, "HEAD", None):
+        pass
+    assert (mine / "work.txt").read_text(encoding="utf-8") == "a day's"
+    git(kernel.parent, "worktree", "remove", "--force", str(mine))

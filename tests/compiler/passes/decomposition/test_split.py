@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support.compiler.regions import Array, by_definition, called, function_of
+from support.compiler.regions import Array, by_definition, called, function_of, region_of
+from support.profiles import PROFILE_NAMES, recorded_profile
 
 import pumice
+from pumice.compiler.ir.attributes import type_shape
 from pumice.compiler.ir.operation import Operation
 from pumice.compiler.ir.source import SourceText
+from pumice.compiler.kernels.scalars.device_target import target_of
 from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.passes.decomposition import split, staged_reductions
 from pumice.compiler.passes.verification.verify import verify
+from pumice.compiler.pipeline import compile_text
+from pumice.compiler.strategies.choice import compile_region
 
 
 @pytest.fixture
@@ -120,6 +125,59 @@ def test_contractions_are_sums_of_partial_ones(short: None, type: str) -> None:
     before, after, function = parts(text, *values)
     assert count(function, "reduce") >= 1
     np.testing.assert_array_equal(after[0], before[0])
+
+
+@pytest.mark.parametrize(
+    ("left", "right", "to"),
+    [
+        ("f32", "f32", "f32"),
+        ("i8", "i8", "i32"),
+        ("i1", "i1", "i1"),
+        ("complex<f32>", "complex<f32>", "complex<f32>"),
+        ("bf16", "bf16", "f32"),
+        ("f16", "f16", "f16"),
+        ("f32", "f32", "f16"),
+    ],
+)
+@pytest.mark.parametrize(
+    ("shapes", "numbers"),
+    [
+        (("5", "7", "5x7"), "contracting_dims = [] x []"),
+        (("5x2", "3x2x4", "2x5x3x4"), "batching_dims = [1] x [1], contracting_dims = [] x []"),
+        (("2x3", "3x2", "3x2"), "batching_dims = [1, 0] x [0, 1], contracting_dims = [] x []"),
+        (("", "3", "3"), "contracting_dims = [] x []"),
+        (("0", "3", "0x3"), "contracting_dims = [] x []"),
+    ],
+)
+def test_an_outer_product_is_an_elementwise_one(
+    left: str, right: str, to: str, shapes: tuple[str, str, str], numbers: str
+) -> None:
+    types = [f"{shape}{'x' if shape else ''}{type}" for shape, type in zip(shapes, (left, right, to), strict=True)]
+    text = f"""func.func @main(%x: tensor<{types[0]}>, %y: tensor<{types[1]}>) -> tensor<{types[2]}> {{
+      %0 = stablehlo.dot_general %x, %y, {numbers} : (tensor<{types[0]}>, tensor<{types[1]}>) -> tensor<{types[2]}>
+      return %0 : tensor<{types[2]}>
+    }}"""
+    arguments = [value.tensor for value in function_of(text).regions[0].block.arguments]
+    rng = np.random.default_rng(0)
+    values = [rng.integers(-5, 6, type_shape(type)).astype(type.scalar.dtype) for type in arguments]
+    before, after, function = parts(text, *values)
+    assert not count(function, "dot_general")
+    np.testing.assert_array_equal(after[0], before[0])
+
+
+@pytest.mark.sample(8)
+@pytest.mark.parametrize("profile", PROFILE_NAMES)
+def test_outer_products_of_any_size_compile(profile: str) -> None:
+    """Also from a stage past the one that makes them elementwise."""
+    for left, right in ((4096, 512), (1, 9), (200, 200)):
+        text = f"""func.func @main(%x: tensor<{left}xf32>, %y: tensor<{right}xf32>) -> tensor<{left}x{right}xf32> {{
+          %0 = stablehlo.dot_general %x, %y, contracting_dims = [] x []
+            : (tensor<{left}xf32>, tensor<{right}xf32>) -> tensor<{left}x{right}xf32>
+          return %0 : tensor<{left}x{right}xf32>
+        }}"""
+        target = target_of(recorded_profile(profile))
+        assert b"dispatch" in compile_text(text, "x.mlir", target).module
+        assert compile_region(region_of(text, target)).code
 
 
 @pytest.mark.parametrize("reverse", ["0, 0", "1, 0", "1, 1"])

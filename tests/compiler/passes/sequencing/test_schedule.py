@@ -43,6 +43,7 @@ from pumice.hal_reference.operations import evaluate
 
 SOMEWHERE = Operation("test.step", attributes={"entry": SymbolRef("test::@step")})
 IN_PLACE = Operation("test.step", attributes={**SOMEWHERE.attributes, "in_place": DenseArray(I64, (0,))})
+IN_BOTH = Operation("test.step", attributes={**SOMEWHERE.attributes, "in_place": DenseArray(I64, (0, 1))})
 NEXT = Operation("test.next", attributes={"entry": SymbolRef("test::@next")})
 
 
@@ -75,12 +76,13 @@ class Maker:
 
     def _dispatch(self, known: list[Buffer], into: list[Step]) -> None:
         first, second = self._any(known), self._any(known)
-        kind = self._draw(st.sampled_from(["whole", "in place", "update"]))
+        kind = self._draw(st.sampled_from(["whole", "in place", "in both", "update"]))
         made = self.buffer() if kind == "whole" else Buffer(first.type, "transient")
         if kind == "update":
             into.append(Copy(first, made, SOMEWHERE))
             first = made
-        into.append(Dispatch(SOMEWHERE if kind == "whole" else IN_PLACE, [first, second, made], 1))
+        operation = {"whole": SOMEWHERE, "in both": IN_BOTH}.get(kind, IN_PLACE)
+        into.append(Dispatch(operation, [first, second, made], 1))
         known.append(made)
 
     def _copy(self, known: list[Buffer], into: list[Step]) -> Buffer:
@@ -255,7 +257,7 @@ class Machine:
             self._write(made, ("count", _count(values[0]) + 1))
         elif step.operation.name == "test.less":
             self._write(made, _count(values[0]) < step.operation.integer("than"))
-        elif step.operation in (SOMEWHERE, IN_PLACE):
+        elif step.operation in (SOMEWHERE, IN_PLACE, IN_BOTH):
             self._write(made, hash((id(step), *values)))
         elif "_copy_" in step.entry:
             self._write(made, values[0])

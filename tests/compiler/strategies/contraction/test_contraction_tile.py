@@ -58,6 +58,7 @@ CASES = {
     "bytes": contraction("19x40xi8", "40x24xi8", "19x24xi32", PLAIN),
     "long integers": contraction("19x40xi64", "40x22xi64", "19x22xi64", PLAIN),
     "doubles": contraction("19x40xf64", "40x22xf64", "19x22xf64", PLAIN),
+    "outer": contraction("35xf32", "37xf32", "35x37xf32", "contracting_dims = [] x []"),
     "3x3": convolution("2x9x10x5", "3x3x5x7", "2x9x10x7", "pad = [[1, 1], [1, 1]]"),
     "strided": convolution("1x9x12x4", "3x2x4x8", "1x4x6x8", "stride = [2, 2]"),
     "dilated": convolution(
