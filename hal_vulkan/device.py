@@ -66,7 +66,7 @@ class Device(LogicalDevice, AnyDevice):
 
     Attributes:
         queues: all queues; ``compute_queue`` is the first, ``transfer_queue`` a DMA queue or the compute queue.
-        allocator: device memory.
+        allocator: the allocator of device memory.
         reports: the reports of instrumented shaders.
         semaphore_context, pipeline_context, command_context: the state that its semaphores, pipelines and command
             buffers share.
@@ -89,10 +89,11 @@ class Device(LogicalDevice, AnyDevice):
         """Makes a VkDevice.
 
         Args:
-            driver: ``None`` takes the process's shared driver.
-            index: of the driver's devices, or a device URI; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
+            driver: the driver; ``None`` takes the process's shared one.
+            index: the index among the driver's devices, or a device URI; ``None`` reads ``PUMICE_DEVICE``, then takes
+                the best.
             options: choices for the device plan.
-            persistent_cache: keep compiled pipelines on disk.
+            persistent_cache: whether to keep compiled pipelines on disk.
 
         Raises:
             NotFoundError: no such device; the message lists those that exist.
@@ -164,14 +165,14 @@ class Device(LogicalDevice, AnyDevice):
         """Returns an image, whose texels are undefined.
 
         Args:
-            format: of its texels, such as ``"rgba8unorm"``.
-            extent: width, height and depth in texels, one for each dimension.
-            dim: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``; ``None`` goes by the extent.
-            layers: of an array; six a cube.
-            levels: mip levels; 0 for all down to one texel.
+            format: the format of the texels, such as ``"rgba8unorm"``.
+            extent: the width, height and depth in texels, one for each dimension.
+            dim: the kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``; ``None`` infers it from the extent.
+            layers: the number of array layers; six a cube.
+            levels: the number of mip levels; 0 for all down to one texel.
             samples: a texel.
             usage: the allowed uses by queues; ``None`` allows all that the device can do with the format.
-            mutable_format: let views have other formats of the same size, which may cost speed.
+            mutable_format: whether views may have other formats of the same size, which may cost speed.
 
         Raises:
             InvalidArgumentError: sizes that are not positive ints or do not fit the dimension.
@@ -228,8 +229,9 @@ class Device(LogicalDevice, AnyDevice):
         """Returns a buffer over host memory in place, if the device and the alignment allow it.
 
         Args:
-            data: C-contiguous memory; kept alive by the buffer. Read-only memory is imported with read access only.
-            copy: make a host-visible copy if it cannot be imported, instead of returning ``None``.
+            data: the memory, C-contiguous; kept alive by the buffer. Read-only memory is imported with read access
+                only.
+            copy: whether to make a host-visible copy if it cannot be imported, instead of returning ``None``.
         """
         self.check_usable()
         view = contiguous(data)
@@ -260,7 +262,7 @@ class Device(LogicalDevice, AnyDevice):
 
         Args:
             code: the module or blob.
-            validate: check modules with ``spirv-val``: drivers may crash on invalid ones.
+            validate: whether to check modules with ``spirv-val``: drivers may crash on invalid ones.
             sanitize: report accesses that go wrong; ``None`` as the device was opened.
         """
         sanitize = self.plan.sanitize if sanitize is None else sanitize

@@ -15,10 +15,10 @@ class CacheInfo(NamedTuple):
     """The counts of a cache, with the names that ``functools.lru_cache`` uses.
 
     Attributes:
-        hits: calls that found an executable.
-        misses: executables that were made.
-        maxsize: how many executables the cache keeps at most.
-        currsize: how many executables it keeps now.
+        hits: the number of calls that found an executable.
+        misses: the number of executables that were made.
+        maxsize: the largest number of executables that the cache keeps.
+        currsize: the number of executables that it keeps now.
     """
 
     hits: int

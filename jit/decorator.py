@@ -68,15 +68,15 @@ def jit(
     trace. Later calls run the compiled program.
 
     Args:
-        function: as for ``jax.jit``; without it, ``jit`` returns a decorator.
-        static_argnums, static_argnames: hashable arguments that are part of the program, by position or by name. If one
-            of the two is given, the other is inferred, as ``jax.jit`` does.
-        donate_argnums, donate_argnames: arguments whose memory results may take; the call closes their arrays.
+        function: the function, as for ``jax.jit``; without it, ``jit`` returns a decorator.
+        static_argnums, static_argnames: the hashable arguments that are part of the program, by position or by name. If
+            one of the two is given, the other is inferred, as ``jax.jit`` does.
+        donate_argnums, donate_argnames: the arguments whose memory results may take; the call closes their arrays.
         device: a URI as for ``pumice.open_device``, or an open device. Functions with the same URI, or with none, share
             the device, so arrays can be passed from one to another.
-        cache_size: how many executables are kept at most; the least recently used goes first.
-        tune: before a program is compiled, measure on the device which strategy computes each kernel fastest, for at
-            most this many seconds (True: 60), and keep the result for later programs and processes. Needs the extra
+        cache_size: the largest number of executables that are kept; the least recently used goes first.
+        tune: the time in seconds (True: 60) to measure on the device, before a program is compiled, which strategy
+            computes each kernel fastest. The result is kept for later programs and processes. Needs the extra
             ``study``.
 
     Raises:

@@ -35,7 +35,7 @@ def target_for(device: Device, data: bytes, name: str, tune: bool | float) -> Ta
         device: an open device.
         data: the program, as text of the stage ``hlo``.
         name: the program's name in errors.
-        tune: as for ``pumice.jit``.
+        tune: the measuring time in seconds, as for ``pumice.jit``.
 
     Raises:
         UnavailableError: tuning needs the extra ``study``, which is not installed.

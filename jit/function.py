@@ -74,8 +74,8 @@ class JitFunction:
         """Runs the function and waits for its results.
 
         Args:
-            args, kwargs: static values, and trees of DeviceArrays, arrays of JAX and NumPy, and Python numbers. Arrays
-                on the function's device are passed without a copy.
+            args, kwargs: the static values, and trees of DeviceArrays, arrays of JAX and NumPy, and Python numbers.
+                Arrays on the function's device are passed without a copy.
 
         Raises:
             CompileError: something in the function is not supported; the message has its place in the Python source.

@@ -17,8 +17,8 @@ class StaticParameters:
     """Parameters of a function chosen by position, by name, or both; ``jax.jit`` has checked them.
 
     Attributes:
-        nums: positions, from 0, or from -1 for the last argument of a call.
-        names: keywords.
+        nums: the positions, from 0, or from -1 for the last argument of a call.
+        names: the names of keyword arguments.
     """
 
     def __init__(self, function: Callable[..., object], nums: Nums, names: Names) -> None:

@@ -25,9 +25,9 @@ class Stage:
     """The arguments and results of a stage, as in JAX's own stages.
 
     Attributes:
-        in_tree, out_tree: their trees; arguments are ``(args, kwargs)`` without static ones.
-        in_avals, args_info: shapes and dtypes of arguments; the latter says which are donated.
-        out_info: shapes and dtypes of results.
+        in_tree, out_tree: the trees of arguments and of results; arguments are ``(args, kwargs)`` without static ones.
+        in_avals, args_info: the shapes and dtypes of arguments; the latter says which are donated.
+        out_info: the shapes and dtypes of results.
     """
 
     def __init__(self, lowered: jax.stages.Lowered) -> None:
@@ -94,7 +94,7 @@ class Compiled(Stage, Closeable):
         module: the module file, as ``Session.load`` takes it.
         session: the session that it runs in.
         function: the function of the session.
-        is_leaving: whether it has left the function's cache; set by the cache.
+        is_leaving: whether the stage has left the function's cache; set by the cache.
     """
 
     def __init__(self, lowered: jax.stages.Lowered, module: bytes, device: Device) -> None:

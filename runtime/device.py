@@ -41,7 +41,7 @@ class Device(ArrayDevice):
     Attributes:
         hal: the HAL device underneath, for command buffers and semaphores.
         name: the driver's name for it.
-        uri: opens the same device again.
+        uri: the URI that opens the same device again.
     """
 
     @property
@@ -109,9 +109,9 @@ class Device(ArrayDevice):
         """Returns an array on this device with the contents of ``a``.
 
         Args:
-            a: anything NumPy makes an array of. A DeviceArray of this device is returned unchanged (unless the dtype
-                differs); one of another device is copied through the host.
-            dtype: convert to this dtype on the host first.
+            a: an array, or a value that NumPy makes an array of. A DeviceArray of this device is returned unchanged
+                (unless the dtype differs); one of another device is copied through the host.
+            dtype: the dtype to convert to on the host first.
         """
         if isinstance(a, DeviceArray):
             if a.device is self and (dtype is None or a.dtype == check_dtype(dtype)):
@@ -137,8 +137,8 @@ class Device(ArrayDevice):
             format: a name such as ``"rgba8unorm"``, or only how the channels are read (``"uint"``, ``"srgb"``).
                 ``None`` follows from dtype and channels: uint8 and uint16 are ``unorm``, int8 and int16 ``snorm``,
                 32-bit integers ``uint`` and ``sint``. Floats are clamped and rounded to the format's values.
-            dim: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"`` (six faces), ``"1d_array"``, ``"2d_array"`` or
-                ``"cube_array"``; needed if the shape is ambiguous.
+            dim: the kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"`` (six faces), ``"1d_array"``,
+                ``"2d_array"`` or ``"cube_array"``; needed if the shape is ambiguous.
             mips: whether to make all smaller levels by halving, or the number of levels in all.
 
         Raises:
@@ -161,11 +161,11 @@ class Device(ArrayDevice):
         """Creates an image of undefined contents; see ``asimage``.
 
         Args:
-            shape: (height, width), or that of the array with its channels.
+            shape: the shape, (height, width), or that of the array with its channels.
             format: a name such as ``"rgba8unorm"``.
-            dim: as for ``asimage``.
+            dim: the kind of dimensions, as for ``asimage``.
             mips: whether it has all smaller levels, or the number of levels in all.
-            samples: samples per texel; images with several are written by kernels only.
+            samples: the number of samples per texel; images with several are written by kernels only.
         """
         from .images.making import empty_image
 
@@ -191,17 +191,17 @@ class Device(ArrayDevice):
 
         Args:
             filter: the nearest texel, or interpolation between the surrounding ones.
-            address: past the edges: ``"clamp_to_edge"``, ``"repeat"``, ``"mirrored_repeat"``, ``"clamp_to_border"`` or
-                ``"mirror_clamp_to_edge"``; or one for each of x, y and z.
-            min_filter: another filter for minification, where texels are smaller than the distance of reads.
-            mip_filter: between levels; ``None`` is as ``filter``.
-            lod_bias, min_lod, max_lod: added to the level of detail, and its range.
+            address: the addressing past the edges: ``"clamp_to_edge"``, ``"repeat"``, ``"mirrored_repeat"``,
+                ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``; or one for each of x, y and z.
+            min_filter: the filter where texels are smaller than the distance of reads, if it is another one.
+            mip_filter: the filter between levels; ``None`` is as ``filter``.
+            lod_bias, min_lod, max_lod: the number added to the level of detail, and the range of the level.
             anisotropy: the most reads along the longer side of a texel's footprint.
-            compare: reads compare with a reference: ``"less"``, ``"less_or_equal"``, ``"greater"``, …
-            border: past the edges with ``"clamp_to_border"``: ``"transparent_black"``, ``"opaque_black"`` or
+            compare: the comparison of reads with a reference: ``"less"``, ``"less_or_equal"``, ``"greater"``, …
+            border: the colour past the edges with ``"clamp_to_border"``: ``"transparent_black"``, ``"opaque_black"`` or
                 ``"opaque_white"``.
-            reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that are read together.
-            unnormalized: coordinates are in texels.
+            reduction: the combination of the texels that are read together: ``"average"``, ``"min"`` or ``"max"``.
+            unnormalized: whether coordinates are in texels.
 
         Raises:
             InvalidArgumentError: an unknown value, or values that exclude each other.
@@ -262,18 +262,18 @@ class Device(ArrayDevice):
         """Loads a kernel from a source or from SPIR-V.
 
         Args:
-            source: path of a file of SPIR-V (``.spv``), GLSL (``.comp``, ``.glsl``), HLSL (``.hlsl``), Slang
+            source: the path of a file of SPIR-V (``.spv``), GLSL (``.comp``, ``.glsl``), HLSL (``.hlsl``), Slang
                 (``.slang``), WGSL (``.wgsl``) or SPIR-V assembly (``.spvasm``); the text of a source, which has several
                 lines; or the bytes of a SPIR-V module.
-            entry_point: name; ``None`` takes the only one.
+            entry_point: the entry point's name; ``None`` takes the only one.
             specialization: values of specialization constants by id or by name. Ids that the module does not have, and
                 names of its source that the compiler dropped, are ignored with a note in the log.
-            defines: preprocessor macros, for GLSL, HLSL and Slang.
-            include_dirs: searched by ``#include`` after the including file's own folder.
-            language: of the source: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` goes by the file's
-                name, and takes a text for GLSL.
-            debug: keep names of files and line numbers in the module.
-            subgroup_size: ask the driver for this subgroup size.
+            defines: the preprocessor macros, for GLSL, HLSL and Slang.
+            include_dirs: the folders that ``#include`` searches after the including file's own.
+            language: the source's language: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` infers it
+                from the file's name, and takes a text for GLSL.
+            debug: whether to keep names of files and line numbers in the module.
+            subgroup_size: the subgroup size to ask the driver for.
             push_defaults: values of push constants that calls may leave out, by name; or 0, for zeros in place of any
                 but pointers.
             layouts: names for members of blocks that a stripped module has none for: GLSL's declarations of the blocks

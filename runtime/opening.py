@@ -44,24 +44,24 @@ def open_device(
     """Opens a device.
 
     Args:
-        uri: ``"vulkan"`` (the best: discrete, integrated, virtual, CPU), ``"vulkan://1"`` (an index),
+        uri: the URI: ``"vulkan"`` (the best: discrete, integrated, virtual, CPU), ``"vulkan://1"`` (an index),
             ``"vulkan://GPU-<uuid>"``, ``"vulkan://<part of the name>"`` or ``"lavapipe"``; or ``"reference"``, which
             runs compiled programs in NumPy without Vulkan. ``None`` reads the environment variable ``PUMICE_DEVICE``,
             then takes the best, and logs a warning once if that is a CPU.
-        validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
-        staging: copy through staging memory as on discrete GPUs (``True``) or map device memory (``False``);
-            ``None`` chooses for the device.
-        robust: bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``), and to the
-            images where the device has ``robustImageAccess``, so that a kernel with an index error reads zeros instead
-            of other memory or crashing the driver. It costs some speed.
-        persistent_cache: keep compiled pipelines on disk.
+        validation: whether to turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
+        staging: whether to copy through staging memory as on discrete GPUs (``True``) or to map device memory
+            (``False``); ``None`` chooses for the device.
+        robust: whether to bound every access of a kernel to the arrays it was given (Vulkan's ``robustBufferAccess``),
+            and to the images where the device has ``robustImageAccess``, so that a kernel with an index error reads
+            zeros instead of other memory or crashing the driver. It costs some speed.
+        persistent_cache: whether to keep compiled pipelines on disk.
         loop_guard: report loops that the driver ends early (docs/trusting-results.md): reading a result of such a
             kernel raises DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``; its default is on for drivers that end
             loops, such as Mesa's lavapipe.
         sanitize: report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md): past the
             end of a buffer, an array or an image, through null and wild device addresses, and reads of uninitialised
             workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
-        wait: how the host waits for the device: ``"adaptive"`` polls for as long as recent waits took, some tens of
+        wait: the way the host waits for the device: ``"adaptive"`` polls for as long as recent waits took, some tens of
             microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` polls until the work is done
             and keeps a core busy. A call can choose another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive.
             The reference device works inside the calls and needs no wait.

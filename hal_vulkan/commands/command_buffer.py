@@ -45,12 +45,13 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     Thread rule: record in one thread at a time; submit from any.
 
     Attributes:
-        name: for messages, debug labels and reports of faults.
-        one_shot: submitted at most once and recycled when it has retired.
-        binding_capacity: slots; 0 for a buffer whose bindings are all given at recording.
+        name: the name in messages, debug labels and reports of faults.
+        one_shot: whether it is submitted at most once, and recycled when it has retired.
+        binding_capacity: the number of slots; 0 for a buffer whose bindings are all given at recording.
         ready_epoch: the device's epoch when it was last found ready for any number of submissions; -1 while it is not.
             Until the device's epoch changes, queues need not check again.
-        generation: increases before ``record_dispatch`` records it, perhaps while other threads submit it.
+        generation: the number of recordings so far. It increases before ``record_dispatch`` records, perhaps while
+            other threads submit the buffer.
     """
 
     device: LogicalDevice
@@ -120,7 +121,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                 pending submission (``LogicalDevice.begin_pending``) that does not use these commands yet.
 
         Returns:
-            ``False``, and nothing is recorded, if something was closed since ``epoch``.
+            Whether it was recorded: ``False``, and nothing is recorded, if something was closed since ``epoch``.
         """
         device = self.device
         taken = False

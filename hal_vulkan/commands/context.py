@@ -36,8 +36,8 @@ class CommandContext:
 
     Attributes:
         recording: weak references to the command buffers being recorded, by id.
-        barriers: by queue family.
-        kept: recordings of one-shot commands, by their contents (hal_vulkan/programs/dispatch_list.py).
+        barriers: the barriers by queue family.
+        kept: the recordings of one-shot commands, by their contents (hal_vulkan/programs/dispatch_list.py).
         begin_once, begin_again: the VkCommandBufferBeginInfo of one-shot and of reusable commands.
     """
 

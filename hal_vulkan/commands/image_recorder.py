@@ -230,7 +230,8 @@ class ImageRecorder(CommandRecorder):
 
         Args:
             target: a color image.
-            value: of each channel in the order red, green, blue, alpha, or one for all: ints where shaders read ints.
+            value: the value of each channel in the order red, green, blue, alpha, or one value for all: ints where
+                shaders read ints.
 
         Raises:
             OutOfRangeError: levels or layers that the image does not have, or an int that its channels do not hold.

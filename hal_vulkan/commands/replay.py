@@ -90,7 +90,8 @@ class Replay:
         """Returns the descriptors of each dispatch, for a table with these joined descriptors.
 
         Returns:
-            ``None`` if some binding might not take a range: recording the commands one by one has the message.
+            The descriptors, or ``None`` if some binding might not take a range: recording the commands one by one has
+                the message.
         """
         words = struct.unpack(f"={len(key) // 8}Q", key)
         descriptors: list[bytes] = []
@@ -124,7 +125,7 @@ class Replay:
         """Returns a whole recording by a new recorder, for a table with these joined descriptors.
 
         Returns:
-            ``None`` as ``descriptors``.
+            The recording, or ``None`` as from ``descriptors``.
         """
         descriptors = self.descriptors(key)
         if descriptors is None:

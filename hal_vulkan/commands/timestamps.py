@@ -38,11 +38,11 @@ class DispatchTiming:
     Attributes:
         name: the pipeline's.
         groups: workgroup counts, or ``None`` for an indirect dispatch.
-        begin_ticks, end_ticks: raw device timestamps, of ``valid_bits`` bits.
-        duration_ns: nanoseconds between them, across a wrap at the valid bits.
-        stage: pipeline stage at which they were written.
-        clock: clock source, e.g. ``"device timestamps, 1 ns a tick, 64 valid bits"``.
-        device_type: ``"CPU"`` means that these are CPU times.
+        begin_ticks, end_ticks: the raw device timestamps, of ``valid_bits`` bits.
+        duration_ns: the time between them in nanoseconds, across a wrap at the valid bits.
+        stage: the pipeline stage at which they were written.
+        clock: the clock source, e.g. ``"device timestamps, 1 ns a tick, 64 valid bits"``.
+        device_type: the device's type; ``"CPU"`` means that these are CPU times.
     """
 
     name: str
@@ -86,7 +86,7 @@ class TimestampRecorder:
 
     Attributes:
         span: whether there is one pair for all commands.
-        dispatches, barriers: pipeline and workgroups of each dispatch, and whether a barrier precedes it.
+        dispatches, barriers: the pipeline and workgroups of each dispatch, and whether a barrier precedes it.
         is_muted: whether dispatches are only noted, without timestamps.
     """
 

@@ -40,11 +40,11 @@ class Image(Closeable):
     """A VkImage with its memory and its views.
 
     Attributes:
-        format: of its texels.
-        dim: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``.
-        extent: texels of the largest level in x, y and z; 1 past its dimensions.
-        layers: array layers; six a cube.
-        levels: mip levels.
+        format: the format of the texels.
+        dim: the kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``.
+        extent: the texels of the largest level in x, y and z; 1 past the image's dimensions.
+        layers: the number of array layers; six a cube.
+        levels: the number of mip levels.
         samples: a texel; 1 unless it is multisampled.
         usage: the allowed uses by queues.
         mutable_format: whether views may have other formats of the same size.
@@ -143,12 +143,12 @@ class Image(Closeable):
         """Returns a view of its texels that shaders can bind. Views are kept: the same arguments return the same view.
 
         Args:
-            dim: what shaders see: ``"2d"`` of a cube's faces; ``None`` is the image's own.
+            dim: the kind of dimensions that shaders see: ``"2d"`` of a cube's faces; ``None`` is the image's own.
             arrayed: whether shaders see layers; ``None`` if it has several.
             format: another format of the same size, for images with ``mutable_format``.
-            base_level, levels: which mip levels; ``None`` goes to the last.
-            base_layer, layers: which layers; ``None`` goes to the last.
-            aspect: ``"depth"`` or ``"stencil"`` of formats that have both; ``None`` is the first.
+            base_level, levels: the first mip level and the number of levels; ``None`` takes all up to the last.
+            base_layer, layers: the first layer and the number of layers; ``None`` takes all up to the last.
+            aspect: the aspect, ``"depth"`` or ``"stencil"``, of formats that have both; ``None`` is the first.
 
         Raises:
             ClosedError: the image was closed.

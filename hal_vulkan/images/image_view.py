@@ -62,7 +62,7 @@ class ImageView:
         image: the image whose texels it shows.
         dim, arrayed, format, levels, layers, aspect: the properties that shaders see.
         usage: the image's usage, as far as the view's format allows.
-        descriptor: what update templates read, and a serial, which makes it the key of the view in caches.
+        descriptor: the data that update templates read, and a serial, which makes it the key of the view in caches.
     """
 
     __slots__ = (

@@ -38,17 +38,18 @@ class SamplerOptions(TypedDict, total=False):
     """Options for the creation of a sampler.
 
     Attributes:
-        filter: ``"nearest"`` or ``"linear"`` between texels; ``min_filter`` where the image appears smaller.
-        mip_filter: between mip levels.
-        address: outside the image, one for all dimensions or one each: ``"repeat"``, ``"mirrored_repeat"``,
-            ``"clamp_to_edge"``, ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``.
-        lod_bias, min_lod, max_lod: of the level of detail; ``None`` means no upper bound.
-        anisotropy: most samples along the steeper direction.
-        compare: with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
-        border: for ``clamp_to_border``. It is of the type that shaders read; only for samplers that are bound alone
-            nobody knows it, so ``integer_border`` says that these are for images of ints.
-        reduction: ``"average"``, ``"min"`` or ``"max"`` of the texels that a filter takes in.
-        unnormalized: coordinates count texels.
+        filter: the filter between texels, ``"nearest"`` or ``"linear"``; ``min_filter`` applies where the image appears
+            smaller.
+        mip_filter: the filter between mip levels.
+        address: the addressing outside the image, one for all dimensions or one each: ``"repeat"``,
+            ``"mirrored_repeat"``, ``"clamp_to_edge"``, ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``.
+        lod_bias, min_lod, max_lod: the bias and the bounds of the level of detail; ``None`` means no upper bound.
+        anisotropy: the largest number of samples along the steeper direction.
+        compare: the comparison with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
+        border: the colour outside the image with ``clamp_to_border``. Its type is the one that shaders read, which is
+            unknown for samplers that are bound alone: ``integer_border`` says that these are for images of ints.
+        reduction: the combination of the texels that a filter takes in: ``"average"``, ``"min"`` or ``"max"``.
+        unnormalized: whether coordinates count texels.
     """
 
     filter: Filter
@@ -98,13 +99,13 @@ class Sampler(Closeable):
     """A VkSampler.
 
     Attributes:
-        is_linear: whether it averages texels or mip levels.
-        compare: how it compares with a reference, or ``None``.
-        reduction: how it combines several texels.
+        is_linear: whether the sampler averages texels or mip levels.
+        compare: the comparison with a reference, or ``None``.
+        reduction: the combination of several texels.
         unnormalized: whether coordinates count texels.
-        settings: its options.
-        descriptor: what update templates read, and a serial, which makes it the key of the sampler in caches.
-        combined: views bound together with it, by the serials of the descriptors.
+        settings: the sampler's options.
+        descriptor: the data that update templates read, and a serial, which makes it the key of the sampler in caches.
+        combined: the views bound together with the sampler, by the serials of the descriptors.
     """
 
     bindable: Final = False

@@ -23,7 +23,7 @@ class TexelBuffer:
 
     Attributes:
         buffer: the buffer whose bytes they are.
-        descriptor: what update templates read, and a serial, which makes it the key of the view in caches.
+        descriptor: the data that update templates read, and a serial, which makes it the key of the view in caches.
     """
 
     __slots__ = ("buffer", "descriptor", "device", "features", "format", "texels")

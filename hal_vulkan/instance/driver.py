@@ -37,8 +37,8 @@ class Driver(Closeable):
         """Loads the Vulkan library and enumerates.
 
         Args:
-            validation: turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
-            extensions: instance extensions to enable besides its own, such as those of surfaces.
+            validation: whether to turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
+            extensions: the instance extensions to enable besides its own, such as those of surfaces.
 
         Raises:
             UnavailableError: no Vulkan loader, no such extension, or validation asked for and no layers installed; the

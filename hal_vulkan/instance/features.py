@@ -46,11 +46,12 @@ class FeatureStructure(NamedTuple):
     """One structure of features.
 
     Attributes:
-        type: its ``sType``.
-        since, until: it is chained from the one core version on, and by its extensions before the other.
-        extensions: each of them has it.
-        members: all its booleans in order.
-        used: those that compute uses.
+        type: the structure's ``sType``.
+        since, until: the core version from which the structure is chained, and the one below which any of ``extensions``
+            chains it.
+        extensions: the extensions that have the structure, each by itself.
+        members: the names of all its booleans in order.
+        used: the names of the booleans that compute uses.
     """
 
     type: int

@@ -63,9 +63,9 @@ class PipelineStatistic:
     """One statistic of a driver about an executable, which a pipeline has one or several of.
 
     Attributes:
-        pipeline: its name.
+        pipeline: the pipeline's name.
         executable, name, description: the driver's own texts.
-        value: in the driver's type.
+        value: the figure, in the driver's type.
     """
 
     pipeline: str
@@ -86,18 +86,18 @@ class LogicalDevice(AnyDevice):
 
     Attributes:
         profile: the physical device's properties.
-        plan: its queues, features and extensions in use, and the reasons.
-        bind_limits: alignment (as a mask) and size that any binding takes.
-        groups_max: workgroups of one dispatch (x, y, z).
-        on_lost: called once with the error of a lost device.
+        plan: the queues, features and extensions in use, and the reasons.
+        bind_limits: the alignment (as a mask) and size that any binding takes.
+        groups_max: the largest number of workgroups of one dispatch (x, y, z).
+        on_lost: a function that is called once with the error of a lost device.
         reports: the reports of instrumented shaders.
-        sampler_count: samplers that are not destroyed; devices limit them.
+        sampler_count: the number of samplers that are not destroyed; devices limit it.
         pipeline_statistics: the driver's statistics of each pipeline, in the order of creation; empty unless the
             plan has them.
-        close_epoch: increases whenever a resource is closed or the device is lost: whatever names resources checks them
-            again if it has changed. ``note_closed`` raises it.
-        lock: held while payloads are claimed, signalled from the host or submitted. Nothing that takes another lock, or
-            calls back, is called under it.
+        close_epoch: a count that increases whenever a resource is closed or the device is lost; whatever names
+            resources checks them again if it has changed. ``note_closed`` increases it.
+        lock: a lock that is held while payloads are claimed, signalled from the host or submitted. Nothing that takes
+            another lock, or calls back, is called under it.
     """
 
     queues: Sequence[DeviceQueue]

@@ -57,21 +57,21 @@ class PlanOptions:
     """A user's requests to the plan; ``None`` leaves the choice to the plan.
 
     Attributes:
-        robust_buffer_access: bounds-checked accesses of buffers, and of images where a device of Vulkan 1.3 has that.
-            Off by default, as it costs speed.
-        staging: upload and read back by copies through host-visible buffers. Off forces mappable memory.
-        push_descriptors: write descriptors into the command buffer instead of allocating sets.
-        prefer_dedicated_compute: take a family with COMPUTE and no GRAPHICS where there is one.
-        transfer_queue: use a second family for copies where there is one.
-        max_compute_queues, max_transfer_queues: 1 to 64 queues to create of each family.
+        robust_buffer_access: whether accesses of buffers are bounds-checked, and of images where a device of Vulkan 1.3
+            has that. Off by default, as it costs speed.
+        staging: whether to upload and read back by copies through host-visible buffers. Off forces mappable memory.
+        push_descriptors: whether to write descriptors into the command buffer instead of allocating sets.
+        prefer_dedicated_compute: whether to take a family with COMPUTE and no GRAPHICS where there is one.
+        transfer_queue: whether to use a second family for copies where there is one.
+        max_compute_queues, max_transfer_queues: the numbers of queues to create of each family, 1 to 64.
         block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: report loops that the driver ends before their time.
         sanitize: report accesses of shaders that go wrong.
-        wait: how the host waits; see ``waiting``.
-        pipeline_statistics: have the driver keep its statistics of each pipeline: registers, spills, code size. Off
+        wait: the way the host waits; see ``waiting``.
+        pipeline_statistics: whether the driver keeps its statistics of each pipeline: registers, spills, code size. Off
             by default, as drivers may compile otherwise for it.
-        performance_counters: allow queries of the device's performance counters.
-        presentation: allow swapchains, on a family with graphics, which scales and converts pictures.
+        performance_counters: whether to allow queries of the device's performance counters.
+        presentation: whether to allow swapchains, on a family with graphics, which scales and converts pictures.
     """
 
     robust_buffer_access: bool = False
@@ -109,28 +109,28 @@ class DevicePlan:
 
     Attributes:
         compute_family, compute_queue_count: the queues for dispatches.
-        transfer_family, transfer_queue_count: another family for copies, or ``None`` and 0.
-        extensions: device extensions to enable, sorted.
+        transfer_family, transfer_queue_count: the family for copies and the number of its queues, or ``None`` and 0.
+        extensions: the device extensions to enable, sorted.
         features: names of the feature booleans to enable.
-        unified_memory: host and device share one memory.
-        staging: uploads and read-backs go through a host-visible buffer and a copy.
-        push_descriptors: bind by ``vkCmdPushDescriptorSetKHR``.
+        unified_memory: whether host and device share one memory.
+        staging: whether uploads and read-backs go through a host-visible buffer and a copy.
+        push_descriptors: whether to bind by ``vkCmdPushDescriptorSetKHR``.
         host_import_alignment: bytes to which imported host memory is aligned, ``None`` where it cannot be imported.
-        calibrated_timestamps: extension that relates device and host clocks, ``None`` where none can.
+        calibrated_timestamps: the extension that relates device and host clocks; ``None`` where none can.
         host_time_domain: the host clock that is related, named as in ``DeviceProfile.time_domains``.
-        memory_budget: ``VK_EXT_memory_budget`` tells how much memory is left.
-        timestamp_bits: meaningful bits of a timestamp on the compute family; 0 where there are none.
+        memory_budget: whether ``VK_EXT_memory_budget`` tells the amount of free memory.
+        timestamp_bits: the number of meaningful bits of a timestamp on the compute family; 0 where there are none.
         required_subgroup_size: a compute pipeline may fix its subgroup size.
-        descriptor_pool_size: descriptor sets to a pool.
+        descriptor_pool_size: the number of descriptor sets to a pool.
         block_size: bytes of device memory to allocate at a time and hand out in parts.
         dedicated_threshold: buffers above this many bytes get memory of their own.
-        loop_guard: shaders report loops that the driver ends before their time.
-        sanitize: shaders report accesses that go wrong.
-        mend_rounding: shaders round doubles without the instructions that the driver gets wrong.
-        wait: how the host waits.
-        pipeline_statistics: pipelines keep the driver's statistics.
+        loop_guard: whether shaders report loops that the driver ends before their time.
+        sanitize: whether shaders report accesses that go wrong.
+        mend_rounding: whether shaders round doubles without the instructions that the driver gets wrong.
+        wait: the way the host waits.
+        pipeline_statistics: whether pipelines keep the driver's statistics.
         performance_counters: the device's counters can be queried.
-        why: one sentence a choice.
+        why: the reasons, one sentence a choice.
     """
 
     compute_family: int

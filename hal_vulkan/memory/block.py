@@ -33,7 +33,7 @@ class Block:
     """One VkDeviceMemory with one VkBuffer over it, or for images without one.
 
     Attributes:
-        pool: its kind of block: the memory type, or the complement of that for images.
+        pool: the key of the blocks that may serve the same requests: the memory type, or its complement for images.
     """
 
     def __init__(self, kind: str, size: int, type_index: int, serial: int, *, for_images: bool = False) -> None:

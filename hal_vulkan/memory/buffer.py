@@ -32,7 +32,7 @@ class Buffer(AnyBuffer):
 
     Attributes:
         handle: the block's VkBuffer; ``offset`` counts from its start.
-        block_serial: number of the block, never used again: a key for caches.
+        block_serial: the number of the block, never used again: a key for caches.
     """
 
     device: LogicalDevice

@@ -88,9 +88,9 @@ class Executable(Closeable):
         """Returns an executable from a VKE1 blob; its pipelines are made at once, as programs use them all.
 
         Args:
-            context: of the device.
+            context: the device's context.
             data: the blob.
-            validate, sanitize: as for ``Device.load_executable``.
+            validate, sanitize: the same as for ``Device.load_executable``.
             pushes_addresses: whether its kernels take the addresses of their bindings as push constants, too.
 
         Raises:
@@ -140,12 +140,13 @@ class Executable(Closeable):
         """Returns the pipeline of an entry point of raw SPIR-V, made on first use and then kept.
 
         Args:
-            entry_point: its name; ``None`` takes the only one.
+            entry_point: the entry point's name; ``None`` takes the only one.
             specialization: values by constant id.
-            subgroup_size: ask the driver for this size.
-            full_subgroups: launch subgroups with all invocations active.
-            array_sizes: descriptors of run-time sized arrays by (set, binding); 1024 where the limits allow it.
-            varying_subgroup_size: let the driver choose the size, and ``SubgroupSize`` tell it.
+            subgroup_size: the subgroup size to ask the driver for.
+            full_subgroups: whether to launch subgroups with all invocations active.
+            array_sizes: the descriptor counts of run-time sized arrays by (set, binding); 1024 where the limits allow
+                it.
+            varying_subgroup_size: whether to let the driver choose the size, and ``SubgroupSize`` tell it.
 
         Raises:
             NotFoundError: no such entry point or constant; the message lists those that exist.

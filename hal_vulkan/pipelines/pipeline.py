@@ -80,11 +80,11 @@ class ComputePipeline(Closeable):
     """A VkPipeline with its layout.
 
     Attributes:
-        name: entry point or debug name, for messages and profiles.
-        entry: reflection of the entry point.
-        interface: bindings and push constants.
+        name: the entry point or debug name, for messages and profiles.
+        entry: the reflection of the entry point.
+        interface: the bindings and push constants.
         local_size: workgroup size after specialisation (x, y, z).
-        offset_alignment: every binding's offset in its block is a multiple of it.
+        offset_alignment: the number of bytes of which every binding's offset in its block is a multiple.
         report: the buffer for the shader's reports, if it is instrumented.
         unwatched: the accesses that a sanitised shader does not check, in words.
         tail: the descriptors that follow those of the buffers: that of the report, or nothing.
@@ -238,8 +238,8 @@ class ComputePipeline(Closeable):
         """Binds buffers, images, samplers and texel buffers.
 
         Args:
-            resources: one a descriptor, in order of (set, binding, array element). An array may be one sequence, where
-                ``None``, and what is missing at its end, are absent elements on devices with
+            resources: the resources, one for each descriptor, in order of (set, binding, array element). An array may
+                be one sequence, where ``None``, and what is missing at its end, are absent elements on devices with
                 ``descriptorBindingPartiallyBound``; the shader must not access these.
 
         Raises:

@@ -38,7 +38,7 @@ class PipelineInterface:
     Attributes:
         set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
             shader skips is empty.
-        partial: (set, binding) of the arrays that may have absent elements.
+        partial: the (set, binding) of the arrays that may have absent elements.
         pushes_addresses: whether the push constants end with the device addresses of all bindings, which are
             descriptors as well, and the words of ``PUSHED_NUMBERS``.
         buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
@@ -78,8 +78,8 @@ class PipelineInterface:
         """Returns the interface that a shader declares.
 
         Args:
-            entry: its reflection.
-            sizes: descriptors of run-time sized arrays, by (set, binding).
+            entry: the reflection of the entry point.
+            sizes: the descriptor counts of run-time sized arrays, by (set, binding).
             partially_bound: whether arrays may have absent elements.
 
         Raises:

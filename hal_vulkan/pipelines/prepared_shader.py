@@ -38,11 +38,11 @@ class PreparedShader(NamedTuple):
     Attributes:
         code: the original module; of a program, repaired.
         native: the driver's module.
-        reflection: of ``code``.
+        reflection: the reflection of ``code``.
         instrumented: the reports of ``native``, if it makes any.
-        subgroup_sizes: of a program, the least size by entry point; see `least_subgroup_size`.
-        misread: of a program, the types that kernels misread, by kernel; see `misread_type`.
-        checked: whether the device can run it, as `check_capabilities` says.
+        subgroup_sizes: for a program, the least subgroup size by entry point; see `least_subgroup_size`.
+        misread: for a program, the types that kernels misread, by kernel; see `misread_type`.
+        checked: whether `check_capabilities` found that the device can run it.
     """
 
     code: bytes
@@ -59,7 +59,7 @@ class ShaderModule(Closeable):
 
     Attributes:
         prepared: the module's facts.
-        reflection, code: of the original module.
+        reflection, code: the reflection and the words of the original module.
         instrumented: the reports of the driver's module, or ``None``.
     """
 
@@ -110,11 +110,11 @@ def prepare_shader(
     """Prepares a module for a device, or finds it prepared.
 
     Args:
-        validate: check it with ``spirv-val``.
-        watch: instrument it, where the device asks for it.
+        validate: whether to check it with ``spirv-val``.
+        watch: whether to instrument it, where the device asks for it.
         sanitize: report accesses that go wrong; the code then has the values of its specialization constants.
-        array_sizes: descriptors of run-time sized arrays by (set, binding).
-        reserved: (set, binding) that the layouts of its pipelines have.
+        array_sizes: the descriptor counts of run-time sized arrays by (set, binding).
+        reserved: the (set, binding) pairs that the layouts of its pipelines have.
         kernels: names of the pipelines of a program that a compiler made; ``None`` for other modules.
 
     Raises:

@@ -46,10 +46,10 @@ class Verdict:
 
     Attributes:
         failure: the reported error, or ``None``.
-        payload: that marks the end of the latest of them, for whoever counts them.
+        payload: the payload that marks the end of the latest of them, for whoever counts them.
         good_until: a payload up to which they are known to have reported nothing.
         alone: a set of this one, which most results are held against.
-        is_raised: whether somebody was told of the failure.
+        is_raised: whether the failure was raised to a caller.
     """
 
     __slots__ = ("alone", "failure", "good_until", "is_raised", "payload")
@@ -66,10 +66,10 @@ class ReportSlot:
     """The memory in which one pipeline reports.
 
     Attributes:
-        name: of the pipeline, for messages.
+        name: the pipeline's name, for messages.
         places: the module's places that report.
-        descriptor: what binds it, see ``Buffer.descriptor``.
-        verdict: of the uses from now on.
+        descriptor: the data that binds the memory, see ``Buffer.descriptor``.
+        verdict: the verdict of the uses from now on.
     """
 
     __slots__ = ("_table", "buffer", "chunk", "descriptor", "name", "places", "verdict")

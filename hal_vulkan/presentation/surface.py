@@ -29,7 +29,7 @@ class Surface(Closeable):
         """Makes a surface.
 
         Args:
-            driver: of an instance with the extensions of the window system.
+            driver: the driver of an instance with the extensions of the window system.
             create: a function of the window system, which gets the VkInstance and where to write the VkSurfaceKHR, and
                 returns a VkResult.
         """

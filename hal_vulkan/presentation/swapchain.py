@@ -51,9 +51,9 @@ class Layer:
     """An image that is shown.
 
     Attributes:
-        image: with colours of any format that can be blitted; whatever writes it was submitted before.
+        image: an image with colours of any format that can be blitted; whatever writes it was submitted before.
         at: the place of its upper left corner in the window, whose edges cut it off; ``None`` has it fill the window.
-        is_upward: whether its first row is the lowest.
+        is_upward: whether the first row of the image is the lowest.
     """
 
     image: Image
@@ -75,8 +75,9 @@ class _Target:
 
     Attributes:
         image: the VkImage.
-        rendered: signalled when it may be shown.
-        pool, commands: recorded for ``layers``, and free to be recorded anew when the queue is past ``number``.
+        rendered: the semaphore that is signalled when the image may be shown.
+        pool, commands: the commands recorded for ``layers``; they may be recorded anew when the queue is past
+            ``number``.
     """
 
     image: CData
@@ -91,7 +92,7 @@ class Swapchain(Closeable):
     """A VkSwapchainKHR, made again when the window changes.
 
     Attributes:
-        size: width and height of its images; (0, 0) while there are none.
+        size: the width and height of the images; (0, 0) while there are none.
         format: the name of the format that is copied bytewise.
     """
 
@@ -101,10 +102,11 @@ class Swapchain(Closeable):
         """Makes a swapchain.
 
         Args:
-            device: opened with ``PlanOptions(presentation=True)``.
-            surface: of the window.
-            window_size: returns the window's width and height in pixels, for systems whose surfaces have none.
-            vsync: wait for the display's refresh; without, frames are shown as they come, if the system can.
+            device: a device opened with ``PlanOptions(presentation=True)``.
+            surface: the window's surface.
+            window_size: a function that returns the window's width and height in pixels, for systems whose surfaces
+                have none.
+            vsync: whether to wait for the display's refresh; without, frames are shown as they come, if the system can.
 
         Raises:
             UnavailableError: the device cannot show images there.

@@ -42,9 +42,9 @@ class ProgramBuffer(Buffer):
     """A buffer that closes with its last reference.
 
     Attributes:
-        allocator: takes the memory back.
-        kind: of the buffers that may use the memory next; ``None`` for memory that is not used again.
-        owners: of the allocation (``buffer.allocation.preserve``).
+        allocator: the allocator that takes the memory back.
+        kind: the kind of the buffers that may use the memory next; ``None`` for memory that is not used again.
+        owners: the number of the allocation's owners (``buffer.allocation.preserve``).
     """
 
     __slots__ = ("allocator", "kind", "owners")
@@ -117,7 +117,7 @@ class ProgramAllocator(AnyAllocator):
 
     Attributes:
         budget, kept: the most bytes to keep, and the bytes kept now.
-        returned: closed buffers that ``collect`` has not processed yet.
+        returned: the closed buffers that ``collect`` has not processed yet.
     """
 
     device: LogicalDevice

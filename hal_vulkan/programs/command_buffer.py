@@ -49,7 +49,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         timing, muted: whether it times its dispatches, and whether it only notes them.
 
     Attributes:
-        timed: recordings with timestamps of the running profile.
+        timed: the recordings with timestamps of the running profile.
     """
 
     device: LogicalDevice

@@ -44,7 +44,7 @@ class ProgramExecutable(AnyExecutable):
     """An executable of a program; closes with its last reference.
 
     Attributes:
-        pipelines: by function id, in the order of the exports.
+        pipelines: the pipelines by function id, in the order of the exports.
     """
 
     def __init__(self, executable: Executable, memory: Allocator, constants: bytes) -> None:

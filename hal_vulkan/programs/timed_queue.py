@@ -208,11 +208,11 @@ class TimedQueue:
             counted. ``None`` times every one. The first milliseconds are timed in full.
 
     Attributes:
-        submissions: in order.
+        submissions: the timed submissions, in order.
         took_ns: the calls' time so far; the profile sets it.
-        timed_commands: command buffers that have recordings with timestamps.
-        on_reading: called about once a second when timestamps are read, to relate the clocks.
-        errors: raised while timestamps were read.
+        timed_commands: the command buffers that have recordings with timestamps.
+        on_reading: a function that is called about once a second when timestamps are read, to relate the clocks.
+        errors: the errors raised while timestamps were read.
     """
 
     def __init__(self, queue: Queue, most_slowdown: float | None = None) -> None:

@@ -21,9 +21,9 @@ class TimedRecordings:
     """A command buffer's idle recordings with timestamps, by ranges of memory.
 
     Attributes:
-        key: of the recording that was taken last.
-        locations: source locations of its dispatches.
-        timestamps: of the recording that was read last.
+        key: the key of the recording that was taken last.
+        locations: the source locations of the dispatches.
+        timestamps: the timestamps of the recording that was read last.
     """
 
     def __init__(self, context: CommandContext, locations: tuple[Mapping[str, str], ...]) -> None:

@@ -72,15 +72,15 @@ class Batch:
     are kept for it (``LogicalDevice.defer``).
 
     Attributes:
-        command_buffers: run in order.
-        waits, signals: payloads to be reached first, and to be signalled at the end.
-        transient: whether the command buffers are closed if it is dropped.
+        command_buffers: the command buffers, which run in order.
+        waits, signals: the payloads to be reached first, and those to signal at the end.
+        transient: whether the command buffers are closed if the batch is dropped.
         used: the command buffers prepared so far, each with its recording.
-        previous: payloads that the semaphores of ``signals`` had scheduled before.
+        previous: the payloads that the semaphores of ``signals`` had scheduled before.
         number: the submission's number, once it is noted; else 0.
-        serial: while it is pending; else 0.
-        native: structures of its own, or ``None`` for those of the queue.
-        clock, times: read right before and right after the native call, if there is a clock.
+        serial: the batch's serial while it is pending; else 0.
+        native: the native structures of this batch, or ``None`` for those of the queue.
+        clock, times: the clock, and its times right before and right after the native call, if there is a clock.
     """
 
     __slots__ = (

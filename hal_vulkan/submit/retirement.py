@@ -28,9 +28,9 @@ class RetiringQueue:
     """A VkQueue and the submissions that have not retired.
 
     Attributes:
-        family, index: its queue family, and the index within.
-        stream: its own semaphore, whose payload is the number of the last finished submission.
-        timeline: its handle.
+        family, index: the queue family, and the queue's index within.
+        stream: the queue's own semaphore, whose payload is the number of the last finished submission.
+        timeline: the handle of ``stream``.
         submitted: the payload of ``timeline`` at which all that is submitted now retires.
         completed: the count that was last read.
     """

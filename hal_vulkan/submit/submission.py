@@ -58,10 +58,10 @@ class SubmissionQueue(RetiringQueue):
         """Hands work to the queue; returns at once (a CPU driver may run it meanwhile).
 
         Args:
-            command_buffers: recorded and ended; run in order.
-            waits: (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
+            command_buffers: the command buffers, recorded and ended; they run in order.
+            waits: the (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
                 submission back on the host; nothing else waits for it.
-            signals: pairs to be signalled when all commands are done; payloads only go up.
+            signals: the pairs to signal when all commands are done; payloads only increase.
             bindings: the table that fills the slots of command buffers with ``binding_capacity``.
 
         Returns:
@@ -90,10 +90,9 @@ class SubmissionQueue(RetiringQueue):
         """Submits one command buffer that waits for nothing and signals at most one semaphore.
 
         Args:
-            commands: as for ``submit``.
-            generation: of ``commands``, when the caller found that they are the right ones; any number with
-                ``bindings``.
-            bindings, signals: as for ``submit``.
+            commands: the command buffer, as for ``submit``.
+            generation: the generation of ``commands`` when the caller checked them; any number with ``bindings``.
+            bindings, signals: the same as for ``submit``.
             epoch: the device's ``close_epoch`` from before the caller checked that what they use is open.
 
         Returns:

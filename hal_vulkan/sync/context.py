@@ -33,10 +33,10 @@ class SemaphoreContext:
     """The shared state of a device's timeline semaphores.
 
     Attributes:
-        wait_infos: structures of finished waits, for the next ones.
+        wait_infos: the structures of finished waits, for the next ones.
         waiting: the waits under way, each with its semaphore.
         mode: the wait mode, unless the call sets another.
-        look_budget: limits the time spent polling.
+        look_budget: the limit of the time spent polling.
         peeked: a counter for whoever holds the device's lock.
     """
 

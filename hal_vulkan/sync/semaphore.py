@@ -61,9 +61,9 @@ class TimelineSemaphore(AnySemaphore):
         reached: a payload that it is known to have reached.
         scheduled: the highest payload that is signalled or that submitted work will signal; it changes under the
             device's lock. A submission that waits for more is held back on the host (queue.py).
-        held: submissions held back for it, in order; a failure drops them.
+        held: the submissions held back for the semaphore, in order; a failure drops them.
         held_by_value: the same as a heap by payload; a signal releases them.
-        awaited_by: queues with a submission that waited for it.
+        awaited_by: the queues with a submission that waited for the semaphore.
     """
 
     device: LogicalDevice
@@ -161,7 +161,7 @@ class TimelineSemaphore(AnySemaphore):
         """Raises the payload from the host and wakes whoever waits for it.
 
         Args:
-            value: more than the payload now, and less than any payload that pending work will signal.
+            value: the new payload: more than the payload now, and less than any payload that pending work will signal.
 
         Raises:
             InvalidArgumentError: the payload would not go up.
@@ -313,7 +313,7 @@ class TimelineSemaphore(AnySemaphore):
 
         Args:
             value: the payload to wait for; it need not be scheduled yet.
-            timeout: seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
+            timeout: the longest wait in seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
 
         Raises:
             DeadlineExceededError: the time passed first; the semaphore is unchanged.
@@ -408,8 +408,8 @@ class TimelineSemaphore(AnySemaphore):
 
         Args:
             value: the payload.
-            callback: gets ``None``, or the failure. It runs on a poll thread, or in this call if the
-                payload is reached already; it must not block.
+            callback: a function that is called with ``None``, or with the failure. It runs on a poll thread, or in this
+                call if the payload is reached already; it must not block.
         """
         if self.is_closed:
             self._check_usable()

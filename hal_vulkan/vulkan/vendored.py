@@ -46,8 +46,8 @@ def vendored_driver(*, windows: bool = False) -> Iterator[None]:
     It sets environment variables of the process: one thread at a time.
 
     Args:
-        windows: take the driver for windows; none is added where it does not load with the libraries of window systems
-            that the process has, which may be older than those it was built with.
+        windows: whether to take the driver for windows; none is added where it does not load with the libraries of
+            window systems that the process has, which may be older than those it was built with.
 
     Source: LoaderDriverInterface.md of the Khronos Vulkan-Loader, "Additional Driver Discovery", "Driver Filtering".
     """

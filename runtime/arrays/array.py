@@ -43,7 +43,7 @@ class DeviceArray(Previewed, Closeable):
         device: the device it lives on.
         buffer: the HAL buffer behind it, ``nbytes`` long.
         shape: lengths of its axes.
-        dtype: NumPy dtype of its elements.
+        dtype: the NumPy dtype of the elements.
         nbytes: bytes of its elements.
         token: an object that no other array has, for keys that keep no array alive.
         uses: the work that uses its memory; shared with its views. For the runtime.
@@ -198,8 +198,9 @@ class DeviceArray(Previewed, Closeable):
         """Waits until work that writes it is done; returns itself.
 
         Args:
-            timeout: seconds; ``None`` waits for ever.
-            wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the device was opened.
+            timeout: the longest wait in seconds; ``None`` waits for ever.
+            wait: the way to wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
+                device was opened.
 
         Raises:
             InvalidArgumentError: not a timeout, or not a mode of waiting.

@@ -52,11 +52,11 @@ class ArrayDevice(Closeable):
     """The base of ``pumice.Device``, which adds the methods that create arrays and kernels.
 
     Attributes:
-        hal, name, uri: see ``pumice.Device``.
+        hal, name, uri: the same as of ``pumice.Device``.
         staging: whether the memory of arrays is hidden from the host, so that copies go through staging memory.
-        mark_lock: held while arrays and images note payloads and fences.
-        kept: objects that rooms keep with the device, by class; closed with it.
-        verdicts: on work that nobody has found to be good; see verdict.py.
+        mark_lock: a lock that is held while arrays and images note payloads and fences.
+        kept: the objects that rooms keep with the device, by class; closed with it.
+        verdicts: the verdicts on work that is not yet known to be good; see verdict.py.
         stream: the semaphore of the compute queue, whose payloads mark the end of work.
     """
 
@@ -89,9 +89,10 @@ class ArrayDevice(Closeable):
         """Waits until everything submitted so far (or up to ``payload``) is done.
 
         Args:
-            payload: from ``submit``; ``None`` means everything.
-            timeout: seconds; ``None`` waits for ever.
-            wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the device was opened.
+            payload: the payload from ``submit``; ``None`` means everything.
+            timeout: the longest wait in seconds; ``None`` waits for ever.
+            wait: the way to wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
+                device was opened.
 
         Raises:
             InvalidArgumentError: not a payload, a timeout or a mode of waiting.

@@ -33,9 +33,9 @@ class Staging:
 
     Attributes:
         arrays: the arrays that the kernel binds, one for each of ``places``.
-        before, after: commands to submit before and after the kernel's.
-        nbytes: of device memory; staging buffers take at most twice as much again.
-        payload: at which the last use is done; 0 where it is known to be done.
+        before, after: the commands to submit before and after the kernel's.
+        nbytes: the bytes of device memory; staging buffers take at most twice as much again.
+        payload: the payload at which the last use is done; 0 where it is known to be done.
     """
 
     __slots__ = ("_inputs", "_outputs", "after", "arrays", "before", "nbytes", "payload", "places")

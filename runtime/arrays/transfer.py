@@ -101,8 +101,8 @@ class Transfer(Closeable):
         Args:
             value: the argument.
             result: the value that the call returns for it, if the kernel writes it.
-            owner: closed with the call.
-            finish: called after the submission, to wait for it and fill ``result``.
+            owner: the owner to close with the call.
+            finish: a function that is called after the submission, to wait for it and fill ``result``.
         """
         self.arguments.append(value)
         self.results.append(result)

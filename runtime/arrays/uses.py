@@ -25,7 +25,7 @@ class Uses:
     Attributes:
         ready: the payload at which the last write is done; 0 where it is known to be done.
         last: the payload at which the last use of any kind is done.
-        fences: of programs under way that write it.
+        fences: the fences of programs under way that write it.
 
     Thread rule: any thread; attributes are changed by the methods and ``note_uses`` only.
     """

@@ -51,11 +51,11 @@ class Verdicts(dict[int, frozenset[Verdict]]):
         """Holds work against the verdicts on itself, and on the work whose results it uses.
 
         Args:
-            payload: of the work.
+            payload: the payload that the work signals.
             own: the verdicts on its own shaders.
-            read: payloads of the work that wrote its inputs.
-            overwritten: payloads of the work that wrote the previous contents of its outputs. Parts of that may
-                stay, so failures that nobody was told of are inherited too.
+            read: the payloads of the work that wrote its inputs.
+            overwritten: the payloads of the work that wrote the previous contents of its outputs. Parts of that may
+                stay, so failures that were not raised yet are inherited too.
         """
         with self._lock:
             verdicts = own if payload not in self else own | self[payload]

@@ -18,7 +18,7 @@ class Accumulator:
     """The type of combined values.
 
     Attributes:
-        element: ``None`` for a type that the preamble declares.
+        element: the type's element; ``None`` for a type that the preamble declares.
         computed: the GLSL type.
     """
 

@@ -32,7 +32,7 @@ class Value:
     """An argument: an array, or a number of a dtype.
 
     Attributes:
-        array: on the device that the kernel runs on; ``None`` for a number.
+        array: the array, on the device that the kernel runs on; ``None`` for a number.
         host: the NumPy array that receives the result.
     """
 

@@ -49,8 +49,8 @@ class ElementwiseKernel(Generated):
         Args:
             in_params: the parameters; without ``operation``, all of them.
             out_params: the results; without ``operation``, this is the operation.
-            operation: statements that assign each result.
-            name: for messages and profiles.
+            operation: the statements that assign each result.
+            name: the name in messages and profiles.
             preamble: functions and macros in GLSL that the operation uses.
 
         Raises:
@@ -81,10 +81,11 @@ class ElementwiseKernel(Generated):
 
         Args:
             args: the parameters in order, and optionally arrays for the results.
-            out: arrays for the results that are not in ``args``.
+            out: the arrays for the results that are not in ``args``.
             size: the element count, if there are raw arrays only.
-            device: if all arguments are on the host; default: one for the process, from ``pumice.open_device()``.
-            named: parameters by name.
+            device: the device to run on if all arguments are on the host; default: one for the process, from
+                ``pumice.open_device()``.
+            named: the parameters by name.
 
         Returns:
             The results, one or a tuple: on the device if an argument was, else NumPy arrays.

@@ -18,8 +18,8 @@ class Axes:
     """The axes of a shape, with the reduced or scanned ones last.
 
     Attributes:
-        shape: of the arguments, broadcast.
-        order: all axes, the kept ones first.
+        shape: the shape of the arguments, broadcast.
+        order: the numbers of all axes, the kept ones first.
         rows: the element count of the kept axes, which is the number of results of a reduction.
         count: the element count of a row.
     """
@@ -80,8 +80,8 @@ class Geometry:
     """Elements in an order, and their indices in several arrays.
 
     Attributes:
-        lengths: of the axes, merged as far as possible.
-        strides: of each array, in elements; 0 along a broadcast axis.
+        lengths: the lengths of the axes, merged as far as possible.
+        strides: the strides of each array, in elements; 0 along a broadcast axis.
     """
 
     lengths: tuple[int, ...]

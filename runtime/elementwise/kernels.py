@@ -19,7 +19,7 @@ class Generated:
     """A kernel that is generated for the types and shapes of each call. Thread-safe.
 
     Attributes:
-        name: for messages and profiles.
+        name: the name in messages and profiles.
     """
 
     _inputs: tuple[Declared, ...]

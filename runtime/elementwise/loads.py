@@ -25,7 +25,7 @@ class Loads:
     Calling sequence: ``declare`` and ``statements`` for the source → ``arrays`` and ``push`` for a run.
 
     Attributes:
-        modes: how each array is indexed, by name; without raw arrays.
+        modes: the addressing of each array, by name; without raw arrays.
     """
 
     def __init__(self, values: Sequence[Value], geometry: Geometry, budget: int, results: Sequence[Value] = ()) -> None:

@@ -33,11 +33,11 @@ class Declared:
     """One parameter.
 
     Attributes:
-        dtype: ``None`` if a letter stands for the type.
+        dtype: the dtype; ``None`` if a letter stands for the type.
         generic: the letter, or empty.
-        is_array: it takes arrays only, no numbers.
+        is_array: whether the parameter takes arrays only, no numbers.
         is_raw: the expression indexes it itself.
-        is_writable: raw, and not declared ``const``.
+        is_writable: whether the parameter is raw, and not declared ``const``.
     """
 
     name: str

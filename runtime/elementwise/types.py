@@ -17,7 +17,7 @@ class Element:
         stored: the GLSL type in buffers.
         computed: the GLSL type of a value. As in C, small integers compute with 32 bits and halves as floats; they are
             rounded when they are stored.
-        extensions: of GLSL.
+        extensions: the GLSL extensions that the type needs.
         feature: the Vulkan feature that the type needs; empty for none.
     """
 

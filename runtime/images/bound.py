@@ -42,8 +42,8 @@ class Bound(NamedTuple):
 
     Attributes:
         buffer: the HAL's resource; ``None`` for an absent one.
-        shape: texels by axis, from which workgroup counts follow.
-        nbytes: of the texels or elements.
+        shape: the texels by axis, from which workgroup counts follow.
+        nbytes: the bytes of the texels or elements.
     """
 
     buffer: Resource | None

@@ -40,13 +40,14 @@ class DeviceImage(Closeable):
     Attributes:
         device: the device it lives on.
         hal: the HAL image behind it.
-        format: of its texels.
-        layout: dim, and its first level's axes.
-        shape: of the array that ``numpy()`` returns: layers, depth, height, width and channels, as far as it has them.
-        dtype: of that array.
+        format: the format of the texels.
+        layout: the kind of dimensions, and the axes of the first level.
+        shape: the shape of the array that ``numpy()`` returns: layers, depth, height, width and channels, as far as the
+            image has them.
+        dtype: the dtype of that array.
         nbytes: bytes of the first level's texels.
-        levels: number of levels.
-        sampler: kernels read it through this one; ``None`` takes the default.
+        levels: the number of levels.
+        sampler: the sampler through which kernels read the image; ``None`` takes the default.
         uses: the work that uses its texels; shared with its views. For the runtime.
     """
 
@@ -123,7 +124,7 @@ class DeviceImage(Closeable):
         """Returns a view of some of the texels, or of the same texels in another dim or format.
 
         Args:
-            dim: another dim: ``"2d_array"`` of a cube, ``"cube"`` of six layers, ``"2d"`` of one.
+            dim: the other kind of dimensions: ``"2d_array"`` of a cube, ``"cube"`` of six layers, ``"2d"`` of one.
             format: another format with texels of the same size, ``"r32uint"`` for ``"rgba8unorm"``.
             levels: a level, or a slice of them.
             layers: a layer, which gives an image without layers, or a slice of them.
@@ -214,7 +215,7 @@ class DeviceImage(Closeable):
         """Blocks until work that writes it is done; returns itself.
 
         Args:
-            timeout: seconds; ``None`` waits for ever.
+            timeout: the longest wait in seconds; ``None`` waits for ever.
 
         Raises:
             DeadlineExceededError: the time passed first; a later wait may succeed.

@@ -35,7 +35,7 @@ class ImageLayout:
     """The dimensions of an image, or of one of its levels.
 
     Attributes:
-        dim: one of ``AXES``.
+        dim: the kind of dimensions, one of ``AXES``.
         grid: the array's shape without the channels.
     """
 
@@ -47,10 +47,10 @@ class ImageLayout:
         """Returns the layout for an array's shape.
 
         Args:
-            shape: of an array, with or without an axis of channels.
+            shape: the shape of an array, with or without an axis of channels.
             channels: the format's channel count; ``None`` infers it from the shape.
-            dim: ``None`` takes 1d or 2d.
-            where: for messages.
+            dim: the kind of dimensions; ``None`` takes 1d or 2d.
+            where: the argument's name in messages.
 
         Raises:
             InvalidArgumentError: no such dim, or the shape does not fit it.

@@ -15,7 +15,7 @@ class TexelArray(Closeable):
 
     Attributes:
         array: the array whose bytes are the texels.
-        format: of a texel.
+        format: the format of a texel.
     """
 
     __slots__ = ("array", "format")

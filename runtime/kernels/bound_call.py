@@ -26,11 +26,11 @@ class BoundCall:
     """One call, from its arguments to its submission.
 
     Attributes:
-        arrays: one argument for each parameter of the kernel.
+        arrays: the arguments, one for each parameter of the kernel.
         groups: workgroup counts; ``None`` infers them from the arrays.
         push: the bytes of the push constants.
         out: the arrays in ``out=``, which are among ``arrays`` too.
-        pointed: arrays of the device whose addresses the call passes.
+        pointed: the arrays of the device whose addresses the call passes.
 
         bound, parameters: set by the plan: the resource for each descriptor, and its parameter.
         ranges: the descriptors of a resident call.

@@ -20,7 +20,7 @@ class KernelDescriptors:
     """The descriptors of a kernel.
 
     Attributes:
-        array_sizes: descriptor counts of the run-time sized arrays of bindings, by the index of their parameter.
+        array_sizes: the descriptor counts of the run-time sized arrays of bindings, by the index of their parameter.
     """
 
     def __init__(

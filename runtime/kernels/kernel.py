@@ -62,12 +62,12 @@ class Kernel(Closeable):
 
     Attributes:
         device: the device that it runs on.
-        name: for messages and profiles.
+        name: the name in messages and profiles.
         made_from: the module, with the entry point and the constants that were asked for.
-        reflection: everything the module declares.
+        reflection: the reflection of everything that the module declares.
         pipeline: the HAL pipeline.
-        entry: reflection of its entry point, specialised, with the names that ``layouts`` gave.
-        parameters: in the order of a call.
+        entry: the reflection of the entry point, specialised, with the names that ``layouts`` gave.
+        parameters: the parameters, in the order of a call.
     """
 
     def __init__(
@@ -88,10 +88,11 @@ class Kernel(Closeable):
 
         Args:
             device: the device to run on.
-            code: SPIR-V.
-            name: for messages and profiles.
-            entry_point, specialization, subgroup_size, push_defaults, layouts, sanitize: as for ``Device.load_kernel``.
-            source: returns the text that the module was compiled from, ``""`` for none.
+            code: the SPIR-V module.
+            name: the name in messages and profiles.
+            entry_point, specialization, subgroup_size, push_defaults, layouts, sanitize: the same as for
+                ``Device.load_kernel``.
+            source: a function that returns the text that the module was compiled from, ``""`` for none.
         """
         self.device = device
         vulkan = device.vulkan
@@ -134,18 +135,19 @@ class Kernel(Closeable):
         """Runs the kernel.
 
         Args:
-            arrays: one for each binding, in order of (set, binding): NumPy arrays (or anything that NumPy makes an
-                array of), arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only writes.
-            out: arrays for the last written bindings that are not in ``named``, in binding order. ``arrays`` are for
-                the first bindings that ``out`` does not fill.
+            arrays: the arguments, one for each binding, in order of (set, binding): NumPy arrays (or anything that
+                NumPy makes an array of), arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only
+                writes.
+            out: the arrays for the last written bindings that are not in ``named``, in binding order. ``arrays`` are
+                for the first bindings that ``out`` does not fill.
             groups: workgroup counts: an int or up to three; ``None`` infers one invocation for each element of the
                 written arrays, by axis where the local size has several dimensions.
-            push: push constants as bytes of the whole block, values in order, or values by name.
-            uses: arrays whose addresses the call passes as numbers, or that memory it passes points to. They are held
-                and waited for like arguments, as are arrays that are given for pointers themselves.
-            wait: how the call waits, if it has to: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``;
+            push: the push constants, as bytes of the whole block, values in order, or values by name.
+            uses: the arrays whose addresses the call passes as numbers, or that memory it passes points to. They are
+                held and waited for like arguments, as are arrays that are given for pointers themselves.
+            wait: the way the call waits, if it has to: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``;
                 ``None`` as the device was opened.
-            named: arrays by the names of the bindings' variables or blocks, as with the parameters of any Python
+            named: the arrays by the names of the bindings' variables or blocks, as with the parameters of any Python
                 function, and push constants by the names of the block's members. An array of bindings takes a sequence
                 of arrays. An ambiguous name is an error.
 
@@ -236,8 +238,8 @@ class Kernel(Closeable):
         ``value``. A matrix has its columns one after the other, or its rows where it is row_major.
 
         Args:
-            name: of the binding's variable or block, or of a block that a pointer points to.
-            length: of a run-time sized array after other members; then the dtype is that of the whole block.
+            name: the name of the binding's variable or block, or of a block that a pointer points to.
+            length: the length of a run-time sized array after other members; then the dtype is that of the whole block.
 
         Returns:
             The dtype of an element where an array is the block's only member, else that of the whole block.

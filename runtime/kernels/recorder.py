@@ -27,8 +27,8 @@ class DispatchRecorder:
     """Records dispatches of one pipeline, and keeps the last 256 recordings.
 
     Attributes:
-        recordings: by descriptors, workgroup counts and push constants.
-        count: how many recordings it has made.
+        recordings: the recordings by descriptors, workgroup counts and push constants.
+        count: the number of recordings made so far.
     """
 
     def __init__(

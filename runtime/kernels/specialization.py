@@ -31,10 +31,10 @@ def find_constant(
 
     Args:
         key: the id or name.
-        constants: those of the module.
+        constants: the module's constants.
         code: the module.
         kernel: the kernel's name.
-        source: returns the text that the module was compiled from, ``""`` for none.
+        source: a function that returns the text that the module was compiled from, ``""`` for none.
 
     Raises:
         NotFoundError: neither the module nor its source has it.

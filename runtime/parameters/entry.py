@@ -24,9 +24,9 @@ class ParameterEntry:
 
     Attributes:
         name: the key that programs use. Bytes that are not UTF-8 are kept as lone surrogates (``surrogateescape``).
-        length: bytes.
-        dtype: NumPy dtype of an element, or ``None`` where the file does not say or NumPy has none.
-        shape: elements, outermost dimension first, or ``None`` where the file does not say.
+        length: the length in bytes.
+        dtype: the NumPy dtype of an element, or ``None`` where the file does not say or NumPy has none.
+        shape: the lengths in elements, outermost dimension first, or ``None`` where the file does not say.
         type_name: the element type as the file writes it (``"F32"``, ``"Q4_K"``, ``"float32"``), or ``""``.
         splat: the 1, 2, 4, 8 or 16 bytes that are repeated over the length, or ``None`` for an entry with data.
     """

@@ -47,9 +47,9 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
         Do not truncate a mapped file. The parameter of a ``.npy`` file has the file's name without suffix.
 
         Args:
-            paths: one file, or the files that a model is split over.
-            writable: map the files so that programs may write their parameters back. Copies stay read-only: the arrays
-                of ``.npy`` files in Fortran order or big-endian.
+            paths: the path of one file, or the paths of the files that a model is split over.
+            writable: whether to map the files so that programs may write their parameters back. Copies stay read-only:
+                the arrays of ``.npy`` files in Fortran order or big-endian.
 
         Raises:
             NotFoundError, PermissionDeniedError, UnavailableError: a file cannot be opened.
@@ -66,8 +66,8 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
         """Creates parameters over NumPy arrays, in place if they are C-contiguous, else as copies.
 
         Args:
-            arrays: by parameter name, of any dtype of plain bytes in the machine's byte order.
-            writable: let programs write into the arrays, which then must be writeable and C-contiguous.
+            arrays: the arrays by parameter name, of any dtype of plain bytes in the machine's byte order.
+            writable: whether programs may write into the arrays, which then must be writeable and C-contiguous.
 
         Raises:
             InvalidArgumentError: an array of Python objects or of another byte order, or one that cannot be written in

@@ -20,15 +20,15 @@ class CallRecord:
     """One call of a session, which begins now; in nanoseconds of the host's clock, 0 for steps that did not happen.
 
     Attributes:
-        bind_begin, bind_end: of the conversion of arguments; for a synchronous call the first is ``begin``.
-        steps: thread, begin and end of each step of the program. A synchronous call is one, waits included.
+        bind_begin, bind_end: the times of the conversion of arguments; for a synchronous call the first is ``begin``.
+        steps: the thread, begin and end of each step of the program. A synchronous call is one step, waits included.
         settled: the time at which the work behind an asynchronous function's fence was done.
-        convert_begin: of the conversion of results.
-        error: class of the exception that ended it; ``""`` for none.
-        is_async: whether it runs in steps, between which it waits.
-        phase: of the profile, when it began.
+        convert_begin: the begin of the conversion of results.
+        error: the class of the exception that ended the call; ``""`` for none.
+        is_async: whether the call runs in steps, between which it waits.
+        phase: the phase of the profile when the call began.
         is_detailed: whether native functions were timed during all of it.
-        on_end: takes begin, end and phase, and returns ``is_detailed``.
+        on_end: a function that takes begin, end and phase, and returns ``is_detailed``.
     """
 
     __slots__ = (

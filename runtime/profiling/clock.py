@@ -21,8 +21,8 @@ class ClockRelation:
     """A device's clock in terms of the host's.
 
     Attributes:
-        device: name of the device.
-        readings: at least one reading of both clocks, in order of time.
+        device: the device's name.
+        readings: the readings of both clocks, at least one, in order of time.
     """
 
     device: str
@@ -119,7 +119,7 @@ class ClockRelation:
 
         Args:
             ticks: the timestamps.
-            near_ns: for each a host time within half a wrap of the counter.
+            near_ns: for each tick, a host time within half a wrap of the counter.
         """
         bits = self.readings[0].valid_bits
         near = np.asarray(near_ns, np.float64) - self.base_ns

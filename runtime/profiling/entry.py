@@ -17,22 +17,22 @@ class ProfiledDispatch:
     """One dispatch that ran.
 
     Attributes:
-        name: of the export; for a span that of the command buffer.
-        kind: ``"dispatch"``, or ``"span"`` for commands that were timed as a whole, because they were recorded before
-            the profile began or are not a program's dispatches.
-        call: number of the call that submitted it, ``None`` if that is not in the profile (a module's initializer).
-        device: name of the device.
-        submission: number of the submission on the device.
-        workgroups: counts; ``None`` for an indirect dispatch and for a span.
-        submit_ns: time of the submission.
-        begin_ns, end_ns: of its run on the device, within the ``deviation_ns`` of the device's clock; ``None`` where it
-            has not run.
-        duration_ns: by the device's clock alone.
-        stage: pipeline stage at which both timestamps were written.
+        name: the name of the export; for a span that of the command buffer.
+        kind: the kind: ``"dispatch"``, or ``"span"`` for commands that were timed as a whole, because they were
+            recorded before the profile began or are not a program's dispatches.
+        call: the number of the call that submitted it, ``None`` if that is not in the profile (a module's initializer).
+        device: the device's name.
+        submission: the number of the submission on the device.
+        workgroups: the workgroup counts; ``None`` for an indirect dispatch and for a span.
+        submit_ns: the time of the submission.
+        begin_ns, end_ns: the times of its run on the device, within the ``deviation_ns`` of the device's clock;
+            ``None`` where it has not run.
+        duration_ns: the duration by the device's clock alone.
+        stage: the pipeline stage at which both timestamps were written.
         barrier: whether there was an execution barrier before it; the queue orders the first of a command buffer.
         overlapping: whether it may have run at the same time as a neighbour, with no barrier between them. Its duration
             is then the time by which it delayed the end of the group, not its run time.
-        location: in the compiled program's source, as ``file:line``; ``None`` where the module has none.
+        location: the location in the compiled program's source, as ``file:line``; ``None`` where the module has none.
         is_untimed: whether it was only counted, to keep within ``most_slowdown``.
     """
 
@@ -58,17 +58,16 @@ class ProfiledExport:
     """The dispatches of one export.
 
     Attributes:
-        name, kind, location: as of its dispatches.
-        count: of its runs; submissions that are not known to have run are not counted.
+        name, kind, location: the name, kind and location of its dispatches.
+        count: the number of its runs; submissions that are not known to have run are not counted.
         workgroups: the distinct counts that it was dispatched with; ``None`` for an indirect dispatch.
-        timed: how many runs were timed; all, unless ``most_slowdown`` was given.
-        busy_ns: device time in which at least one of the timed runs was under way.
+        timed: the number of runs that were timed; all, unless ``most_slowdown`` was given.
+        busy_ns: the device time in which at least one of the timed runs was under way.
         total_ns: the same for all runs, estimated from the timed ones; ``None`` where none was timed.
-        min_ns, median_ns, mean_ns, max_ns: of the durations of runs that overlapped no other; ``None`` if there are
-            none.
-        overlapping: how many runs may have overlapped others.
-        span_ns: time from begin to end of each group of overlapping dispatches with one of these in it: an upper bound
-            of their time.
+        min_ns, median_ns, mean_ns, max_ns: the durations of runs that overlapped no other; ``None`` if there are none.
+        overlapping: the number of runs that may have overlapped others.
+        span_ns: the time from begin to end of each group of overlapping dispatches with one of these in it: an upper
+            bound of their time.
     """
 
     name: str
@@ -95,21 +94,22 @@ class ProfiledCall:
     ``waits_ns`` are ``None``.
 
     Attributes:
-        number: in order of begin.
+        number: the number in order of begin.
         name: the function's full name.
-        thread: identifier of the caller's thread.
-        begin_ns, end_ns: of the call.
-        total_ns: between them.
-        arguments_ns: converting arguments.
-        vm_ns: in the program's own code and the virtual machine.
-        hal_ns: in functions of the ``hal`` module.
-        native_ns: in other native functions, with the session's calls that they make; those are calls of their own too.
-        waits_ns: waiting for fences, for a ticket, for a loop.
-        results_ns: converting results.
-        device_ns: device time in which at least one of its dispatches ran, beside the host's shares and not part of
+        thread: the identifier of the caller's thread.
+        begin_ns, end_ns: the times of the call.
+        total_ns: the time between them.
+        arguments_ns: the time spent converting arguments.
+        vm_ns: the time in the program's own code and the virtual machine.
+        hal_ns: the time in functions of the ``hal`` module.
+        native_ns: the time in other native functions, with the session's calls that they make; those are calls of their
+            own too.
+        waits_ns: the time spent waiting for fences, for a ticket, for a loop.
+        results_ns: the time spent converting results.
+        device_ns: the device time in which at least one of its dispatches ran, beside the host's shares and not part of
             them; ``None`` where one was not timed.
-        dispatches: how many of its dispatches ran.
-        error: class of the exception that ended it; ``""`` for none.
+        dispatches: the number of its dispatches that ran.
+        error: the class of the exception that ended it; ``""`` for none.
         is_finished: whether it ended before the profile; otherwise ``end_ns`` is the profile's.
     """
 
@@ -137,9 +137,9 @@ class ProfiledNative:
 
     Attributes:
         name: the imported name, such as ``hal.command_buffer.dispatch``.
-        count: of calls; each continuation after a wait counts as one more.
-        total_ns, max_ns: time in it without waits.
-        waits, waited_ns: number and time of waits that it asked for.
+        count: the number of calls; each continuation after a wait counts as one more.
+        total_ns, max_ns: the time in it without waits.
+        waits, waited_ns: the number and the time of waits that it asked for.
     """
 
     name: str
@@ -155,9 +155,9 @@ class ProfiledWait:
     """A wait of a program.
 
     Attributes:
-        name: of the native function that asked for it.
-        call: number of the call; ``None`` if that is not in the profile.
-        begin_ns, end_ns: until the program continued.
+        name: the name of the native function that asked for it.
+        call: the number of the call; ``None`` if that is not in the profile.
+        begin_ns, end_ns: the times from the request until the program continued.
     """
 
     name: str

@@ -46,12 +46,12 @@ class NativeTimes:
     """The calls of one import.
 
     Attributes:
-        name: of the native function, as the program imports it.
-        state: of the module that imports it.
-        pairs: alternately begin and end of each call, for functions that neither suspend nor call back, in contexts
+        name: the name of the native function, as the program imports it.
+        state: the state of the module that imports it.
+        pairs: the begin and end of each call in turn, for functions that neither suspend nor call back, in contexts
             that run one invocation at a time.
-        calls: thread, begin and end of each call of other functions.
-        waits: thread, begin and end of each wait that a call asked for.
+        calls: the thread, begin and end of each call of other functions.
+        waits: the thread, begin and end of each wait that a call asked for.
     """
 
     def __init__(self, state: ModuleState, number: int, *, concurrent: bool) -> None:
@@ -121,7 +121,7 @@ class NativeSampling:
 
     Attributes:
         phase: the number of times that timing was switched off or on: functions are timed while it is even.
-        natives: all that were timed.
+        natives: the times of all functions that were timed.
         queues: the queues whose timestamps also have a share of the calls' time.
     """
 

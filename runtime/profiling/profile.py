@@ -50,9 +50,9 @@ class Profile:
     All times are nanoseconds of ``time.monotonic_ns()``; ``clocks`` relates the device's times to it.
 
     Attributes:
-        most_slowdown: as requested. Half of it is for native functions, half for timestamps.
-        begin_ns, end_ns: of the profile; the latter 0 until it is stopped.
-        notes: devices without timestamps, clocks that are only bracketed, work that had not ended.
+        most_slowdown: the slowdown as requested. Half of it is for native functions, half for timestamps.
+        begin_ns, end_ns: the times of the profile; ``end_ns`` is 0 until it is stopped.
+        notes: the caveats: devices without timestamps, clocks that are only bracketed, work that had not ended.
     """
 
     def __init__(self, most_slowdown: float | None, *, concurrent: bool) -> None:

@@ -37,10 +37,10 @@ class Attribution:
     """The records of dispatches and of the host, assigned to calls.
 
     Attributes:
-        shares: one for each call.
-        submitters: for each submission, by its id(), the index of the call that made it.
+        shares: the shares, one for each call.
+        submitters: the index of the call that made each submission, by the submission's id().
         waits: the waits that native functions requested.
-        natives: each call of a native function.
+        natives: the calls of native functions.
     """
 
     shares: list[HostShares]

@@ -27,14 +27,14 @@ class Donation:
     """The donated arguments of one call.
 
     Args:
-        signature: of the function that runs.
-        inputs: its arguments without storages.
+        signature: the signature of the function that runs.
+        inputs: the function's arguments without storages.
         values: the caller's, one for each of ``inputs``.
-        numbers: of the inputs that are donated. Only arrays have memory to give; other values are ignored.
+        numbers: the numbers of the inputs that are donated. Only arrays have memory to give; other values are ignored.
         wait: the fence that the call waits for.
 
     Attributes:
-        arrays: by position of the argument.
+        arrays: the donated arrays by position of the argument.
     """
 
     def __init__(

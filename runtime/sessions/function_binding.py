@@ -23,8 +23,8 @@ class FunctionBinding:
     """A function of a session with its conversions: the base of ``SessionFunction``.
 
     Attributes:
-        name: ``module.function``.
-        signature: arguments and results.
+        name: the name ``module.function``.
+        signature: the arguments and results.
         function: the function in the session's context.
     """
 

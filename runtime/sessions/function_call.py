@@ -35,7 +35,7 @@ class FunctionCall:
         function: the one that is called; with ``out`` or ``donate``, or where it omits storages, the one that writes
             these results may run in its place.
         arguments, named: the caller's.
-        out, donate: as for a call.
+        out, donate: the results' arrays and the donated arguments, as for a call.
         wait, signal: the fences of an asynchronous function.
         is_direct: whether arguments and results are the VM's values.
     """

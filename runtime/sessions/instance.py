@@ -28,9 +28,9 @@ class Instance(Closeable):
     """Opens each device once, for all sessions made with it.
 
     Args:
-        validation: turns the Khronos validation layers on; ``None``: as ``PUMICE_VALIDATION`` says.
-        sanitize: opens devices that report wrong accesses, as for ``pumice.open_device``.
-        wait: how the host waits for them, likewise.
+        validation: whether to turn the Khronos validation layers on; ``None``: as ``PUMICE_VALIDATION`` says.
+        sanitize: the shader checks of the devices that it opens, as for ``pumice.open_device``.
+        wait: the way the host waits for them, likewise.
     """
 
     def __init__(

@@ -28,8 +28,8 @@ class OutputCall:
     """A call with ``out=``, ``donate=``, or storages that are left out.
 
     Args:
-        outputs: of the function that runs.
-        arguments, named: its inputs.
+        outputs: the outputs of the function that runs.
+        arguments, named: the call's inputs.
         out: the caller's arrays; ``None`` for results in new memory.
         donate: numbers or names of arguments.
         wait, signal: the fences of an asynchronous call.

@@ -44,11 +44,11 @@ class Output:
     """A tensor among the results.
 
     Attributes:
-        number: among the results.
-        tensor: its name and type.
+        number: the position among the results.
+        tensor: the tensor's name and type.
         storage: the argument that the program writes it into.
-        nbytes: of its elements; ``None`` where only the program knows.
-        is_packed: whether its elements share bytes, which those of arrays do not.
+        nbytes: the bytes of the elements; ``None`` where only the program knows.
+        is_packed: whether elements share bytes, which those of arrays do not.
         takes_buffer: whether the storage is a bare buffer.
     """
 
@@ -72,9 +72,9 @@ class Outputs:
 
     Attributes:
         inputs: the arguments without storages.
-        count: of all results.
-        tensors: those that ``out=`` is for.
-        stored: all that the program writes into storages, and these.
+        count: the number of all results.
+        tensors: the tensors that ``out=`` is for.
+        stored: the tensors that the program writes into storages, those of ``tensors`` included.
         is_returned: whether the program returns them; else it only writes them into storages.
     """
 

@@ -53,11 +53,12 @@ class Session(SessionCalls, Closeable):
     Args:
         device: a URI as for ``pumice.open_device``, an open device, or several of either; ``None`` takes the best
             device when the first program needs one.
-        options: see ``SessionOptions``.
-        instance: shares devices with other sessions; without one the session opens and closes its own.
+        options: the options; see ``SessionOptions``.
+        instance: the instance that shares devices with other sessions; without one the session opens and closes its
+            own.
         sanitize: report accesses of programs that go wrong, as for ``pumice.open_device``. The reference device, where
             nothing can go wrong, takes no notice.
-        wait: how the host waits for its devices, as for ``pumice.open_device``; calls take another mode.
+        wait: the way the host waits for its devices, as for ``pumice.open_device``; calls take another mode.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist.
@@ -176,7 +177,7 @@ class Session(SessionCalls, Closeable):
         """Adds a module that was loaded, or one written in Python (``NativeModule``).
 
         Args:
-            module: may be added to several sessions; each has its own state.
+            module: the module. It may be added to several sessions; each has its own state.
             timeout: seconds for the module's initializers; ``None`` means no limit.
 
         Raises:
@@ -209,7 +210,7 @@ class Session(SessionCalls, Closeable):
         """Returns the exported functions that a session can call.
 
         Args:
-            module_name: of one module; ``None`` is all modules but the built-in ones.
+            module_name: the name of one module; ``None`` is all modules but the built-in ones.
 
         Raises:
             NotFoundError: no such module.

@@ -28,8 +28,8 @@ class SessionFunction(FunctionBinding):
     """An exported function of a session; ``Session.lookup`` makes it.
 
     Attributes:
-        name: ``module.function``.
-        signature: arguments and results.
+        name: the name ``module.function``.
+        signature: the arguments and results.
         function: the function in the session's context.
     """
 
@@ -48,10 +48,10 @@ class SessionFunction(FunctionBinding):
         """Calls the function and waits for its results.
 
         Args:
-            arguments: for tensors arrays (NumPy's, DeviceArrays, others with ``__array__`` or DLPack) of the declared
-                dtype, buffer views, or (nested) Python numbers; for scalars Python or NumPy numbers; fences and other
-                references unchanged. Arrays on a device of the session are passed without a copy; parts of them whose
-                offset the device cannot bind are copied on the device.
+            arguments: the arguments: for tensors arrays (NumPy's, DeviceArrays, others with ``__array__`` or DLPack) of
+                the declared dtype, buffer views, or (nested) Python numbers; for scalars Python or NumPy numbers;
+                fences and other references unchanged. Arrays on a device of the session are passed without a copy;
+                parts of them whose offset the device cannot bind are copied on the device.
             out: an array for each tensor among the results, a tuple of several, which the results are written to and
                 which are returned. They are on a device of the session, writable, of the results' shapes and dtypes,
                 and share no memory with each other or with arguments. docs/out-parameters.md says which modules write
@@ -61,12 +61,13 @@ class SessionFunction(FunctionBinding):
                 that are not arrays on a device are ignored.
             timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` means no
                 limit. Native functions written in Python are not interrupted; the deadline is checked when they return.
-            wait: for asynchronous functions: the fence that the work waits for, such as
-                ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``. For any function, how the call waits:
-                ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; else as its devices were opened.
-            signal: for asynchronous functions: signalled when the work is done. The call then returns when the work is
-                submitted, and its results are ready when the fence is. If the call raises, the fence is unchanged.
-            named: arguments by declared name.
+            wait: for asynchronous functions, the fence that the work waits for, such as
+                ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``. For any function, the way the call
+                waits: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; else as its devices were opened.
+            signal: for asynchronous functions, the fence to signal when the work is done. The call then returns when
+                the work is submitted, and its results are ready when the fence is. If the call raises, the fence is
+                unchanged.
+            named: the arguments by declared name.
 
         Returns:
             ``None``, the result, or a tuple of several: for tensors the arrays of ``out``, or else new DeviceArrays
@@ -116,9 +117,9 @@ class SessionFunction(FunctionBinding):
         """Calls with the VM's values that ``bind`` made, waits like a call, and returns the VM's values.
 
         Args:
-            values: one for each argument of ``signature``, without fences; only their number is checked. Without the
-                storages of results these are allocated, and returned if the function returns nothing.
-            timeout, wait, signal: as for a call, whose errors it has.
+            values: the values, one for each argument of ``signature``, without fences; only their number is checked.
+                Without the storages of results these are allocated, and returned if the function returns nothing.
+            timeout, wait, signal: the same as for a call, whose errors it has.
         """
         if isinstance(wait, str):
             with waits(wait):
@@ -130,9 +131,9 @@ class SessionFunction(FunctionBinding):
         """Calls with the VM's values, unchecked but for their number, and returns the VM's values.
 
         Args:
-            values: one for each letter of ``signature.convention``: ints (signed), floats, buffer views and other
-                references, the two fences of asynchronous functions included.
-            timeout: seconds; ``None`` means no limit.
+            values: the values, one for each letter of ``signature.convention``: ints (signed), floats, buffer views and
+                other references, the two fences of asynchronous functions included.
+            timeout: the longest time in seconds; ``None`` means no limit.
 
         Raises:
             InvalidArgumentError: another number of values.
@@ -178,14 +179,15 @@ class SessionFunction(FunctionBinding):
         """Starts a call and returns at once.
 
         Args:
-            arguments, named: as for a call. Host arrays are read when the call starts on its loop: do not change them
-                before it is done.
-            out, donate: as for a call. Donated arrays are closed when it is done; do not use them until then.
+            arguments, named: the arguments, as for a call. Host arrays are read when the call starts on its loop: do
+                not change them before it is done.
+            out, donate: the results' arrays and the donated arguments, as for a call. Donated arrays are closed when it
+                is done; do not use them until then.
             timeout: seconds for the whole call, the wait for its ticket included; ``None`` means no limit.
-            wait, signal: for asynchronous functions, as for a call: with ``signal`` it is done when the work is
-                submitted. Or how the loop waits for devices, as for a call: ``"spin"`` keeps its thread busy between
-                its other callbacks.
-            policy: its order among the session's other calls; ``None`` queues it, or lets it overlap in sessions with
+            wait, signal: the fences of asynchronous functions, as for a call: with ``signal`` it is done when the work
+                is submitted. Or the way the loop waits for devices, as for a call: ``"spin"`` keeps its thread busy
+                between its other callbacks.
+            policy: the order among the session's other calls; ``None`` queues it, or lets it overlap in sessions with
                 ``SessionOptions(concurrent=True)``.
             loop: the loop that it runs in; ``None`` means the session's thread, shared by all its calls: while one
                 computes in the virtual machine, the others wait.
@@ -275,14 +277,14 @@ class SessionFunction(FunctionBinding):
         Args:
             calls: for each call a tuple of arguments, or one argument that is not a tuple. Read only as far as
                 ``depth`` allows.
-            out: for each call what ``out`` is for one, taken when the call begins: a list with one for each call, or
-                an iterator such as ``itertools.cycle(arrays)``. An array may come again when the iteration has gone on
-                from the result in it, so ``depth`` arrays suffice where results are ordered.
-            donate: as for a call.
+            out: for each call the value of its ``out``, taken when the call begins: a list with one for each call, or
+                an iterator such as ``itertools.cycle(arrays)``. An array may come again when the iteration is past the
+                result in it, so ``depth`` arrays suffice where results are ordered.
+            donate: the donated arguments, as for a call.
             depth: the most calls in flight, results not yet taken included.
             ordered: whether results come in the order of the calls, or of their completion.
             timeout: seconds for each call.
-            policy, loop: as for ``submit``.
+            policy, loop: the same as for ``submit``.
 
         Yields:
             the result of each call. A call's error is raised here and cancels the others, as does leaving the

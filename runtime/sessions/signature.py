@@ -33,9 +33,9 @@ class Result:
     """One result of a function.
 
     Attributes:
-        name: as declared, or ``result0``.
-        letter: of the calling convention.
-        declared: its declaration, or ``None``.
+        name: the declared name, or ``result0``.
+        letter: the letter of the calling convention.
+        declared: the result's declaration, or ``None``.
     """
 
     name: str
@@ -59,12 +59,12 @@ class Argument(Result):
     """One argument of a function; the name is ``argument0`` where none is declared.
 
     Attributes:
-        position: from 0.
-        element_type: of a tensor; ``None`` where any is accepted.
-        dtypes: NumPy dtypes that a tensor's array may have; empty where NumPy has none for its elements.
-        shape: of a tensor, with ``None`` for dynamic lengths; ``None`` where any is accepted.
-        storage: number of the result that the program writes into it (``iree.abi.output``); ``None`` for inputs.
-        reuses: of a storage, positions of the arguments whose memory it may be (``pumice.abi.reuses``).
+        position: the position, from 0.
+        element_type: the element type of a tensor; ``None`` where any is accepted.
+        dtypes: the NumPy dtypes that a tensor's array may have; empty where NumPy has none for its elements.
+        shape: the shape of a tensor, with ``None`` for dynamic lengths; ``None`` where any is accepted.
+        storage: the number of the result that the program writes into it (``iree.abi.output``); ``None`` for inputs.
+        reuses: for a storage, the positions of the arguments whose memory it may be (``pumice.abi.reuses``).
     """
 
     position: int
@@ -144,12 +144,12 @@ class Signature:
     """Arguments and results of a function.
 
     Attributes:
-        name: full name.
-        arguments, results: in order, without the fences of asynchronous functions.
+        name: the full name.
+        arguments, results: the arguments and results in order, without the fences of asynchronous functions.
         convention: the VM's calling convention.
         is_async: whether it takes a wait fence and a signal fence after its arguments, and returns before its work is
             done.
-        attributes: reflection attributes of the export.
+        attributes: the reflection attributes of the export.
     """
 
     name: str

@@ -38,10 +38,10 @@ class ImageSpec(NamedTuple):
     """The contents of an image's text.
 
     Attributes:
-        text: as written.
+        text: the specification as written.
         grid: the array's shape without the channels; ``None`` is the picture's.
-        format: ``None`` is the kernel's.
-        levels: 1, another count, or 0 for all.
+        format: the format; ``None`` is the kernel's.
+        levels: the number of levels: 1, another count, or 0 for all.
         data: the text's array or picture, if any.
         is_picture: whether ``data`` is a picture, to be converted to the format.
         sampler: the keywords of its sampler; ``None`` takes the default.

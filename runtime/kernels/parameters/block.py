@@ -119,8 +119,8 @@ def pack_members(
 
     Args:
         what: the noun for a member in messages.
-        length: of the run-time sized array at the end.
-        missing: how members without a value are treated: ``"refused"`` raises; ``"zero"`` leaves their bytes as they
+        length: the length of the run-time sized array at the end.
+        missing: the treatment of members without a value: ``"refused"`` raises; ``"zero"`` leaves their bytes as they
             are, but raises for pointers; ``"any"`` leaves the bytes of all.
     """
     known = member_names(members)

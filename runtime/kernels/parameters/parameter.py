@@ -56,11 +56,11 @@ class Parameter(ABC):
     in ``accepted`` are bound without them.
 
     Attributes:
-        index: position in a call.
-        label: for messages, ``binding 1 (Velocity)``.
+        index: the position in a call.
+        label: the name in messages, ``binding 1 (Velocity)``.
         written: the kernel may write it.
-        dtype: of an element; ``None`` where NumPy has none.
-        accepted: (dtype, bytes) pairs that are known to fit arrays which are bound as they are.
+        dtype: the dtype of an element; ``None`` where NumPy has none.
+        accepted: the (dtype, bytes) pairs that are known to fit arrays which are bound as they are.
         device_types: the classes of arguments that are on the device already.
         stride, head: bytes of one element, and before the first; 0 where the size of an argument does not tell the
             element count.
@@ -205,7 +205,7 @@ class BlockRules:
     Attributes:
         stride: bytes from one element of its array, or of its only member, to the next; else 0.
         head: bytes before a run-time sized array.
-        dtype: of all its scalars; ``None`` where they differ, or NumPy has none.
+        dtype: the dtype of all its scalars; ``None`` where they differ, or NumPy has none.
         is_padded: whether there are bytes between its elements, as in an array of vec3.
     """
 

@@ -26,7 +26,7 @@ class Pointers:
     """The pointers that a kernel takes, in push constants and in blocks.
 
     Attributes:
-        present: whether there are any.
+        present: whether the kernel has any pointers.
     """
 
     def __init__(

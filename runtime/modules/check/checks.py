@@ -40,14 +40,14 @@ def run_checks(
     """Runs every check function of module files. Whatever is wrong with files and functions is in the report.
 
     Args:
-        paths: of ``.vmfb`` files.
-        device: runs them, and stays open.
-        filters: glob patterns for names of functions, with or without the module's before it; a function runs if one
-            matches, all run where none is given.
+        paths: the paths of ``.vmfb`` files.
+        device: the device that runs them; it stays open.
+        filters: the glob patterns for names of functions, with or without the module's before it. A function runs if
+            one matches; without patterns all run.
         timeout: seconds for each function, waits included, and the same for the initializers before it.
         modules: the imports of the files besides ``hal`` and ``check``, in linking order.
-        on_result: called with a file's path and a result as soon as that is known.
-        open_module: opens a file; its error is in the report.
+        on_result: a function that is called with a file's path and a result as soon as that is known.
+        open_module: a function that opens a file; its error is in the report.
     """
     start = time.perf_counter()
     runner = _Runner(device, filters, timeout, modules, on_result, open_module)

@@ -55,7 +55,7 @@ class CheckRecorder:
     """Records expectations. Thread rule: that of its context.
 
     Attributes:
-        max_failures: failures to keep; all are counted.
+        max_failures: the largest number of failures to keep; all are counted.
         max_differences: elements of each to show.
         max_elements: elements of a tensor to print before ``...``.
     """

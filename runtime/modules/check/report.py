@@ -24,9 +24,9 @@ class ElementDifference:
     """An element that is not as expected.
 
     Attributes:
-        index: its position, one number for each axis.
-        lhs, rhs: both values, with all significant digits; no ``rhs`` for expectations of one value.
-        difference: ``|lhs - rhs|``; ``None`` if it is not a number.
+        index: the element's position, one number for each axis.
+        lhs, rhs: the two values, with all significant digits; no ``rhs`` for expectations of one value.
+        difference: the difference ``|lhs - rhs|``; ``None`` if it is not a number.
         tolerance: the largest allowed difference; ``None`` where values have to be equal.
     """
 
@@ -54,8 +54,8 @@ class CheckFailure:
 
     Attributes:
         expectation: the function's name: ``expect_eq``.
-        lhs, rhs: both values as text, shortened if large.
-        differing: how many elements differ; ``None`` where elements were not compared.
+        lhs, rhs: the two values as text, shortened if large.
+        differing: the number of elements that differ; ``None`` where elements were not compared.
         differences: the first of these elements.
         largest: the element with the largest difference, where tolerances apply.
     """
@@ -106,10 +106,11 @@ class CheckResult:
 
     Attributes:
         name: the function's, or ``"(load)"`` for a file that cannot be loaded.
-        outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
-        duration: seconds, with the module's initializers.
+        outcome: the outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
+        duration: the time in seconds, with the module's initializers.
         failures: the first of the failed expectations.
-        error, error_type: text and class of the error, for ``ERROR``; why it was not run, for ``SKIPPED``.
+        error, error_type: the text and class of the error, for ``ERROR``; the reason why it was not run, for
+            ``SKIPPED``.
     """
 
     name: str
