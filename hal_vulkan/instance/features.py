@@ -47,8 +47,8 @@ class FeatureStructure(NamedTuple):
 
     Attributes:
         type: the structure's ``sType``.
-        since, until: the core version from which the structure is chained, and the one below which any of ``extensions``
-            chains it.
+        since, until: the core version from which the structure is chained, and the one below which any of
+            ``extensions`` chains it.
         extensions: the extensions that have the structure, each by itself.
         members: the names of all its booleans in order.
         used: the names of the booleans that compute uses.
