@@ -44,7 +44,7 @@ class PumiceError(Exception):
 
     Attributes:
         code: the canonical status code; each subclass has a fixed one.
-        message: what was expected, what came and what to do, without the code.
+        message: the text without the code: what was expected, what came and what to do.
         location: the place in a program (module, function, source line), or ``None``.
         vk_result: the name of the ``VkResult`` behind the error (``"VK_ERROR_DEVICE_LOST"``), or ``None``.
     """

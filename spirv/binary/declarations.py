@@ -247,7 +247,7 @@ class Declarations:
 
         Args:
             name: the entry point's name.
-            workgroup_size: in invocations.
+            workgroup_size: the workgroup's size, in invocations.
             label: the id of the first block.
             body: the instructions after it, up to the return.
         """

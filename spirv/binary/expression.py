@@ -70,8 +70,8 @@ class Id:
 
     Attributes:
         number: the result id.
-        kind: its type.
-        value: its value where it is known: an integer, or 0 or 1 for a boolean.
+        kind: the type.
+        value: the value where it is known: an integer, or 0 or 1 for a boolean.
         start: the expression that this one exceeds by ``distance`` modulo 2**32; itself where none is known.
         distance: the difference to ``start``.
         multiple: a power of two that divides it.

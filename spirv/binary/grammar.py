@@ -40,9 +40,9 @@ class Layout(NamedTuple):
     """The form of an instruction.
 
     Attributes:
-        name: without ``Op``.
+        name: the name, without ``Op``.
         group: the specification's class of instructions, such as ``"Arithmetic"``.
-        operands: their kinds in order. An optional one ends in ``?``; a repeated one ends in ``*``.
+        operands: the kinds of the operands, in order. An optional one ends in ``?``; a repeated one ends in ``*``.
         minimum: the length of the shortest such instruction in words.
     """
 

@@ -43,12 +43,12 @@ def missing_requirements(
     Args:
         module: the module's reflection.
         api_version: the Vulkan version in use, ``(major, minor)``: the lower of instance's and device's.
-        features: enabled features by their names in the Vulkan structures, and the boolean properties of
+        features: the enabled features by their names in the Vulkan structures, and the boolean properties of
             ``VkPhysicalDeviceFloatControlsProperties`` that are true (``"shaderDenormPreserveFloat32"``).
-        extensions: enabled device extensions.
-        subgroup_operations: supported subgroup operations: basic, vote, arithmetic, ballot, shuffle,
+        extensions: the enabled device extensions.
+        subgroup_operations: the supported subgroup operations: basic, vote, arithmetic, ballot, shuffle,
             shuffle_relative, clustered, quad, partitioned, rotate, rotate_clustered.
-        offered: features and extensions that the device has, enabled or not.
+        offered: the features and extensions that the device has, enabled or not.
     """
     device = (api_version, features, extensions, subgroup_operations)
     missing = _missing_version(module.version, api_version, extensions)

@@ -19,8 +19,8 @@ class Alternative:
 
     Attributes:
         feature: a feature, a boolean property, or ``"subgroup:<operation>"``; ``""`` if none is needed.
-        versions: core versions that have it.
-        extensions: extensions that have it. One of these or of ``versions`` is enough; both may be empty.
+        versions: the core versions that have it.
+        extensions: the extensions that have it. One of these or of ``versions`` is enough; both may be empty.
     """
 
     feature: str

@@ -147,7 +147,8 @@ def assemble(text: str, target_env: str) -> bytes:
     """Returns the module of an assembly text; ids that are numbers keep them.
 
     Args:
-        target_env: of ``spirv-as --target-env``, such as ``vulkan1.2`` or ``spv1.3``; it fixes the SPIR-V version.
+        target_env: the value for ``spirv-as --target-env``, such as ``vulkan1.2`` or ``spv1.3``; it fixes the SPIR-V
+            version.
 
     Raises:
         InvalidArgumentError: the text is wrong (the message is the tool's, with line and column), or the tool does not

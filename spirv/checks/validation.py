@@ -50,8 +50,9 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
 
     Args:
         code: the module.
-        target_env: its environment, such as ``vulkan1.3``; an older tool checks by the newest rules that it has.
-        features: enabled features of the device, by their names in Vulkan's structures.
+        target_env: the module's environment, such as ``vulkan1.3``; an older tool checks by the newest rules that it
+            has.
+        features: the enabled features of the device, by their names in Vulkan's structures.
 
     Raises:
         InvalidArgumentError: the module breaks a rule; the message is the tool's.

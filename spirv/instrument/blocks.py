@@ -43,8 +43,8 @@ class Loop:
     """A structured loop.
 
     Attributes:
-        header, merge, latch: labels of its header, merge block and continue target.
-        blocks: labels of its blocks, without the merge block.
+        header, merge, latch: the labels of its header, merge block and continue target.
+        blocks: the labels of its blocks, without the merge block.
         is_outermost: whether no other loop of the function has it.
     """
 
@@ -60,10 +60,10 @@ class Flow:
     """The blocks of a function, in order, and its loops.
 
     Attributes:
-        id: of the function.
-        head: its instructions before the first block.
-        blocks: by label.
-        loops: outer ones before those within them.
+        id: the function's id.
+        head: the instructions before the first block.
+        blocks: the blocks by label.
+        loops: the loops, outer ones before those within them.
     """
 
     id: int

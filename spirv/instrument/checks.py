@@ -38,10 +38,10 @@ class SanitizeOptions:
     """Facts about the device and the host.
 
     Attributes:
-        workgroup_bytes: of workgroup memory that the device has.
+        workgroup_bytes: the size of the device's workgroup memory, in bytes.
         zero_workgroup: whether the device zeroes workgroup memory that has an initializer.
-        capabilities: those of Float16, Int8 and Int16 that the device has.
-        descriptors: how many descriptors are bound at (set, binding) of a run-time array.
+        capabilities: the device's capabilities, of Float16, Int8 and Int16.
+        descriptors: the number of descriptors bound at the (set, binding) of each run-time array.
     """
 
     workgroup_bytes: int = 32768
@@ -54,7 +54,7 @@ class Checks:
     """The state of the pass over one module.
 
     Attributes:
-        unwatched: descriptions of unchecked accesses.
+        unwatched: the descriptions of unchecked accesses.
     """
 
     def __init__(self, editor: Editor, code: bytes, reporter: Reporter, options: SanitizeOptions) -> None:

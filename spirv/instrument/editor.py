@@ -43,15 +43,15 @@ class Editor:
     """One module that is being changed.
 
     Attributes:
-        version: of SPIR-V.
+        version: the module's SPIR-V version.
         functions: the instructions of each, from ``OpFunction`` to ``OpFunctionEnd``.
-        defs: declarations outside functions by their result id: types, constants, variables.
-        decorations: (decoration, operands …) by target.
+        defs: the declarations outside functions by their result id: types, constants, variables.
+        decorations: the decorations by target, each as (decoration, operands …).
         member_decorations: the same by structure and member.
-        names, member_names: of debug instructions.
-        strings: literals of ``OpString``.
-        sets: imported instruction sets.
-        memory_model: of ``OpMemoryModel``.
+        names, member_names: the names that debug instructions give to ids and to members.
+        strings: the literals of ``OpString``.
+        sets: the imported instruction sets.
+        memory_model: the memory model that ``OpMemoryModel`` declares.
     """
 
     def __init__(self, code: bytes) -> None:
@@ -298,7 +298,8 @@ class Editor:
         """Makes the entry point of that index a new function that calls the old one.
 
         Returns:
-            its instructions up to that call: the caller appends more, and at last ``OpReturn`` and ``OpFunctionEnd``.
+            The function's instructions up to that call: the caller appends more, and at last ``OpReturn`` and
+                ``OpFunctionEnd``.
         """
         instruction = self._sections[4][entry]
         inner = instruction[2]

@@ -16,7 +16,8 @@ class Lines:
     """The source lines of a module.
 
     Attributes:
-        file, line: of the instruction that was passed over last, ``""`` and 0 where they are not known.
+        file, line: the source position of the instruction that was passed over last, ``""`` and 0 where it is not
+            known.
     """
 
     def __init__(self, editor: Editor) -> None:

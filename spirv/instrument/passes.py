@@ -37,11 +37,11 @@ def instrument(
     """Returns a module with passes applied to its compute shaders; ``None`` where none has anything to report.
 
     Args:
-        code: valid SPIR-V.
+        code: a valid SPIR-V module.
         guard: report loops that end before their time; see ``loop_guard``.
         sanitize: report wrong accesses, for a device of these options.
-        reserved: (set, binding) that the pipeline's layout has beside those of the module. The report is the last
-            binding of the last set.
+        reserved: the (set, binding) pairs that the pipeline's layout has beside those of the module. The report is the
+            last binding of the last set.
 
     Raises:
         InvalidArgumentError: the code is damaged.
@@ -70,13 +70,13 @@ def _sanitize(editor: Editor, code: bytes, reporter: Reporter, options: Sanitize
     """Rewrites all functions of a module; for passes that add functions, it comes first.
 
     Args:
-        editor: of the module.
+        editor: the module's editor.
         code: the module, with the values of its specialization constants as their defaults.
-        reporter: takes the places.
+        reporter: the reporter that registers the checked accesses.
         options: the device's abilities.
 
     Returns:
-        descriptions of unchecked accesses.
+        The descriptions of unchecked accesses.
     """
     checks = Checks(editor, code, reporter, options)
     addresses, images, workgroup = AddressChecks(checks), ImageChecks(checks), WorkgroupChecks(checks)

@@ -33,10 +33,10 @@ class Step:
     """One index of a path that may be out of range.
 
     Attributes:
-        index: its id.
-        length: id of the constant that the index is less than; 0 for a run-time array.
-        rule: ``index`` or ``descriptor``.
-        struct, member: of a run-time array: the type of the block, and which member it is.
+        index: the index's id.
+        length: the id of the constant that the index is less than; 0 for a run-time array.
+        rule: the failed check in reports, ``index`` or ``descriptor``.
+        struct, member: for a run-time array, the type of the block and the number of its member.
         chain, operand: the access chain that has the index, and the word in it.
     """
 
@@ -59,12 +59,12 @@ class Path:
         storage: the storage class.
         pointee: the type that is pointed to.
         steps: the indices that may be out of range.
-        name: for people.
+        name: the name in reports.
         offset, strides: the bytes from the start of the block, a constant and (index, bytes); ``None`` if not laid out.
         size: the bytes that are pointed to, ``None`` if that is not known.
         is_runtime: whether it lies within a run-time array of the block.
         components: the scalars from the start of the variable, as ``offset`` and ``strides``; for types without layout.
-        descriptor: id of the index into an array of descriptors, or 0.
+        descriptor: the id of the index into an array of descriptors, or 0.
     """
 
     root: int
@@ -86,8 +86,8 @@ class Paths:
     """The paths of a module's pointers, function by function.
 
     Args:
-        constants: of the module, for the lengths of arrays.
-        descriptors: how many are bound at (set, binding) of a run-time array.
+        constants: the module's constants, for the lengths of arrays.
+        descriptors: the number of descriptors bound at the (set, binding) of each run-time array.
     """
 
     def __init__(

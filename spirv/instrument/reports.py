@@ -49,11 +49,11 @@ class Place:
 
     Attributes:
         kind: the kind of object.
-        name: of the binding, variable or function; empty if stripped.
-        rule: of an access, the failed check: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``,
+        name: the name of the binding, variable or function; empty if stripped.
+        rule: the check that an access failed: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``,
             ``sample``; ``null``, ``wild``, ``misaligned``; ``read``.
-        binding: descriptor set and binding of an access, where it is of one.
-        file, line: of the source, empty and 0 if stripped.
+        binding: the descriptor set and binding of an access, where it is of one.
+        file, line: the position in the source, empty and 0 if stripped.
     """
 
     kind: ReportKind
@@ -75,7 +75,7 @@ class Report:
 
     Attributes:
         place: the place in the module.
-        invocation: global invocation id.
+        invocation: the global invocation id.
         index, limit: the accessed index, and the length.
     """
 
@@ -100,8 +100,8 @@ class Instrumented:
     Attributes:
         code: the module.
         set, binding: the descriptor of its report, a storage buffer of ``REPORT_BYTES`` zeros.
-        places: by the number in a report.
-        unwatched: descriptions of accesses that ``sanitize`` does not check in this module.
+        places: the places by their number in a report.
+        unwatched: the descriptions of accesses that ``sanitize`` does not check in this module.
     """
 
     code: bytes

@@ -25,7 +25,7 @@ class Writer:
     """The instructions of a body that is being written.
 
     Attributes:
-        label: of the block that is being written.
+        label: the label of the block that is being written.
     """
 
     def __init__(self, editor: Editor) -> None:
@@ -116,11 +116,12 @@ def rewrite(
     """Returns a function's new body.
 
     Args:
-        editor: of its module.
-        body: its instructions.
-        splits: whether ``visit`` may write several blocks for an instruction.
-        visit: writes the replacement of an instruction: of any but labels, phis, variables, merge instructions and
-            terminators, which stay, but are passed to it where ``splits`` is of no concern: labels.
+        editor: the module's editor.
+        body: the function's instructions.
+        splits: a function that tells whether ``visit`` may write several blocks for an instruction.
+        visit: a function that writes the replacement of an instruction. It is called with a block\'s label, which stays
+            and may be followed by more, and with all instructions of the block but phis, variables, merge instructions
+            and terminators, which stay as they are.
     """
     writer = Writer(editor)
     tails: dict[int, int] = {}

@@ -22,9 +22,9 @@ def with_names(entry: EntryPoint, layouts: Layouts) -> EntryPoint:
     """Returns an entry point whose blocks have the names in ``layouts``.
 
     Args:
-        layouts: GLSL's declarations of the blocks as text; or for each block, by binding, (set, binding), name, or
-            ``"push"`` for the push constants: its members as text (``"uint n; float scale[4];"``), a list of names, or
-            a mapping of names to types, to mappings for structures, or to ``None``.
+        layouts: the declarations of the blocks in GLSL, as text; or for each block, by binding, (set, binding), name,
+            or ``"push"`` for the push constants: its members as text (``"uint n; float scale[4];"``), a list of names,
+            or a mapping of names to types, to mappings for structures, or to ``None``.
 
     Raises:
         InvalidArgumentError: text that cannot be read, or members that are not as the module has them.

@@ -60,10 +60,10 @@ class DeclaredType:
     """A type as GLSL declares it: a scalar, vector or matrix, a structure, or a pointer.
 
     Attributes:
-        text: as written.
-        scalar: ``None`` for structures and pointers.
-        components, columns: see ``BlockMember``.
-        members: of a structure.
+        text: the type as written.
+        scalar: the scalar type; ``None`` for structures and pointers.
+        components, columns: the vector size and the number of columns; see ``BlockMember``.
+        members: the members of a structure.
     """
 
     text: str

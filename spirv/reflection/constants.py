@@ -24,13 +24,13 @@ class Constant:
     """A module-scope constant.
 
     Attributes:
-        id: result id.
+        id: the result id.
         scalar: the type of a scalar constant, or ``None``.
         value: a scalar, the components of a vector, or ``None`` where it is neither or unknown.
-        constituents: ids of a composite's parts, and the operands of an operation on specialization constants.
+        constituents: the ids of a composite's parts, and the operands of an operation on specialization constants.
         is_spec: a scalar that specialization can set if it has a ``SpecId``.
         varies: whether specialization can change it.
-        divides_by_zero: whether it is undefined at the module's values for that reason.
+        divides_by_zero: whether it divides by zero at the module's values, and so is undefined.
     """
 
     id: int

@@ -35,9 +35,9 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
     """Returns the module, with workgroups numbered from ``base`` in a grid of ``groups``.
 
     Args:
-        code: valid SPIR-V.
-        base: number of the part's first workgroup.
-        groups: workgroups of the whole grid.
+        code: a valid SPIR-V module.
+        base: the number of the part's first workgroup.
+        groups: the workgroups of the whole grid.
         local_size: invocations of a workgroup.
 
     Raises:

@@ -28,12 +28,12 @@ class BlockLayout:
     """The layout of a structure.
 
     Attributes:
-        members: in declaration order.
+        members: the members in declaration order.
         size: bytes up to the end of the last member; a run-time sized array counts as empty.
-        element: see `Binding.element`.
-        scalars: every scalar type within.
-        depth: levels of nested structures, its own included.
-        total: members, nested ones included.
+        element: the element of the block's array; see `Binding.element`.
+        scalars: the scalar types within, every one.
+        depth: the number of levels of nested structures, its own included.
+        total: the number of members, nested ones included.
     """
 
     members: tuple[BlockMember, ...]

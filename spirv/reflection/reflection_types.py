@@ -48,9 +48,9 @@ class ScalarType(_Plain):
 
     Attributes:
         kind: ``"float"``, ``"int"`` (signed), ``"uint"`` or ``"bool"``.
-        bits: width; 32 for ``bool``, which has no defined bit pattern in SPIR-V. A physical storage buffer
+        bits: the width in bits; 32 for ``bool``, which has no defined bit pattern in SPIR-V. A physical storage buffer
             address is shown as a 64-bit ``uint``.
-        encoding: ``""`` for IEEE 754 floats and all other kinds, else ``"bfloat16"``, ``"float8_e4m3"``,
+        encoding: the encoding: ``""`` for IEEE 754 floats and all other kinds, else ``"bfloat16"``, ``"float8_e4m3"``,
             ``"float8_e5m2"`` or ``"encoding <number>"`` (SPIR-V's FP Encoding operand).
     """
 
@@ -75,18 +75,18 @@ class BlockMember(_Plain):
     Attributes:
         name: the name in the source, ``""`` where the module has no debug names.
         offset: bytes from the start of the structure that holds the member.
-        size: bytes, arrays and matrices as stride times count; 0 for a run-time sized array.
+        size: the size in bytes, arrays and matrices as stride times count; 0 for a run-time sized array.
         scalar: the scalar type, or ``None`` for a structure.
-        components: vector size (rows of a matrix); 1 for scalars and structures.
-        columns: columns of a matrix, else 1.
-        array_length: length of the (outermost) array, 0 if run-time sized, ``None`` if no array.
+        components: the vector size (rows of a matrix); 1 for scalars and structures.
+        columns: the number of columns of a matrix, else 1.
+        array_length: the length of the (outermost) array, 0 if run-time sized, ``None`` if no array.
         array_stride: bytes between elements of the (outermost) array, else ``None``.
         matrix_stride: bytes between columns (rows if ``row_major``), else ``None``.
         row_major: whether a matrix is stored row by row.
         members: the members of a structure (or of the elements of an array of structures).
-        array_shape: every dimension of an array of arrays, outermost first; ``()`` if no array.
+        array_shape: the length of every dimension of an array of arrays, outermost first; ``()`` if no array.
         array_strides: the stride in bytes of each of those dimensions.
-        pointee: of a pointer, the name of what it points to in ``ShaderModuleReflection.pointees``; else ``""``.
+        pointee: for a pointer, the name of its target in ``ShaderModuleReflection.pointees``; else ``""``.
     """
 
     name: str
@@ -111,10 +111,11 @@ class ElementLayout(_Plain):
 
     Attributes:
         scalar: the scalar type of an element; for a structure, the one type that all its members share.
-        components: vector size (rows of a matrix); 1 for scalars and structures.
-        columns: columns of a matrix, else 1.
+        components: the vector size (rows of a matrix); 1 for scalars and structures.
+        columns: the number of columns of a matrix, else 1.
         stride: bytes from one element to the next; the element's size if there is no array.
-        array: ``"runtime"``, ``"fixed"``, or ``"none"`` where the block's only member is not an array.
+        array: the kind of array: ``"runtime"``, ``"fixed"``, or ``"none"`` where the block's only member is not an
+            array.
         length: elements of a ``"fixed"`` array, else ``None``.
         struct: the members, where elements are structures.
         inner_shape: the inner dimensions of an array of arrays, outermost first.
@@ -148,7 +149,8 @@ class ImageType(_Plain):
     """The image, or texel buffer, of a binding: SPIR-V's ``OpTypeImage``.
 
     Attributes:
-        dim: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"``, ``"buffer"`` (texel buffers) or ``"rect"``.
+        dim: the kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"``, ``"buffer"`` (texel buffers) or
+            ``"rect"``.
         arrayed: whether it has layers.
         multisampled: whether its texels have several samples.
         depth: whether it is declared as a depth image, which is sampled with a comparison.
@@ -174,7 +176,7 @@ class BufferBlock(_Plain):
     Attributes:
         name: the variable's name, else the structure's, else ``""``; of a pointee it is unique in the module.
         structure: the name of the structure, or ``""``.
-        element, fixed_size, members: see ``Binding``.
+        element, fixed_size, members: the same as of ``Binding``.
     """
 
     name: str
@@ -193,19 +195,19 @@ class Binding(_Plain):
     where they differ; ``aliases`` has each of them.
 
     Attributes:
-        set: descriptor set number.
-        binding: number within the set.
+        set: the descriptor set's number.
+        binding: the number within the set.
         name: the variable's name, else its block's, else ``""``.
-        descriptor_type: ``VkDescriptorType`` value.
-        descriptor_type_name: its name without prefix, in lower case (``"storage_buffer"``).
-        count: descriptors in the binding: 1, an array's length, or 0 for a run-time sized array.
-        readable: may the shader read it. ``False`` only if declared so or no instruction can.
-        writable: may the shader write it. ``False`` only if declared so or no instruction can.
-        element: what the block's (last) array is made of; ``None`` for images, samplers and blocks with neither
-            an array at their end nor a single member, and for structures of mixed scalar types.
+        descriptor_type: the ``VkDescriptorType`` value.
+        descriptor_type_name: the descriptor type's name without prefix, in lower case (``"storage_buffer"``).
+        count: the number of descriptors in the binding: 1, an array's length, or 0 for a run-time sized array.
+        readable: whether the shader may read it. ``False`` only if declared so or no instruction can.
+        writable: whether the shader may write it. ``False`` only if declared so or no instruction can.
+        element: the elements of the block's (last) array; ``None`` for images, samplers and blocks with neither an
+            array at their end nor a single member, and for structures of mixed scalar types.
         fixed_size: bytes before the run-time array, or of the whole block up to the end of its last member.
         members: the block's members.
-        image: what images, combined image samplers and texel buffers hold; ``None`` for buffers and samplers.
+        image: the type of images, combined image samplers and texel buffers; ``None`` for buffers and samplers.
         image_aliases: the image types of further variables on the binding, where they differ from ``image``.
         block: the name of the block's structure, ``""`` for images and samplers.
         aliases: the blocks of all variables on the binding, the first included, where there are several.
@@ -252,12 +254,13 @@ class SpecializationConstant(_Plain):
 
     Attributes:
         constant_id: the ``SpecId``, ``VkSpecializationMapEntry::constantID``.
-        name: name in the source, or ``""``.
-        scalar: its type. In specialization data a ``bool`` takes 4 bytes (``VkBool32``).
+        name: the name in the source, or ``""``.
+        scalar: the constant's type. In specialization data a ``bool`` takes 4 bytes (``VkBool32``).
         default: the value in the module, exact.
-        names: every name of every constant of the id.
-        scalars: their types, in the module's order.
-        defaults: their different defaults, in the module's order. Without a value each constant keeps its own.
+        names: the names of all constants with this id.
+        scalars: the types of these constants, in the module's order.
+        defaults: the different defaults of these constants, in the module's order. Without a value each constant keeps
+            its own.
     """
 
     constant_id: int
@@ -277,12 +280,12 @@ class EntryPoint(_Plain):
     """One entry point and what its call graph statically uses.
 
     Attributes:
-        name: as ``VkPipelineShaderStageCreateInfo::pName`` wants it.
-        execution_model: SPIR-V's name, ``"GLCompute"`` for compute.
+        name: the name, as ``VkPipelineShaderStageCreateInfo::pName`` expects it.
+        execution_model: the execution model by its SPIR-V name, ``"GLCompute"`` for compute.
         local_size: invocations of a workgroup in x, y, z, specialization constants at their defaults;
             ``(1, 1, 1)`` for execution models without workgroups. 0 is not settled.
         local_size_spec_ids: the specialization constant that sets each, or ``None`` for a fixed one.
-        bindings: by set, then binding.
+        bindings: the bindings by set, then by binding.
         push_constants: the push constant block, or ``None``.
         workgroup_memory_bytes: workgroup (shared) memory, specialization constants at their defaults, laid
             out with std430's sizes and alignments and 4-byte booleans; explicitly laid out blocks overlap. The
@@ -303,19 +306,18 @@ class ShaderModuleReflection(_Plain):
     """The declarations of a SPIR-V module.
 
     Attributes:
-        version: SPIR-V version, ``(major, minor)``.
+        version: the SPIR-V version, ``(major, minor)``.
         generator: the header's generator word: tool in the upper 16 bits, tool's version in the lower.
-        capabilities: declared capabilities by SPIR-V name, ``"Capability(<number>)"`` if not known here.
-        extensions: declared SPIR-V extensions, and those whose instruction sets are imported.
-        addressing_model: ``"Logical"`` or ``"PhysicalStorageBuffer64"`` in Vulkan.
-        memory_model: ``"GLSL450"`` or ``"Vulkan"`` in Vulkan.
-        entry_points: in the module's order.
-        specialization_constants: by constant id.
-        pointees: what physical storage buffer pointers in blocks, and in pointees themselves, point to; and the blocks
-            that such pointers in the code do.
-        unsettled: array lengths and workgroup sizes that do not hold at the module's defaults (0, or an expression that
-            is not evaluated), one sentence each; they count as 1, sizes of workgroups as 0. A pipeline needs values of
-            specialization constants that settle them.
+        capabilities: the declared capabilities by SPIR-V name, ``"Capability(<number>)"`` if not known here.
+        extensions: the declared SPIR-V extensions, and those whose instruction sets are imported.
+        addressing_model: the addressing model; ``"Logical"`` or ``"PhysicalStorageBuffer64"`` in Vulkan.
+        memory_model: the memory model; ``"GLSL450"`` or ``"Vulkan"`` in Vulkan.
+        entry_points: the entry points, in the module's order.
+        specialization_constants: the specialization constants by constant id.
+        pointees: the targets of physical storage buffer pointers in blocks, in other pointees and in the code.
+        unsettled: the array lengths and workgroup sizes that do not hold at the module's defaults (0, or an expression
+            that is not evaluated), one sentence each; they count as 1, sizes of workgroups as 0. A pipeline needs
+            values of specialization constants that settle them.
     """
 
     version: tuple[int, int]

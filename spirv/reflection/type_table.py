@@ -56,17 +56,17 @@ class Type:
     """A type.
 
     Attributes:
-        id: result id.
-        kind: scalar, vector and so on.
+        id: the result id.
+        kind: the kind: scalar, vector and so on.
         scalar: for scalars, vectors and matrices, the scalar type at the bottom.
-        count: components, columns, or array length; ``None`` for a length that is not known.
-        length: id of the constant that is an array's length, else 0.
-        element: id of the component, column, element, pointed-to or sampled image's image type; else 0.
-        members: ids of a structure's member types.
+        count: the number of components or columns, or the array length; ``None`` for a length that is not known.
+        length: the id of the constant that is an array's length, else 0.
+        element: the id of the component, column, element, pointed-to type, or a sampled image's image type; else 0.
+        members: the ids of a structure's member types.
         natural_size: bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
         natural_align: the alignment by the same rules.
-        is_opaque: holds an image, sampler or the like.
-        storage_class: of a pointer, else -1.
+        is_opaque: whether it holds an image, sampler or the like.
+        storage_class: the storage class of a pointer, else -1.
         image: the properties of an image.
     """
 

@@ -63,19 +63,20 @@ def compile_source(
     """Compiles a source to a SPIR-V module.
 
     Args:
-        source: text (``str``) or a file (``Path``); a ``str`` is never taken for a file name. A UTF-8 byte order mark
-            at its start is passed over.
-        stage: of GLSL: ``comp``, ``vert``, ``tesc``, ``tese``, ``geom`` or ``frag``; other languages have ``comp``.
-        entry_point: of HLSL and Slang: the function; ``None`` takes all that are marked as entry points. Modules of
-            other languages have all of theirs.
-        defines: macros by name; an empty string defines a name without a value.
-        include_dirs: folders for ``#include``, searched after the including file's own. GLSL need not enable an
+        source: the text (``str``) or the file (``Path``); a ``str`` is never taken for a file name. A UTF-8 byte order
+            mark at its start is skipped.
+        stage: the shader stage of GLSL: ``comp``, ``vert``, ``tesc``, ``tese``, ``geom`` or ``frag``; other languages
+            have ``comp``.
+        entry_point: the entry function of HLSL and Slang; ``None`` takes all that are marked as entry points. Modules
+            of other languages have all of theirs.
+        defines: the macros by name; an empty string defines a name without a value.
+        include_dirs: the folders for ``#include``, searched after the including file's own. GLSL need not enable an
             extension for it.
         target_env: the Vulkan version, which fixes the SPIR-V version (``vulkan1.1``: 1.3, ``vulkan1.2``: 1.5), or a
             SPIR-V version (``spirv1.4``).
-        optimize: run ``spirv-opt -O`` over the result.
-        debug: keep the source and line numbers in the module.
-        parts: texts that the source holds under a ``#line`` with a name, by that name, to be shown in errors.
+        optimize: whether to run ``spirv-opt -O`` over the result.
+        debug: whether to keep the source and line numbers in the module.
+        parts: the texts that the source holds under a ``#line`` with a name, by that name, to be shown in errors.
 
     Returns:
         The module's bytes, in the byte order of this machine.

@@ -31,9 +31,9 @@ class _Known:
 
     Attributes:
         commands: the compilers on PATH, in the order of preference.
-        others: compilers that are not commands.
-        component: what to install.
-        last: commands that are taken where there is no other compiler.
+        others: the ways to find compilers that are not commands.
+        component: the component to install.
+        last: the commands that are taken where there is no other compiler.
     """
 
     variable: str

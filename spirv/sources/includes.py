@@ -82,8 +82,8 @@ def enable_includes(text: bytes, name: Path | None) -> bytes:
     same.
 
     Args:
-        text: GLSL without a byte order mark.
-        name: of the file, for debug information; ``None`` leaves the name to the compiler.
+        text: the GLSL source, without a byte order mark.
+        name: the file's name, for debug information; ``None`` leaves the name to the compiler.
     """
     bare = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), text)
     version = _VERSION.search(bare)
@@ -109,12 +109,12 @@ def included_files(
     """Returns every file whose content can take part in a compile through ``#include`` or, in Slang, ``import``.
 
     Args:
-        source: text (``str``) or a file (``Path``).
-        include_dirs: folders searched after the including file's own.
+        source: the text (``str``) or the file (``Path``).
+        include_dirs: the folders searched after the including file's own.
         text: the content of ``source``, where it was read before.
 
     Returns:
-        Content by absolute path, in sorted order, without ``source`` itself (unless it is included too).
+        The content by absolute path, in sorted order, without ``source`` itself (unless it is included too).
 
     Raises:
         InvalidArgumentError: files include each other in a cycle without an include guard, which no compiler

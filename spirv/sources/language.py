@@ -92,11 +92,11 @@ class SourceOptions:
     """The options of compiling a shader's source; a SPIR-V module takes none of them.
 
     Attributes:
-        language: ``None`` goes by the file's name; texts are GLSL.
-        entry_point: of HLSL and Slang, the function; ``None`` takes all that are marked as entry points.
-        defines: macros by name; an empty text defines a name without a value.
-        include_dirs: folders for ``#include``, searched after the including file's own.
-        debug: keep names of files and line numbers in the module.
+        language: the language; ``None`` infers it from the file's name; texts are GLSL.
+        entry_point: the entry function of HLSL and Slang; ``None`` takes all that are marked as entry points.
+        defines: the macros by name; an empty text defines a name without a value.
+        include_dirs: the folders for ``#include``, searched after the including file's own.
+        debug: whether to keep names of files and line numbers in the module.
 
     Raises:
         InvalidArgumentError: a value of another type.

@@ -38,9 +38,9 @@ class Diagnostic:
     """One mistake.
 
     Attributes:
-        file: as the compiler names it.
-        line: from 1.
-        column: from 1, in characters; ``None`` if the compiler reports none.
+        file: the file, as the compiler names it.
+        line: the line, from 1.
+        column: the column, from 1, in characters; ``None`` if the compiler reports none.
     """
 
     file: str
@@ -54,9 +54,9 @@ class Job:
     """The options of one compilation.
 
     Attributes:
-        entry_point: ``None`` is all of them, where the compiler finds them by itself.
-        macros: ``NAME=VALUE``.
-        target_env: ``vulkan1.2`` or ``spirv1.5``.
+        entry_point: the entry point's name; ``None`` is all of them, where the compiler finds them by itself.
+        macros: the macros, each as ``NAME=VALUE``.
+        target_env: the target environment, ``vulkan1.2`` or ``spirv1.5``.
         register_shifts: numbers added to those of HLSL's registers, by kind.
     """
 
@@ -90,7 +90,7 @@ class Compiler(ABC):
 
     Attributes:
         path: the executable.
-        version: name and version, the same on every machine that has this build of it.
+        version: the name and version, the same on every machine that has this build of the compiler.
     """
 
     path: Path
@@ -150,7 +150,7 @@ def compile_error(
     Args:
         names: names of files in messages, by the compiler's names; others keep theirs.
         texts: the files' contents, by the compiler's names.
-        notes: lines for the end of the message.
+        notes: the lines for the end of the message.
     """
     entries = []
     for diagnostic in diagnostics:

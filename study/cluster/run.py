@@ -76,14 +76,16 @@ def run_on_cluster(
         study: the study.
         folder: the folder for results, on this machine; created if necessary. Results of the same study are resumed,
             those of ``run_study`` too, and vice versa.
-        scheduler: address such as ``tcp://head:8786``, or a client, which stays the caller's.
-        devices: URIs in place of the study's; ``("all",)`` takes each device of the cluster, as ``vulkan://GPU-UUID``.
-        progress: told of points when their chunk has returned; ``advance`` is not called.
-        validation: enables the workers' validation layers; ``None`` asks ``PUMICE_VALIDATION`` here, then each
-            worker's.
-        runs: as for ``run_study``: each is a pass over all workers, whose chunks are measured in processes of their own
-            if it is more than one.
-        continue_noisy, more_time: as for ``run_study``.
+        scheduler: the scheduler's address such as ``tcp://head:8786``, or a client, which stays the caller's.
+        devices: the device URIs in place of the study's; ``("all",)`` takes each device of the cluster, as
+            ``vulkan://GPU-UUID``.
+        progress: the receiver of progress; it hears of points when their chunk has returned, and ``advance`` is not
+            called.
+        validation: whether to enable the workers' validation layers; ``None`` asks ``PUMICE_VALIDATION`` here, then
+            each worker's.
+        runs: the number of passes over all workers, as for ``run_study``. With more than one, each worker measures its
+            chunks in processes of their own.
+        continue_noisy, more_time: the finished points to sample further, as for ``run_study``.
         alone: the unit that measures one chunk at a time: ``"machine"``, with all its workers and devices;
             ``"device"``, for several devices of a machine at once, which share its processors; ``"worker"``, for
             workers that have a device and processors of their own each.

@@ -32,8 +32,8 @@ class Axis:
     Attributes:
         name: an identifier: letters, digits and underscores. ``"device"`` varies the device. Several are separated by
             commas.
-        values: at least one, all different (``1``, ``1.0`` and ``True`` are equal), in the order of measuring and
-            showing; for several names a tuple with a value for each. NumPy's numbers become Python's.
+        values: the values, at least one, all different (``1``, ``1.0`` and ``True`` are equal), in the order of
+            measuring and showing; for several names a tuple with a value for each. NumPy's numbers become Python's.
 
     Raises:
         InvalidArgumentError: not an identifier, no values, or values that are equal, not finite or of other types.

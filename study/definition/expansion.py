@@ -32,8 +32,8 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
     device. Baselines come last, one for each device and setting.
 
     Args:
-        study: to be expanded.
-        devices: their URIs; empty for the study's. An axis ``device`` of the study has precedence.
+        study: the study to expand.
+        devices: the devices' URIs; empty for the study's. An axis ``device`` of the study has precedence.
 
     Raises:
         InvalidArgumentError: no device, a repeated one, more than 100,000 points, a setting that is missing or wrong
@@ -111,7 +111,7 @@ def derive(
     are NaN.
 
     Args:
-        study, point: whose figures.
+        study, point: the study, and the point to derive figures of.
         measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``. Defaults: ``time``
             is the point's measure, ``dispatches`` batch times command buffers times submissions in flight.
         peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each yields another

@@ -24,11 +24,11 @@ class KeptFile:
     """A file that a study measures.
 
     Attributes:
-        name: as the study's settings have it; of a source, with the options that it was compiled with.
-        sha256: of the content, in hexadecimal; of a source, of its SPIR-V.
-        size: in bytes.
-        content: ``None`` where it is only on disk.
-        role: ``"kernel"``, ``"module"``, ``"parameters"`` or ``"input"``.
+        name: the file's name in the study's settings; of a source, with the options that it was compiled with.
+        sha256: the SHA-256 of the content, in hexadecimal; of a source, that of its SPIR-V.
+        size: the size in bytes.
+        content: the content; ``None`` where it is only on disk.
+        role: the role: ``"kernel"``, ``"module"``, ``"parameters"`` or ``"input"``.
     """
 
     name: str
@@ -82,7 +82,7 @@ class KeptFiles:
     """Files by name that are measured instead of those on disk.
 
     Attributes:
-        files: by ``KeptFile.name``.
+        files: the files by ``KeptFile.name``.
         origin: names the results that they come from, in messages; a file that these lack is an error. If empty, other
             files are read from disk.
         revision: the recorded commit of the files; see ``Revision.facts``.

@@ -23,17 +23,17 @@ class Point:
     """One combination to be measured.
 
     Attributes:
-        index: in the study's order, from 0; the points of its other side come next, baselines last.
+        index: the index in the study's order, from 0; the points of its other side come next, baselines last.
         target: the target's name.
         device: the device's URI as in the study or on the command line.
         axes: the value on each axis.
         settings: the target's settings with all expressions evaluated; JSON values only.
         derived: the derived figures that are known before measuring, such as bytes and flops, by name.
-        measure: name of the segment, or ``"total"``, that is the headline.
-        baseline: index of the point that measures the empty kernel in this one's setting; ``None`` for none.
-        is_baseline: whether it is such a point.
-        against: index of the point of the other side that is measured in turns with this one; ``None`` for none.
-        is_against: whether it is such a point.
+        measure: the name of the segment that is the headline, or ``"total"``.
+        baseline: the index of the point that measures the empty kernel in this one's setting; ``None`` for none.
+        is_baseline: whether the point measures the empty kernel for others.
+        against: the index of the point of the other side that is measured in turns with this one; ``None`` for none.
+        is_against: whether the point belongs to the other side.
     """
 
     index: int

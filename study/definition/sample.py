@@ -34,17 +34,18 @@ class Sample(NamedTuple):
     """One timed run. All durations are nanoseconds; NaN if a segment does not apply or is not known.
 
     Attributes:
-        started: host time of the begin, nanoseconds of ``time.monotonic_ns``.
-        total, create, update, record, submit, call, queue, execute, wake, read, device: see the module.
-        overlap: how long the device ran before the submit call returned.
-        deviation: maximum error of host times of device events.
-        device_begin, device_end: raw device timestamps in ticks; -1 without timestamps.
-        dispatches: in the sample; its durations are of all of them together.
-        preemptions: involuntary context switches of the process's threads during the sample; -1 if unknown.
-        stage: pipeline stages of the two timestamps, such as ``"TOP_OF_PIPE..BOTTOM_OF_PIPE"``; empty without them.
-        barrier: what is between the dispatches: ``"between"`` (each waits for the one before), ``"none"`` (they may
-            overlap: ``execute`` divided by ``dispatches`` is not a dispatch's duration), or ``"single"``.
-        cpu: processor time of all threads of the process during the sample.
+        started: the host time of the begin, in nanoseconds of ``time.monotonic_ns``.
+        total, create, update, record, submit, call, queue, execute, wake, read, device: the segments in nanoseconds:
+            see the module.
+        overlap: the time that the device ran before the submit call returned.
+        deviation: the maximum error of host times of device events.
+        device_begin, device_end: the raw device timestamps in ticks; -1 without timestamps.
+        dispatches: the number of dispatches in the sample; its durations are of all of them together.
+        preemptions: the involuntary context switches of the process's threads during the sample; -1 if unknown.
+        stage: the pipeline stages of the two timestamps, such as ``"TOP_OF_PIPE..BOTTOM_OF_PIPE"``; empty without them.
+        barrier: the ordering between the dispatches: ``"between"`` (each waits for the one before), ``"none"`` (they
+            may overlap: ``execute`` divided by ``dispatches`` is not a dispatch's duration), or ``"single"``.
+        cpu: the processor time of all threads of the process during the sample.
     """
 
     started: int

@@ -113,7 +113,7 @@ class Process:
     Attributes:
         python: the interpreter of another installation of pumice, by its path or name; empty for the interpreter that
             runs the study.
-        variables: additional environment variables.
+        variables: the additional environment variables.
 
     Raises:
         InvalidArgumentError: not a text, or not the name of a variable.

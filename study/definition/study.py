@@ -33,12 +33,12 @@ class Target:
     """The kernel, program or operation that a study measures.
 
     Attributes:
-        name: in results.
-        kind: of its workload: one of ``target_settings.KINDS``.
-        settings: of the kind; a string that begins with ``$`` is an expression over the axes, such as
+        name: the name in results.
+        kind: the kind of its workload, one of ``target_settings.KINDS``.
+        settings: the settings of the kind; a string that begins with ``$`` is an expression over the axes, such as
             ``"$n // local_size"``. An axis with a setting's name sets it if the target does not. Copied as JSON values.
         measure: the headline: a segment, ``"device"`` or ``"total"``; ``None`` for the kind's default.
-        derived: figures of this target only, or replacing the study's of the same name.
+        derived: the figures of this target only, or replacing the study's of the same name.
 
     Raises:
         InvalidArgumentError: an unknown kind, setting or measure, a value that is not JSON's, or a text after a ``$``
@@ -103,33 +103,33 @@ class Study:
     """A study.
 
     Attributes:
-        name: of letters, digits and ``-_``.
-        title: for people.
+        name: the name, of letters, digits and ``-_``.
+        title: the title, for people.
         question: the question that it answers.
-        reading: how to read its results.
+        reading: the advice on how to read its results.
         targets: the measured programs.
         axes: the varied settings; points are all combinations with the targets that an axis affects. The axis
             ``device`` varies the device.
-        devices: URIs; empty for the default device.
-        sampling: how points are sampled.
-        derived: figures by name, each an expression over axes, settings, earlier figures, and the measured seconds
+        devices: the devices' URIs; empty for the default device.
+        sampling: the settings for the sampling of points.
+        derived: the figures by name, each an expression over axes, settings, earlier figures, and the measured seconds
             ``record``, ``submit``, ``queue``, ``execute``, ``wake``, ``read``, ``total`` and ``time`` (the headline),
             such as ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is their number
             in a sample. ``bytes`` and ``flops``, of one dispatch, yield GB/s, GFLOP/s and shares of measured peaks.
         fit: names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the
             intercept the fixed one.
-        compare: name of the axis, or ``"target"`` or ``"device"``, whose values are compared with each other.
+        compare: the name of the axis whose values are compared with each other, or ``"target"`` or ``"device"``.
         reference: the value that the others are compared with; ``None`` for the first.
-        baseline: also measure the empty kernel in the setting of each point that can have a baseline.
-        peaks: measure the device's peaks at the start of the run.
+        baseline: whether to measure the empty kernel, too, in the setting of each point that can have a baseline.
+        peaks: whether to measure the device's peaks at the start of the run.
         against: the other version, whose points are measured in turns with those of the same key; its settings of
             sampling do not count, except ``cache``, and it has none of its own. ``None`` for none.
         process: the process that its points are measured in; ``None`` for the process that runs the study. If one
             side has a process of its own, so has the other.
-        folder: what file names are relative to.
-        kept: files that are measured in place of those on disk, such as those of earlier results.
+        folder: the folder that file names are relative to.
+        kept: the files that are measured in place of those on disk, such as those of earlier results.
         text: the TOML text, if it was made from one.
-        source: name of the file, for messages, or empty.
+        source: the name of the file, for messages, or empty.
 
     Raises:
         InvalidArgumentError: a field is not as above, an axis has no effect, or an expression has an unknown name. The

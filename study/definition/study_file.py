@@ -67,8 +67,8 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
     """Parses the study of a TOML text.
 
     Args:
-        text: TOML.
-        folder: its file names are relative to this folder; ``None`` for the working folder.
+        text: the study as TOML.
+        folder: the folder that its file names are relative to; ``None`` for the working folder.
         source: the file's name, for messages.
 
     Raises:

@@ -39,7 +39,7 @@ class ClockLock(Closeable):
     """A device's clock, locked until ``close``, which is idempotent, or the end of the process.
 
     Args:
-        profile: of the device.
+        profile: the device's profile.
         mhz: the rate of its processors; None for the device's default for applications.
 
     Raises:

@@ -36,8 +36,8 @@ class Observer(abc.ABC):
     """Takes one kind of figures.
 
     Attributes:
-        kind: of its observations.
-        asked: options of devices, see ``PlanOptions``.
+        kind: the kind of its observations.
+        asked: the options that devices are opened with, see ``PlanOptions``.
         notes: the figures that this machine lacks, known after ``check``.
     """
 

@@ -59,11 +59,11 @@ def write_report(
     """Writes the report of a study to one HTML file, atomically.
 
     Args:
-        results: of the study, which may still run.
-        path: of the file, which is replaced if it exists.
+        results: the results of the study, which may still run.
+        path: the path of the file, which is replaced if it exists.
         compare_with: an earlier run of the same study, whose points are compared with these.
         across: the differences of ``compare_with`` to compare; see ``compare_results``.
-        profiles: of calls of programs, by the index of their point: each gets a flame view.
+        profiles: the profiles of calls of programs, by the index of their point: each gets a flame view.
 
     Returns:
         the path of the file.

@@ -74,11 +74,11 @@ def terminal_report(
     """Returns the report of a study. Up to three points are summarized, more are tabulated.
 
     Args:
-        results: of a study.
+        results: the results of a study.
         baselines: whether points of the empty kernel have rows, too.
         sort: a figure, ``"headline"`` or an axis that the points are sorted by.
-        best: whether only the best points are shown, and those that are not told apart from them.
-        per: groups of which each has a best point; see ``Results.best``.
+        best: whether to show only the best points, and those that cannot be told apart from them.
+        per: the names by which points are grouped; each group has a best point; see ``Results.best``.
         verdicts: whether two sides that were measured in turns are compared.
 
     Raises:

@@ -28,9 +28,9 @@ class RoofPlace(NamedTuple):
     """The place of a point under the roofline.
 
     Attributes:
-        intensity: arithmetic intensity, flop/byte.
+        intensity: the arithmetic intensity, flop/byte.
         ridge: the intensity at which the device's bandwidth and arithmetic limit equally.
-        share: GFLOP/s over the roof at this intensity; above 1 if caches serve the point.
+        share: the GFLOP/s over the roof at this intensity; above 1 if caches serve the point.
     """
 
     intensity: float

@@ -36,11 +36,11 @@ class Best:
         group: the settings that its points share, by name: target, device, axes.
         point: the best point.
         by: the figure, or ``"headline"`` for the median of the headline per dispatch, in ns.
-        value: of the best point.
+        value: the value of the best point.
         is_highest: whether the highest value is best, as for rates, which fall as times grow.
         count: the points of the group that have a value.
-        ties: other points of the group that cannot be told apart from the best one, the nearest first. Of the next 50
-            points, until three in succession can be told apart.
+        ties: the other points of the group that cannot be told apart from the best one, the nearest first. Of the next
+            50 points, until three in succession can be told apart.
     """
 
     group: Mapping[str, AxisValue]

@@ -238,11 +238,11 @@ def export_results(results: StoredResults, kind: str, path: str | os.PathLike[st
     """Writes results to a file, atomically.
 
     Args:
-        results: of a study.
-        kind: one of ``EXPORTS``. ``"markdown"`` has the main columns, the others have all. ``"json"`` is an object with
-            the study, runs, devices and a list of points; ``"records"`` is only that list, of flat objects.
-        path: of the file, which is replaced if it exists.
-        raw: one row per sample, of all phases, instead of one per point.
+        results: the results of a study.
+        kind: the format, one of ``EXPORTS``. ``"markdown"`` has the main columns, the others have all. ``"json"`` is an
+            object with the study, runs, devices and a list of points; ``"records"`` is only that list, of flat objects.
+        path: the path of the file, which is replaced if it exists.
+        raw: whether to write one row per sample, of all phases, instead of one per point.
 
     Raises:
         InvalidArgumentError: no such kind.

@@ -45,14 +45,15 @@ class HistoryEntry:
     """One results folder of a point's history.
 
     Attributes:
-        folder: of the results.
+        folder: the folder of the results.
         started: the first run; ISO 8601.
-        revision: of the study's files; ``None`` if it is not known.
-        status: of the point.
-        median, median_interval: of the new side, in nanoseconds, at the study's confidence.
-        ratio, ratio_interval: new over old of results with two sides, at 99 %; NaN otherwise.
-        level, level_interval: of the line: for ratios the version's time relative to the first one's, else as
-            ``median``.
+        revision: the revision of the study's files; ``None`` if it is not known.
+        status: the status of the point.
+        median, median_interval: the median of the new side and its interval, in nanoseconds, at the study's confidence.
+        ratio, ratio_interval: the ratio new over old of results with two sides, and its interval at 99 %; NaN
+            otherwise.
+        level, level_interval: the level of the line and its interval: for ratios the version's time relative to the
+            first one's, else as ``median``.
         related: whether ``level`` is related to those before: the old side of a ratio is an earlier entry's new one, or
             the same as an earlier entry's old one. If not, it is taken to be the version before.
     """
@@ -77,8 +78,8 @@ class PointHistory:
     Attributes:
         study, point, device, measure: the study's name, the point's label, the device's name, and the segment.
         by: whether the line is of ratios or of times.
-        entries: in order, the first commit first.
-        changes: their ``place`` is the index of the first entry of a new level.
+        entries: the entries in order, the first commit first.
+        changes: the changes; their ``place`` is the index of the first entry of a new level.
     """
 
     study: str
@@ -126,7 +127,7 @@ def read_history(folders: Iterable[Path], *, measure: str = "headline") -> Histo
     """Reads the history of the results in and below some folders.
 
     Args:
-        folders: searched for results.
+        folders: the folders that are searched for results.
         measure: a segment or ``"total"``; ``"headline"`` for what each point measures.
 
     Raises:

@@ -48,7 +48,7 @@ class Results(StoredResults):
         """Returns the results as a data frame, with the columns of exports.
 
         Args:
-            raw: one row per sample, of all phases, instead of one per point.
+            raw: whether to return one row per sample, of all phases, instead of one per point.
 
         Raises:
             UnavailableError: pandas is not installed.

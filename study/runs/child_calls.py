@@ -43,10 +43,10 @@ def call(
     """Calls a method of the child, stores its measurements, and returns its result.
 
     Args:
-        child: any.
-        name, arguments: of the method.
-        sink: for measurements.
-        progress, points: receives the progress of these points, by index.
+        child: the child process.
+        name, arguments: the method's name and its arguments.
+        sink: the sink of the measurements.
+        progress, points: the receiver of progress, and the points it hears of, by index.
         timeout: seconds within which the child has to say something.
 
     Raises:

@@ -38,7 +38,7 @@ def observe(
     """Takes the figures of each measured point but baselines, and stores them in a run of their own.
 
     Returns:
-        why figures are missing, by the label of the point.
+        The reasons why figures are missing, by the label of the point.
 
     Raises:
         UnavailableError: a device has no such figures.

@@ -72,12 +72,12 @@ def run_study(
         folder: the folder for results; created if necessary. Results of the same study are resumed: finished points
             stay, begun ones keep their samples, failed ones are tried again. Of the sampling, ``time_limit``,
             ``max_samples``, ``noise_limit``, ``relative_error`` and ``resolution`` may differ.
-        devices: URIs in place of the study's.
-        progress: told about the points, a ``RunProgress`` about the passes too.
-        validation: enables the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
-        runs: how often the study is measured, each time in a process of its own if it is more than once; ``None`` for
-            as often as it was begun in the folder.
-        continue_noisy, more_time: which finished points are sampled on; see ``Resumption``.
+        devices: the device URIs in place of the study's.
+        progress: the receiver of the points' progress; a ``RunProgress`` hears of the passes, too.
+        validation: whether to enable the validation layers; ``None`` asks ``PUMICE_VALIDATION``.
+        runs: the number of times to measure the study, each in a process of its own if there are several; ``None`` for
+            as many as were begun in the folder.
+        continue_noisy, more_time: the finished points to sample further; see ``Resumption``.
 
     Returns:
         the outcome of this call. Statistics are of the results: ``Results.open(folder)``.

@@ -28,8 +28,8 @@ class TakenFiles(Closeable):
     """The files of a study's points, in a temporary folder.
 
     Attributes:
-        study: with file names relative to the copies, as the points have that ``take_points`` returns.
-        files: of the study.
+        study: the study with file names relative to the copies, as in the points that ``take_points`` returns.
+        files: the study's files.
     """
 
     def __init__(self, study: Study) -> None:

@@ -22,7 +22,8 @@ class Resumption:
     Attributes:
         runs: the number of times that the study is measured, each in a process of its own; None for the number at
             its begin.
-        continue_noisy: also sample points further that were too noisy, with another ``time_limit`` and ``max_samples``.
+        continue_noisy: whether to sample points further that were too noisy, with another ``time_limit`` and
+            ``max_samples``.
         more_time: seconds for which all measured points are sampled further, however quiet they are; with
             ``continue_noisy`` only those that were too noisy, until they are quiet.
 
@@ -62,10 +63,10 @@ def plan_passes(
     """Plans the remaining measurements: in each repeat the unfinished points, then those that are sampled further.
 
     Args:
-        study: with the sampling of now.
-        points: all of the study's.
-        statuses: of each point, in each repeat that was begun.
-        resumption: see there.
+        study: the study with the present sampling settings.
+        points: the points of the study, all of them.
+        statuses: the status of each point in each repeat that was begun.
+        resumption: the resumption; see ``Resumption``.
     """
     passes = []
     for index in range(max(resumption.runs or 1, len(statuses))):

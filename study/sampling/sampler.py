@@ -46,9 +46,10 @@ class SampleRun:
     """The outcome of sampling: the points by how they ended, and disturbances.
 
     Attributes:
-        done, noisy, failed, skipped: indices of points; failed and skipped (impossible on the device) with the error.
-        samples, preempted, throttled, starved: samples of this run, and how many of them were disturbed.
-        sampling_ns, elapsed_ns: host time of samples and of the run.
+        done, noisy, failed, skipped: the indices of points; failed and skipped (impossible on the device) with the
+            error.
+        samples, preempted, throttled, starved: the numbers of samples in this run, and of those that were disturbed.
+        sampling_ns, elapsed_ns: the host time of samples and of the run.
     """
 
     done: list[int] = field(default_factory=list)

@@ -59,7 +59,7 @@ class Decision:
     """A decision of a stop rule.
 
     Attributes:
-        reason: why the point is done; None to continue.
+        reason: the reason why the point is done; None to continue.
         relative_error: the last relative standard error of the median, or for a pair the half-width of the ratio's
             interval; NaN before the first.
         noisy: whether that is above its limit, or unknown, at the end.

@@ -91,8 +91,8 @@ class Turns(abc.ABC):
 
     Attributes:
         points: the points.
-        count: their samples, including those of earlier runs.
-        preempted, throttled, starved: samples of this run that were disturbed.
+        count: the number of their samples, including those of earlier runs.
+        preempted, throttled, starved: the numbers of samples of this run that were disturbed.
     """
 
     def __init__(self, points: Sequence[Point]) -> None:

@@ -53,7 +53,7 @@ class Change:
     Attributes:
         place: the index of the first entry of the new level.
         ratio: the new level over the old one.
-        interval: of ``ratio``, allowing for all entries of the history; NaN for times.
+        interval: the interval of ``ratio``, allowing for all entries of the history; NaN for times.
     """
 
     place: int
@@ -77,10 +77,10 @@ def changes_in_ratios(
 
     Args:
         versions: the old and the new version of each entry; equal versions have equal names.
-        ratios: new over old.
-        half_widths: of the interval of each ratio's logarithm at the level ``place_confidence(len(ratios))``;
-            infinite for an entry without information.
-        again: entries that measure the new version of the one before again: no change begins there.
+        ratios: the ratios new over old.
+        half_widths: the half-width of the interval of each ratio's logarithm at the level
+            ``place_confidence(len(ratios))``; infinite for an entry without information.
+        again: the indices of entries that measure the new version of the entry before again: no change begins there.
 
     Raises:
         InvalidArgumentError: of different lengths, or a ratio or half-width that is not positive.
@@ -199,9 +199,9 @@ def changes_in_times(
 
     Args:
         times: a positive figure of each entry, such as the median, in one unit.
-        references: of each entry the time of the same reference kernel; NaN where it is not known. A place is marked
+        references: the time of the same reference kernel for each entry; NaN where it is not known. A place is marked
             only if some are known on both sides of it.
-        again: entries of the version of the one before: no change begins there.
+        again: the indices of entries that measure the version of the entry before: no change begins there.
 
     Raises:
         InvalidArgumentError: a time is not positive, or the lengths differ.

@@ -55,19 +55,20 @@ class Comparison:
     """The comparison of a second run with a first.
 
     Attributes:
-        verdict: see the module.
-        ratio: median of the second over median of the first, interpolated within ticks of the clock; NaN if undefined.
-        interval: of ``ratio``, at the level ``confidence``; NaN if unknown.
-        confidence: level of the interval.
-        effect: Cliff's delta, -1 to 1: how much more often a sample of the second run is the longer one of a pair than
-            the shorter one.
-        p_value: of the Mann-Whitney test, two-sided; of the medians of blocks if both runs have at least
+        verdict: the verdict: see the module.
+        ratio: the median of the second over the median of the first, interpolated within ticks of the clock; NaN if
+            undefined.
+        interval: the interval of ``ratio``, at the level ``confidence``; NaN if unknown.
+        confidence: the level of the interval.
+        effect: the value of Cliff's delta, -1 to 1: the share of pairs in which the second run's sample is longer, less
+            the share in which it is shorter.
+        p_value: the two-sided p-value of the Mann-Whitney test; of the medians of blocks if both runs have at least
             ``bootstrap.BLOCKS`` blocks.
-        count_a, count_b: samples that are numbers; in blocks of both sides if ``how`` is ``"paired"``.
-        explanation: one line that begins with the verdict.
+        count_a, count_b: the numbers of samples that are not NaN; in blocks of both sides if ``how`` is ``"paired"``.
+        explanation: the explanation, one line that begins with the verdict.
         how: the kind of interval: ``"paired"`` blocks measured in turns (``paired``), ``"runs"`` measured apart
             (``runs``), or ``"samples"`` of one run each (``compare``).
-        notes: further notes for readers of the verdict: samples that were left out, by side and reason; noise.
+        notes: the notes for readers of the verdict: samples that were left out, by side and reason; noise.
     """
 
     verdict: Verdict
@@ -118,12 +119,12 @@ def compare(
     """Compares two runs of a point.
 
     Args:
-        a, b: samples of the first and of the second run, one-dimensional, in the same unit; NaNs are excluded.
-        confidence: level of the interval, between 0 and 1.
-        resolution: largest half-width of the ratio's interval for SAME; a fraction.
-        threshold: smallest change of the median that counts; a fraction.
+        a, b: the samples of the first and of the second run, one-dimensional, in the same unit; NaNs are excluded.
+        confidence: the level of the interval, between 0 and 1.
+        resolution: the largest half-width of the ratio's interval for SAME; a fraction.
+        threshold: the smallest change of the median that counts; a fraction.
         blocks_a, blocks_b: the block of each sample; ``None`` for independent samples.
-        seed: of the bootstrap.
+        seed: the seed of the bootstrap.
 
     Returns:
         The verdict with its figures; also UNCLEAR for too few samples for the level (8 for 99 %), or medians that are

@@ -39,14 +39,14 @@ class Line:
     Attributes:
         slope, intercept: the marginal cost (unit of the samples per unit of ``x``) and the fixed one (unit of the
             samples).
-        slope_interval, intercept_interval: at the level ``confidence``.
-        confidence: level of the intervals.
-        r_squared: share of the medians' variance that the line explains; NaN if all medians are equal.
-        misfit: distance of the medians from the line in units of their errors: root of chi-squared per degree of
+        slope_interval, intercept_interval: the intervals of slope and intercept, at the level ``confidence``.
+        confidence: the level of the intervals.
+        r_squared: the share of the medians' variance that the line explains; NaN if all medians are equal.
+        misfit: the distance of the medians from the line in units of their errors: root of chi-squared per degree of
             freedom. About 1 for a line; NaN for two points.
         x: the values of the axis, ascending.
-        medians: at each ``x``.
-        residuals: medians minus the line, at each ``x``.
+        medians: the median at each ``x``.
+        residuals: the median minus the line, at each ``x``.
     """
 
     slope: float
@@ -72,14 +72,14 @@ def fit_line(
     """Fits a line to the samples at each ``x``.
 
     Args:
-        x: at least two different values, in any order.
-        samples: for each ``x`` the samples, one-dimensional; NaNs are excluded.
-        confidence: level of the intervals, between 0 and 1.
+        x: the positions: at least two different values, in any order.
+        samples: the samples for each ``x``, one-dimensional; NaNs are excluded.
+        confidence: the level of the intervals, between 0 and 1.
         blocks: for each ``x`` the block of each of its samples, or ``None``; see ``bootstrap``.
-        seed: of the bootstrap.
+        seed: the seed of the bootstrap.
 
     Returns:
-        Slope and intercept with their intervals; see ``Line``.
+        The slope and intercept with their intervals; see ``Line``.
 
     Raises:
         InvalidArgumentError: fewer than two different ``x``, an ``x`` twice, not as many sets of samples as ``x``, a

@@ -73,15 +73,18 @@ def compare_pairs(
     """Compares pairs of blocks.
 
     Args:
-        old, new: of each block, pair by pair and in the same unit, either the samples (pairs by samples, NaN where a
-            block has fewer), or a statistic of them. Pairs of which a block has none are excluded.
+        old, new: the blocks of each side, pair by pair and in the same unit: either the samples (pairs by samples, NaN
+            where a block has fewer), or a statistic of them. Pairs with an empty block are excluded.
         rounds: the round of each pair: any labels, the same for pairs between which neither side was opened afresh.
-        confidence: level of the interval, between 0 and 1.
-        resolution, threshold: see ``comparison.compare``.
-        statistic: one of ``samples.STATISTICS``.
+        confidence: the level of the interval, between 0 and 1.
+        resolution, threshold: the same as for ``comparison.compare``.
+        statistic: the compared figure, one of ``samples.STATISTICS``.
 
     Returns:
-        ``ratio`` is of new over old, ``effect`` how much more often new is the longer of a pair than the shorter one,
+        A comparison whose ``ratio`` is new over old. ``effect`` is the share of pairs in which new is longer, less the
+            share in which it is shorter, -1 to 1; ``p_value`` the larger of those of the sign test of pairs and the
+            t-test of rounds; counts are of samples. UNCLEAR also for too few pairs for the level (8 for 99 %), too few
+            samples for a quantile, or times of 0.
         -1 to 1, ``p_value`` the larger of those of the sign test of pairs and the t-test of rounds; counts are of
         samples. UNCLEAR also for too few pairs for the level (8 for 99 %), too few samples for a quantile, or times
         of 0.

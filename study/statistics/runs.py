@@ -71,14 +71,16 @@ def compare_runs(
     Args:
         old, new: the runs of each side, at least one with samples.
         allowance: the uncertainty of the ratio, as a logarithm, that the runs' samples do not show.
-        allowed_for: its reason, for a note.
-        in_turns: whether an UNCLEAR verdict recommends to measure both in turns, which two machines cannot be.
-        confidence: level of the interval, between 0 and 1.
-        resolution, threshold: see ``comparison.compare``.
-        statistic: one of ``samples.STATISTICS``.
+        allowed_for: the reason for the allowance, for a note.
+        in_turns: whether an UNCLEAR verdict recommends measuring both in turns, which is impossible for two machines.
+        confidence: the level of the interval, between 0 and 1.
+        resolution, threshold: the same as for ``comparison.compare``.
+        statistic: the compared figure, one of ``samples.STATISTICS``.
 
     Returns:
-        ``ratio`` is of new over old, ``effect`` how much more often a new unit is the longer one than an old one, -1
+        A comparison whose ``ratio`` is new over old. ``effect`` is the share of pairs of units in which the new one is
+            longer, less the share in which it is shorter, -1 to 1; ``p_value`` is that of Welch's test. UNCLEAR also
+            for too few units or samples, or times of 0.
         to 1, ``p_value`` that of Welch's test. UNCLEAR also for too few units or samples, or times of 0.
 
     Raises:

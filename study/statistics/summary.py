@@ -88,19 +88,19 @@ class Summary:
     """Statistics of samples; times are in the samples' unit.
 
     Attributes:
-        count: samples that are numbers, to which all figures refer.
-        missing: samples that are NaN.
+        count: the number of samples that are not NaN, to which all figures refer.
+        missing: the number of samples that are NaN.
         median, q1, q3: the quartiles, by linear interpolation.
-        iqr: ``q3 - q1``.
-        minimum, maximum, mean: of the samples.
-        standard_deviation: of the samples (``ddof=1``); NaN for one sample.
-        confidence: level of the intervals.
-        median_interval, mean_interval: by bootstrap; NaN for one sample.
-        relative_error: relative standard error of the median, see ``bootstrap.relative_error``; NaN for one sample.
+        iqr: the interquartile range ``q3 - q1``.
+        minimum, maximum, mean: the minimum, maximum and mean of the samples.
+        standard_deviation: the standard deviation of the samples (``ddof=1``); NaN for one sample.
+        confidence: the level of the intervals.
+        median_interval, mean_interval: the intervals by bootstrap; NaN for one sample.
+        relative_error: the relative standard error of the median, see ``bootstrap.relative_error``; NaN for one sample.
         resampled: the units that the bootstrap drew: ``"samples"``, ``"blocks"``, or ``"few blocks"``; see
             ``bootstrap``.
-        quantiles: those of ``QUANTILES`` that have ten samples beyond: 100 samples for p90, 10 000 for p99.9.
-        outliers: how many are beyond Tukey's fences.
+        quantiles: the quantiles of ``QUANTILES`` that have ten samples beyond: 100 samples for p90, 10 000 for p99.9.
+        outliers: the number of samples beyond Tukey's fences.
     """
 
     count: int
@@ -149,11 +149,11 @@ def summarize(
     """Summarizes the samples of a point.
 
     Args:
-        values: one-dimensional, such as nanoseconds; NaNs are excluded and counted.
-        confidence: level of the intervals, between 0 and 1.
+        values: the values, one-dimensional, such as nanoseconds; NaNs are excluded and counted.
+        confidence: the level of the intervals, between 0 and 1.
         blocks: the block of each sample, whose correlation widens intervals; ``None`` for independent samples.
         runs: the run of each sample, if there are several: they are the blocks then, and known to differ.
-        seed: of the bootstrap.
+        seed: the seed of the bootstrap.
 
     Raises:
         InvalidArgumentError: no sample is a number, one is infinite, ``values`` or ``blocks`` has the wrong shape, or

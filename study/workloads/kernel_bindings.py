@@ -87,7 +87,7 @@ class KernelBindings(Closeable):
     """The values of all bindings, with their inputs; ``settings`` are those of kind ``kernel`` in ``target_settings``.
 
     Attributes:
-        values: in the order of a call.
+        values: the values, in the order of a call.
         ranges: the buffers of each binding that dispatches rotate through, each with its inputs; empty for one range,
             which is the values.
 

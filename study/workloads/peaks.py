@@ -34,9 +34,9 @@ class Peaks:
     """Measured peaks.
 
     Attributes:
-        peaks: ``"GB/s"``, bytes read and written together, and ``"GFLOP/s"`` of 32-bit floats, a multiply-add being
-            two.
-        details: how each was reached.
+        peaks: the peaks: ``"GB/s"``, bytes read and written together, and ``"GFLOP/s"`` of 32-bit floats, a
+            multiply-add being two.
+        details: the way that each peak was reached.
     """
 
     peaks: Mapping[str, float]

@@ -63,7 +63,7 @@ class ReferenceKernel(Closeable):
     """A load that takes about ``wanted_ns``. One thread at a time.
 
     Args:
-        device: runs it.
+        device: the device that runs it.
         load: the load; its size is limited by the device's memory.
         wanted_ns: the wanted time; at least a minimum that depends on the load.
         execute: whether durations are the device's; otherwise they are from the submit call to the host awake.

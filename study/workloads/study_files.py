@@ -32,12 +32,12 @@ class StudyFiles:
     """The files of a study's points, taken point by point.
 
     Args:
-        study: of the points.
-        sent: whether they are for another machine: then files of any size are copied. Otherwise files that are too
+        study: the study of the points.
+        sent: whether the files are for another machine: then files of any size are copied. Otherwise files that are too
             large to be kept stay in place, and inputs relative to the working folder are not taken.
 
     Attributes:
-        contents: copies by name, for ``unpack_files``.
+        contents: the copies by name, for ``unpack_files``.
     """
 
     def __init__(self, study: Study, *, sent: bool) -> None:

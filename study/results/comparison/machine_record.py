@@ -46,10 +46,10 @@ class Recorded:
     """The records of one side's runs while they measured a point.
 
     Attributes:
-        host, device, driver: their names, joined if the runs differ.
+        host, device, driver: the names, joined if the runs differ.
         software: whether the device is the host's processor.
         measure: the point's measure.
-        headline_ns: its median.
+        headline_ns: the median of that measure, in nanoseconds.
         runs: the records of each run that has samples of the point.
     """
 

@@ -122,9 +122,9 @@ class PointComparison:
     """One point of both sides.
 
     Attributes:
-        key: identifies the point in both.
+        key: the identity of the point in both sides.
         a, b: the point on the first and the second side.
-        comparison: of the samples; None if a side has none.
+        comparison: the comparison of the samples; None if a side has none.
         why_not: the reason if there is no comparison.
     """
 
@@ -140,10 +140,10 @@ class ResultsComparison:
     """Two compared sides.
 
     Attributes:
-        points: those that both sides have, in the order of the first.
-        only_a, only_b: labels of points that the other side lacks.
+        points: the points that both sides have, in the order of the first.
+        only_a, only_b: the labels of points that the other side lacks.
         by_device: whether points are compared only on the same device.
-        notes: other differences: device, driver, versions, settings.
+        notes: the other differences: device, driver, versions, settings.
         measure: the compared segment, ``"total"``, or ``"headline"`` for what each point measures.
         statistic: the compared one of ``samples.STATISTICS``.
         folder: the folder of the second side's file names, as its last run recorded it.
@@ -223,11 +223,12 @@ def compare_results(
 
     Args:
         a, b: the first is what the second is compared with.
-        across: what is compared, of ``"device"``, ``"driver"`` and ``"host"``. Results that differ in another of them
-            are UNCLEAR, as no reference tells their machine's states apart; so are fewer than five runs of either.
+        across: the differences that are compared, of ``"device"``, ``"driver"`` and ``"host"``. Results that differ in
+            another of them are UNCLEAR, as no reference tells their machine's states apart; so are fewer than five runs
+            of either.
         measure: a segment, ``"total"``, or ``"headline"`` for what each point measures; one of
             ``samples.STATISTICS`` instead of its median, such as ``"p99"``; or both, such as ``"wake:p99"``.
-        confidence, resolution, threshold: see ``comparison.compare``.
+        confidence, resolution, threshold: the same as for ``comparison.compare``.
 
     Raises:
         FailedPreconditionError: they have no point in common.

@@ -24,7 +24,7 @@ class Revision:
     """A commit, and the state of the work tree.
 
     Attributes:
-        commit: its hash.
+        commit: the commit's hash.
         time: the time of the commit; ISO 8601.
         subject: the first line of its message.
         branch: the checked-out branch; empty for none.

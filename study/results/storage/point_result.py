@@ -33,9 +33,9 @@ class PointResult:
 
     Attributes:
         point: the point.
-        status: its latest status, combined over its repeats; see ``overall_status``.
+        status: the latest status, combined over the point's repeats; see ``overall_status``.
         reason: the reason for the status, or empty.
-        repeats: its status and the reason in each repeat that was begun, in order.
+        repeats: the status and the reason in each repeat that was begun, in order.
         baseline: the result of the empty kernel in this point's setting, or None.
         against: the result of the other side's point that was measured in turns with this one, or None.
     """
@@ -65,12 +65,12 @@ class PointResult:
         Args:
             name: a segment, ``"total"``, ``"device"``, ``"overlap"``, ``"deviation"``, ``"cpu"``, or ``"headline"`` for
                 what the point measures.
-            phase: ``"sample"``, ``"warmup"`` or ``"first"``.
-            keep: which disturbed samples to include: ``None`` for all, ``SampleFlag(0)`` for undisturbed ones only,
-                ``SampleFlag.PREEMPTED`` also for those that were only preempted.
+            phase: the phase: ``"sample"``, ``"warmup"`` or ``"first"``.
+            keep: the flags of disturbed samples to include: ``None`` for all, ``SampleFlag(0)`` for undisturbed ones
+                only, ``SampleFlag.PREEMPTED`` also for those that were only preempted.
 
         Returns:
-            NaN if the segment does not apply to a sample or is not known.
+            The values in nanoseconds; NaN where the segment does not apply to a sample or is not known.
 
         Raises:
             InvalidArgumentError: no such duration.

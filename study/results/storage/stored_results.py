@@ -50,11 +50,11 @@ class StoredResults(Closeable):
     Thread rule: any thread; reads are serialized.
 
     Attributes:
-        path: of the file.
+        path: the path of the file.
         name: the study's.
-        created: start of the study; ISO 8601, UTC.
+        created: the start of the study; ISO 8601, UTC.
         study: the study as JSON values; ``as_study`` converts it.
-        text: its TOML text, None for a study made in Python.
+        text: the study as TOML text, None for a study made in Python.
         points: a result for each point, by index.
     """
 
@@ -145,8 +145,8 @@ class StoredResults(Closeable):
         """Derives the figures of a point from the medians of its samples; see ``derive``. Empty without samples.
 
         Args:
-            result: of this study.
-            keep: which samples: as in ``PointResult.values``.
+            result: the result of a point of this study.
+            keep: the flags of disturbed samples to include, as for ``PointResult.values``.
             times: a factor for all times.
         """
         measured = {name: 1e-9 * times * ns for name, ns in result.medians(keep=keep).items() if name in MEASURED}
