@@ -111,7 +111,7 @@ def assert_close(
         got: an array of a device or the host.
         expected: an array of its shape, or a number for all elements. Floats may be of another precision: a reference
             in float64 is good for any, and so are integers. Of integers only integers can be expected.
-        rtol, atol: ``None`` takes those of the dtype of ``got``, see ``tolerance``.
+        rtol, atol: the tolerances; ``None`` takes those of the dtype of ``got``, see ``tolerance``.
         equal_nan: whether a NaN is equal to a NaN. An infinity is always equal to the same infinity.
         what: the begin of the message.
 

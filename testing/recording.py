@@ -40,9 +40,9 @@ class KeptImage:
     """An image at the time of a call.
 
     Attributes:
-        head: shape and format, ``64x64xrgba8unorm``.
-        sampler: as ``--sampler`` takes it, ``""`` for none.
-        array: of the host, or ``None``.
+        head: the shape and format, ``64x64xrgba8unorm``.
+        sampler: the sampler as ``--sampler`` takes it, ``""`` for none.
+        array: the texels as an array of the host, or ``None``.
         texels: the bytes of an image on a device, as an array there, or ``None``.
         nbytes: the size of the kept bytes.
     """
@@ -89,8 +89,8 @@ class Input:
     Attributes:
         value: a copy of an array or an image, a specification of an array that is only written, a number, or
             ``None`` for values that cannot be kept, which ``why`` explains, and for an argument without a value.
-        key: of a kernel's binding, as ``pumice run`` names it.
-        sampler: as ``--sampler`` takes it.
+        key: the key of a kernel's binding, as ``pumice run`` names it.
+        sampler: the sampler as ``--sampler`` takes it.
         written: the kernel may write it.
     """
 

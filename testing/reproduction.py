@@ -31,10 +31,10 @@ class Reproduction:
     """The files that were saved for a failure.
 
     Attributes:
-        folder: their folder.
-        lines: commands to run in it, the last call first.
+        folder: the folder of the files.
+        lines: the commands to run in it, the last call first.
         notes: the calls or arguments that could not be saved, with the reasons.
-        pictures: files that show the difference of arrays.
+        pictures: the files that show the difference of arrays.
     """
 
     folder: Path
@@ -68,10 +68,10 @@ def save(folder: Path, calls: Iterable[Call], error: BaseException | None, optio
     """Writes modules, inputs, and the arrays of a `NotCloseError`, to a folder that is emptied first.
 
     Args:
-        folder: of this test alone.
-        calls: in the order in which they were made.
+        folder: the folder of this test alone.
+        calls: the calls, in the order in which they were made.
         error: the test's.
-        options: of ``pumice run`` for all lines, such as ``--device lavapipe``.
+        options: the options of ``pumice run`` for all lines, such as ``--device lavapipe``.
     """
     if (folder / _SCRIPT).exists():
         shutil.rmtree(folder)

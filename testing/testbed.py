@@ -27,10 +27,10 @@ class Choice:
     """The choice of the device that tests run on.
 
     Attributes:
-        uri: for ``pumice.open_device``.
-        named: by whom; empty for the default at a desk. A device that somebody named has to be there.
+        uri: the URI for ``pumice.open_device``.
+        named: the source of the URI; empty for the default at a desk. A device that somebody named has to be there.
         validation: whether the validation layers are on.
-        validation_named: by whom.
+        validation_named: the source of the choice of validation.
     """
 
     uri: str
@@ -66,7 +66,7 @@ class Testbed:
 
     Attributes:
         choice: the requested device.
-        watch, recorder: of the process's tests.
+        watch, recorder: the watch and the recorder of the process's tests.
         artifacts: the folder for failures.
     """
 

@@ -31,7 +31,7 @@ class Watch:
     """Watches the tests of one process.
 
     Attributes:
-        killers: for each lost device the test that lost it.
+        killers: for each lost device, the test that lost it.
         last_good: the last test without complaints.
         is_set_up: whether the set-up of the test has succeeded.
         is_broken: whether the test's function has failed: its traceback keeps its objects.

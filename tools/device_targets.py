@@ -21,8 +21,8 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
     """Returns a device's profile; None for the reference device.
 
     Args:
-        uri: of a device, which is not opened, or the path of a profile, as ``pumice devices --json`` has it; ``None``
-            as for ``pumice.open_device``.
+        uri: the URI of a device, which is not opened, or the path of a profile, as ``pumice devices --json`` has it;
+            ``None`` as for ``pumice.open_device``.
 
     Raises:
         UsageError: it is no URI.
@@ -47,7 +47,7 @@ def device_target(uri: str | None, tuning: Path | None = None) -> Target:
     """Returns the target of a device, with tuning's findings.
 
     Args:
-        uri: as for ``device_profile``.
+        uri: the URI or the path, as for ``device_profile``.
         tuning: the database, None for the cache.
 
     Raises: as ``device_profile`` and ``TuningDatabase.open``.

@@ -41,7 +41,7 @@ class Finding:
 
     Attributes:
         winner: the fastest strategy that was measured, as ``Strategy.text`` writes it.
-        tried: all strategies that were measured, the winner too.
+        tried: the strategies that were measured, all of them, the winner too.
         ratio: the winner's time divided by that of the strategy with the lowest estimate.
     """
 
@@ -59,7 +59,7 @@ class TuningDatabase:
     Attributes:
         device: names of the device and its driver.
         path: the user's file; None for the cache.
-        findings: by class of region.
+        findings: the findings by class of region.
     """
 
     device: str

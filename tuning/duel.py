@@ -69,9 +69,9 @@ class Contestant(Closeable):
 
         Args:
             kernel: the kernel of a region without symbols.
-            bindings: from ``bindings_of``, in the same folder.
+            bindings: the bindings from ``bindings_of``, in the same folder.
             pool, uri: the device.
-            folder: for files; has to exist until ``close``.
+            folder: the folder for files; it has to exist until ``close``.
 
         Raises:
             PumiceError: the device refuses the kernel.
@@ -152,7 +152,7 @@ def duel(holder: Contestant, challenger: Contestant, deadline: float) -> Compari
     """Compares two kernels by turns; returns None if the deadline comes before there are enough samples.
 
     Args:
-        deadline: on the clock of ``time.monotonic``.
+        deadline: the time on the clock of ``time.monotonic``, in seconds, at which to give up.
     """
     end = time.monotonic() + _MAX_SECONDS
     for count in range(1, _MAX_ROUNDS + 1):

@@ -31,8 +31,8 @@ class TunableRegion:
     """A region, and the strategies that can compute it.
 
     Attributes:
-        name: its class.
-        candidates: by estimated time, the fastest first.
+        name: the region's class.
+        candidates: the candidates by estimated time, the fastest first.
     """
 
     name: str

@@ -45,10 +45,10 @@ class Tuning:
     """A summary of one run of tuning.
 
     Attributes:
-        regions: how many classes have all their strategies measured, by this run or earlier.
-        left: how many classes are unfinished, because time was up.
-        measured: how many strategies this run measured.
-        refused: strategies that the device refuses, or whose results differ, with the reason.
+        regions: the number of classes that have all their strategies measured, by this run or earlier.
+        left: the number of classes that are unfinished, because time was up.
+        measured: the number of strategies that this run measured.
+        refused: the strategies that the device refuses, or whose results differ, with the reason.
     """
 
     regions: int
@@ -72,11 +72,11 @@ def tune(
     their results are compared. Findings are stored after each strategy, so an interrupted run resumes where it stopped.
 
     Args:
-        regions: from ``tunable_regions``.
-        uri: of the device.
-        database: of the same device.
-        seconds: no measurement begins later than this.
-        progress: receives the progress.
+        regions: the regions from ``tunable_regions``.
+        uri: the device's URI.
+        database: the database of the same device.
+        seconds: the seconds after which no measurement begins.
+        progress: the receiver of progress.
 
     Raises:
         PumiceError: as ``TuningDatabase.store``, before anything is measured.
@@ -107,10 +107,10 @@ def tune_program(
     """Tunes a program for a device; returns the target to compile it with.
 
     Args:
-        data, file_name, origin, convention: as for ``compiler.pipeline.compile_data``.
+        data, file_name, origin, convention: the same as for ``compiler.pipeline.compile_data``.
         profile, uri: the device.
         path: the file of the database; None for the cache.
-        seconds, progress: as for ``tune``.
+        seconds, progress: the same as for ``tune``.
 
     Raises: as ``compile_data``, ``TuningDatabase`` and ``tune``.
     """

@@ -39,7 +39,7 @@ class CanvasView(Closeable):
 
     Attributes:
         picture: the picture that it shows.
-        playback: its time.
+        playback: the picture's time.
     """
 
     def __init__(self, picture: Picture, canvas: Canvas) -> None:

@@ -74,10 +74,10 @@ class Overlay:
         """Returns a panel as an array of shape (height, width, 4), uint8.
 
         Args:
-            title: its first line; "" for none.
+            title: the first line; "" for none.
             rows: names with a time each for the last frame and the percentiles, in milliseconds.
-            message: lines that say what is wrong; what does not fit is wrapped.
-            width: of the panel at most, in pixels.
+            message: the text that says what is wrong; long lines are wrapped.
+            width: the largest width of the panel, in pixels.
         """
         line, first, column = (round(self._size * part) for part in (_LINE, _NAME, _COLUMN))
         table: list[tuple[str, list[str]]] = []

@@ -23,14 +23,14 @@ class Picture(Closeable):
     Calling sequence: ``resize`` → ``record`` for each frame, in order → ``close``.
 
     Attributes:
-        device: its device.
+        device: the picture's device.
         image: the image that the last recorded frame writes; ``resize`` replaces it.
         is_upward: whether the first row of the image is the lowest one.
-        counts_upward: whether the source counts rows from below, as Shadertoy does; the mouse's, too.
-        size: width and height.
-        reports: of its instrumented shaders.
-        recorded: stands for the commands of a frame, which may be submitted again as long as it is the same; ``None``
-            if each frame has its own.
+        counts_upward: whether the source counts rows, and the mouse's position, from below, as Shadertoy does.
+        size: the width and height.
+        reports: the reports of its instrumented shaders.
+        recorded: the key of a frame's commands, which may be submitted again as long as it is the same; ``None`` if
+            each frame has its own.
     """
 
     device: Device
@@ -46,7 +46,7 @@ class Picture(Closeable):
         """Makes what depends on the size; a source that has a size of its own keeps it.
 
         Args:
-            size: width and height.
+            size: the width and height.
             image_format: the format that is shown without a conversion, for sources that leave it open.
         """
 
@@ -62,8 +62,8 @@ class Picture(Closeable):
 
         Args:
             commands: the commands that are being recorded.
-            uniforms: of this frame.
-            told: holds what ``pack`` gives when the commands run.
+            uniforms: the uniforms of this frame.
+            told: the buffer that holds what ``pack`` returns when the commands run.
         """
 
     def pack(self, uniforms: Uniforms) -> bytes:

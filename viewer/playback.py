@@ -16,11 +16,11 @@ class Playback:
     Calling sequence: ``advance`` at the begin of each frame; anything else between two frames.
 
     Attributes:
-        time: of the current frame, in seconds.
+        time: the time of the current frame, in seconds.
         delta: seconds since the frame before, on the same clock; 0 while it stands still.
-        frame: number of the current frame.
-        paused: whether it stands still.
-        rate: frames a second, smoothed.
+        frame: the number of the current frame.
+        paused: whether the time stands still.
+        rate: the frames a second, smoothed.
     """
 
     def __init__(self) -> None:
@@ -37,7 +37,7 @@ class Playback:
         """Advances to the next frame; ``now`` is the host's clock in seconds.
 
         Returns:
-            Whether there is one to draw: while it stands still, only after a step or a seek.
+            Whether there is a frame to draw: while the time stands still, only after a step or a seek.
         """
         passed = 0.0 if self._last is None else now - self._last
         self._last = now

@@ -25,7 +25,7 @@ class Reloader(Closeable):
     Calling sequence: ``poll`` each frame → ``close``.
 
     Attributes:
-        failure: why the file as it is now gives no picture, or ``None``.
+        failure: the reason why the file as it is now yields no picture, or ``None``.
     """
 
     def __init__(self, path: Path, make: Callable[[], Picture], include_dirs: Sequence[Path] = ()) -> None:

@@ -23,8 +23,8 @@ class FrameTiming:
     """Times of one frame.
 
     Attributes:
-        gpu_ns: from the begin of its commands to their end, on the device.
-        latency_ns: from the host's call to the end on the device, by calibrated clocks.
+        gpu_ns: the time from the begin of its commands to their end, on the device.
+        latency_ns: the time from the host's call to the end on the device, by calibrated clocks.
     """
 
     gpu_ns: float
@@ -55,7 +55,7 @@ class Renderer(Closeable):
 
     Attributes:
         failure: the shaders' report on the last frame that was waited for (docs/trusting-results.md), or ``None``.
-        is_closed: whether it was closed.
+        is_closed: whether the renderer was closed.
     """
 
     def __init__(self, device: Device) -> None:
@@ -81,7 +81,7 @@ class Renderer(Closeable):
         Args:
             picture: the picture to draw.
             uniforms: the frame's values.
-            timed: write timestamps, if the device has them. On a CPU they cost tenths of a millisecond.
+            timed: whether to write timestamps, if the device has them. On a CPU they cost tenths of a millisecond.
         """
         slot = self._slots[self._count % _UNDER_WAY]
         self._count += 1

@@ -51,12 +51,13 @@ class ShaderOptions:
     """The options of compiling a shader, and its inputs.
 
     Attributes:
-        defines: macros by name.
-        include_dirs: folders for ``#include``, after the shader's own.
-        channels: files of pictures for ``iChannel0`` to ``iChannel3`` by number, or ``PREVIOUS``.
-        push: push constants by name. Those that have names of Shadertoy's get the frame's values without.
+        defines: the macros by name.
+        include_dirs: the folders for ``#include``, after the shader's own.
+        channels: the files of pictures for ``iChannel0`` to ``iChannel3`` by number, or ``PREVIOUS``.
+        push: the push constants by name. Without a value, those that have names of Shadertoy's get the frame's.
         shown: the name of the binding that is shown, where a shader writes several.
-        language: of the source, where the name of the file does not tell; GLSL is added to, others are as they are.
+        language: the source's language, where the file's name does not tell it. ``main`` and uniforms are added to
+            GLSL; other sources stay as they are.
     """
 
     defines: Mapping[str, str | int] = field(default_factory=dict)
@@ -77,9 +78,9 @@ class ShaderPicture(Picture):
         """Compiles and loads it.
 
         Args:
-            device: its device.
-            path: of the source.
-            options: how to compile it, and what it reads.
+            device: the picture's device.
+            path: the source's path.
+            options: the options to compile it, and its inputs.
 
         Raises:
             InvalidArgumentError: it does not compile, or writes no picture; the location is file and line.

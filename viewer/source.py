@@ -139,10 +139,10 @@ class ViewedSource:
     """A source that is ready to compile.
 
     Attributes:
-        text: GLSL.
+        text: the GLSL source.
         entry: the entry point that the file has.
-        tile: pixels that a workgroup of the added ``main`` draws, across and down.
-        is_packed: whether it writes the words of bgra8unorm, into an image of r32uint.
+        tile: the pixels that a workgroup of the added ``main`` draws, across and down.
+        is_packed: whether the source writes the words of bgra8unorm, into an image of r32uint.
         parts: the texts that ``text`` holds under names, for ``compile_source``.
     """
 
@@ -166,13 +166,14 @@ def viewed_source(
     """Returns the source of a file.
 
     Args:
-        text: of the file.
-        name: of the file, for messages of the compiler.
-        picture_format: of the picture that ``mainImage`` and ``mainCompute`` write, in GLSL.
-        formatless: leave it open where the source only writes the picture, which takes a feature of the device.
-        upward: of ``mainImage``: the picture's first row is the lowest one, else the highest.
+        text: the file's text.
+        name: the file's name, for messages of the compiler.
+        picture_format: the format of the picture that ``mainImage`` and ``mainCompute`` write, in GLSL.
+        formatless: whether to leave it open where the source only writes the picture, which takes a feature of the
+            device.
+        upward: whether the first row of the picture that ``mainImage`` draws is the lowest one, else the highest.
         quads: whether the device has subgroup operations over quads, which derivatives take.
-        on_cpu: whether it is a CPU, with shuffles and workgroups of ``WIDEST_GROUP``.
+        on_cpu: whether the device is a CPU, with shuffles and workgroups of ``WIDEST_GROUP``.
 
     Raises:
         InvalidArgumentError: it has no entry point, or takes derivatives that the device has not.

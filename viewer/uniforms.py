@@ -21,11 +21,12 @@ class Uniforms:
     Attributes:
         time: seconds since the start, without pauses.
         delta: seconds since the frame before.
-        frame: number of the frame, from 0.
-        rate: frames a second.
-        mouse: x and y where the button was last down, then x and y of the last click: the first is negative while the
-            button is up, the second but in the first frame of a click. In pixels, in the shader's own direction of y.
-        date: year, month from 0, day, and seconds of the day.
+        frame: the number of the frame, from 0.
+        rate: the frames a second.
+        mouse: the x and y where the button was last down, then the x and y of the last click: the first is negative
+            while the button is up, the second except in the first frame of a click. In pixels, in the shader's own
+            direction of y.
+        date: the year, month from 0, day, and seconds of the day.
     """
 
     time: float = 0.0

@@ -40,11 +40,11 @@ class Window(Closeable):
 
     Attributes:
         picture: the picture that it shows.
-        playback: its time.
-        times: of the last frames.
+        playback: the picture's time.
+        times: the times of the last frames.
         messages: the texts over the picture, by topic.
         has_overlay: whether frame times stand over the picture.
-        shown: frames that were shown.
+        shown: the number of frames that were shown.
     """
 
     def __init__(
@@ -62,13 +62,13 @@ class Window(Closeable):
         """Opens a window.
 
         Args:
-            make: makes the picture on the window's device.
-            title: of the window, and the beginning of screenshots' names.
-            size: width and height of the window.
-            device: as for ``open_device``; it has to be one that shows images.
-            validation: as for ``open_device``.
-            vsync: wait for the display's refresh.
-            has_overlay: show frame times from the start.
+            make: a function that makes the picture on the window's device.
+            title: the title of the window, with which names of screenshots begin.
+            size: the width and height of the window.
+            device: the device, as for ``open_device``; it has to be one that shows images.
+            validation: the validation, as for ``open_device``.
+            vsync: whether to wait for the display's refresh.
+            has_overlay: whether to show frame times from the start.
             screenshots: the folder that they go to.
 
         Raises:
@@ -165,8 +165,8 @@ class Window(Closeable):
         """Shows frames until the window is closed, or for some seconds.
 
         Args:
-            reloader: tells when there is a new version of the picture.
-            seconds: ``None`` is for ever.
+            reloader: the reloader that tells when there is a new version of the picture.
+            seconds: the time to run for in seconds; ``None`` is for ever.
         """
         end = None if seconds is None else time.monotonic() + seconds
         while not self._glfw.window_should_close(self._window) and (end is None or time.monotonic() < end):

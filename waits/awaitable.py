@@ -38,12 +38,12 @@ def look_for(
 
     Args:
         source: a wait source with ``quick_query``; it is polled only if it has ``look``.
-        mode: how to wait; ``None`` is as the device was opened.
-        deadline: ``monotonic()`` seconds at which to stop.
-        ended: returns whether to stop; called each time.
+        mode: the way to wait; ``None`` is as the device was opened.
+        deadline: the ``monotonic()`` seconds at which to stop.
+        ended: a function that returns whether to stop; called each time.
 
     Returns:
-        Whether it is ready, or ``ended``. Raises its failure.
+        Whether the source is ready, or ``ended`` said so. Raises its failure.
     """
     look = getattr(source, "look", None)
     looks: Look | None = None if look is None else look(mode)

@@ -87,7 +87,7 @@ class AsyncioSource(_FutureLatch):
     """Ready when an asyncio future or task is done; failed if that is.
 
     Args:
-        future: of a running loop, in any thread.
+        future: a future of a running loop, in any thread.
 
     A blocking wait in the thread of its loop is refused: it would deadlock.
     """

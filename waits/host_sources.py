@@ -47,7 +47,7 @@ class Delay(Source):
     """Ready when a time has passed.
 
     Args:
-        seconds: from now.
+        seconds: the seconds from now.
 
     Raises:
         InvalidArgumentError: not a number.
@@ -95,7 +95,7 @@ class FileReady(Latch):
 
     Args:
         file: a descriptor, or an object with ``fileno()``, which is kept alive. It must stay open.
-        read, write: which of the two to wait for; with both, either is enough.
+        read, write: whether to wait for reading and for writing; with both, either is enough.
 
     Raises:
         InvalidArgumentError: no descriptor, or nothing to wait for. A descriptor that cannot be waited for fails the
@@ -167,7 +167,7 @@ class AnyOf(_Several):
     """Ready when one of its sources is; failed if one fails before. Without sources it is ready at once.
 
     Args:
-        sources: wait sources, or what ``as_wait_source`` takes.
+        sources: the wait sources, or values that ``as_wait_source`` takes.
     """
 
     __slots__ = ()
@@ -182,7 +182,7 @@ class AllOf(_Several):
     """Ready when all of its sources are; failed as soon as one fails. Without sources it is ready at once.
 
     Args:
-        sources: wait sources, or what ``as_wait_source`` takes.
+        sources: the wait sources, or values that ``as_wait_source`` takes.
     """
 
     __slots__ = ()

@@ -88,8 +88,8 @@ class JointNotification(Notification):
     The sources' own notifications are cancelled before the callback comes. Calling sequence: make it, then ``arm``.
 
     Args:
-        callback: as for one source.
-        missing: how many of the sources have to be ready.
+        callback: the callback, as for one source.
+        missing: the number of sources that have to be ready.
     """
 
     __slots__ = ("_armed", "_missing")

@@ -87,7 +87,7 @@ class PollThread:
     """A thread that waits and calls back.
 
     Attributes:
-        due: notifications to call, in order. Whoever adds to it calls ``flush`` then.
+        due: the notifications to call, in order. Whoever adds to it calls ``flush`` then.
     """
 
     _shared: ClassVar[PollThread | None] = None

@@ -36,7 +36,7 @@ def block(notify: Callable[[Callback], Armed], deadline: float | None) -> Armed 
     """Blocks until a notification that is armed here comes; raises the failure that it brings.
 
     Returns:
-        ``None``, or the notification, cancelled, if it has not come at ``deadline``.
+        ``None``, or the cancelled notification if it has not come at ``deadline``.
     """
     ended = threading.Event()
     failures: list[PumiceError] = []

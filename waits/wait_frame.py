@@ -39,11 +39,13 @@ class Wait:
     either case, with that source's failure.
 
     Attributes:
-        sources: wait sources; without any it only yields.
+        sources: the wait sources; without any it only yields.
         any: whether one ready source is enough.
-        deadline: ``time.monotonic()`` seconds after which the wait ends with DeadlineExceededError; ``None`` is never.
-        resume: called once, when the wait is over, with ``None`` or the wait's error: a source's failure or
-            DeadlineExceededError. Returns the function's results, or another Wait; raises what the function fails with.
+        deadline: the ``time.monotonic()`` seconds after which the wait ends with DeadlineExceededError; ``None`` is
+            never.
+        resume: a function that is called once, when the wait is over, with ``None`` or the wait's error: a source's
+            failure or DeadlineExceededError. It returns the function's results, or another Wait, and raises the
+            function's failure.
 
     Raises:
         InvalidArgumentError: ``sources`` is not a sequence, ``deadline`` no number, or ``resume`` not callable.
@@ -96,7 +98,7 @@ class WaitFrame:
     """A wait on an invocation's stack.
 
     Attributes:
-        sources, any, deadline: those of the ``Wait``.
+        sources, any, deadline: the same as of the ``Wait``.
         done: whether the outcome is known.
         error: the outcome: ``None`` or what went wrong.
     """

@@ -108,10 +108,11 @@ def with_other_side(
     """Yields the study of the new side, against that of the command line; the files of both exist within the block.
 
     Args:
-        new: of the file and the options, without twins.
-        file, options, given: the new side's; its options by name, and those of them that the command line has.
-        parameters: all that the command has.
-        gate: of the verdicts.
+        new: the new side's study, of the file and the options, without twins.
+        file, options: the file and the options of the new side, by name.
+        on_line: the parameters that the command line sets.
+        parameters: all parameters that the command has.
+        gate: the gate of the verdicts.
     """
     if options["against_rev"] is not None:
         with revision(file, options["against_rev"], options["build"]) as at:

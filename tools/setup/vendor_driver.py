@@ -101,7 +101,7 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
     """Builds the wheel, and returns its path.
 
     Args:
-        folder: for the wheel; it is made if it is not there.
+        folder: the folder for the wheel; it is made if it does not exist.
         manifest: the name of the driver's manifest in Mesa's package, a pattern.
 
     Raises:

@@ -67,9 +67,9 @@ def against(
 
     Args:
         new, old: the sides.
-        gate: of the verdicts.
-        alike, named: for the message where results do other work than the new side: the option that makes the sides
-            alike, and the other side's name if unequal work is meant.
+        gate: the gate of the verdicts.
+        alike, named: the option that makes the sides alike, and the other side's name if unequal work is meant: for the
+            message where results do other work than the new side.
     """
     from ...study.definition.settings import Sampling
     from ...study.statistics.paired import fewest_paired_samples

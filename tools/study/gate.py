@@ -37,7 +37,7 @@ class Gate:
         fail_on: the reasons for an exit status above 0: ``"slower"``, ``"unclear"`` (which includes slower) or
             ``"never"``.
         tolerate: the largest slow-down, as a fraction, with which a SLOWER point passes.
-        measure, confidence, resolution, threshold: of the comparison.
+        measure, confidence, resolution, threshold: the criteria of the comparison.
         markdown, junit: the files to write, if any.
         github: whether to write annotations.
         as_json: whether to print JSON in place of the table.
@@ -82,7 +82,7 @@ class Gate:
         """Prints the comparison, writes the files that were asked for, and returns the judgement.
 
         Args:
-            found: the comparison.
+            comparison: the compared results.
             within: a JSON document in which it is printed, as ``comparison``.
 
         Raises:
@@ -126,7 +126,7 @@ def gating_options(*, fail_on: str = "unclear", leave_out: Collection[str] = ())
 
     Args:
         fail_on: the default of ``--fail-on``.
-        leave_out: fields without an option here.
+        leave_out: the fields without an option here.
     """
     options = {
         "fail_on": click.option(

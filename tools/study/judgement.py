@@ -35,7 +35,7 @@ class JudgedPoint:
 
     Attributes:
         label: the point's name, with its device where there are several.
-        verdict: that of the comparison, ``"SLOWER, tolerated"`` where the gate says otherwise; a point that cannot be
+        verdict: the comparison's verdict, or ``"SLOWER, tolerated"`` where the gate says so; a point that cannot be
             compared is UNCLEAR.
         reason: the explanation of the comparison, or why there is none.
     """
@@ -81,8 +81,8 @@ class Judgement:
     """The judgement of a gate on compared results.
 
     Attributes:
-        points: in the order of the comparison.
-        fail_on, tolerate: as of ``Gate``.
+        points: the judged points, in the order of the comparison.
+        fail_on, tolerate: the same as of ``Gate``.
     """
 
     comparison: ResultsComparison

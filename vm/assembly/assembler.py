@@ -31,9 +31,9 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
     The bytecode is encoded as written and not verified.
 
     Args:
-        text: as ``iree-as-module`` reads it, with extensions; see ``parser``.
-        file_name: for error messages.
-        bytecode_version: major << 16 | minor; the newest known by default.
+        text: the text as ``iree-as-module`` reads it, with extensions; see ``parser``.
+        file_name: the file's name, for error messages.
+        bytecode_version: the version as major << 16 | minor; the newest known by default.
 
     Raises:
         InvalidArgumentError: the text is not VM assembly; ``location`` is file:line:column, counted from 1, and the

@@ -49,8 +49,8 @@ class ModuleArchive(Closeable):
     """One module file, mapped or in memory.
 
     Attributes:
-        name: for messages: the path, or as given to ``from_bytes``.
-        rodata_base: offset in bytes from the file's start that external constants count from.
+        name: the name in messages: the path, or as given to ``from_bytes``.
+        rodata_base: the offset in bytes from the file's start that external constants count from.
     """
 
     def __init__(self, data: memoryview, name: str, mapping: mmap.mmap | None = None) -> None:

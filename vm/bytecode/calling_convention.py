@@ -38,9 +38,9 @@ class CallingConvention:
     """A function's arguments and results. Two are equal if they mean the same, even if written differently.
 
     Attributes:
-        arguments: ``i``, ``I``, ``f``, ``F``, ``r`` or ``Repeated``, in order.
-        results: ``i``, ``I``, ``f``, ``F``, ``r``, in order.
-        text: as it was written.
+        arguments: the arguments ``i``, ``I``, ``f``, ``F``, ``r`` or ``Repeated``, in order.
+        results: the results ``i``, ``I``, ``f``, ``F``, ``r``, in order.
+        text: the convention as it was written.
     """
 
     arguments: tuple[Element, ...]

@@ -39,9 +39,9 @@ class FunctionEncoder:
     Labels of blocks are any hashable values. A label may be used before its block begins.
 
     Attributes:
-        block_count: of the blocks so far.
+        block_count: the number of blocks so far.
         requirements: bits of ``Feature``.
-        places: pc and source place of each instruction.
+        places: the pc and source place of each instruction.
     """
 
     def __init__(self, isa: Isa) -> None:
@@ -63,12 +63,12 @@ class FunctionEncoder:
         """Adds an instruction.
 
         Args:
-            operation: of the encoder's instruction set.
-            values: one for each of its fields. Registers, ordinals and immediates are ints, signed or not; immediates
-                of floating-point types are their bits. Strings are bytes. Lists are sequences of ints, branch operands
-                too: source, destination, source, … Branch targets are labels, the cases of a branch table pairs of
-                label and branch operands.
-            place: its source location, if known.
+            operation: an operation of the encoder's instruction set.
+            values: the values, one for each of its fields. Registers, ordinals and immediates are ints, signed or not;
+                immediates of floating-point types are their bits. Strings are bytes. Lists are sequences of ints,
+                branch operands too: source, destination, source, … Branch targets are labels, the cases of a branch
+                table pairs of label and branch operands.
+            place: the source location, if known.
 
         Raises:
             InvalidArgumentError: a list or a string has more than 65,535 elements.
@@ -131,7 +131,7 @@ class BytecodeBuilder:
     """The bytecode of a module: functions one after another, aligned, and the places of their instructions.
 
     Attributes:
-        functions: descriptors of those added.
+        functions: the descriptors of the functions that were added.
         requirements: bits of ``Feature``.
     """
 
@@ -146,10 +146,10 @@ class BytecodeBuilder:
         """Adds a function.
 
         Args:
-            name: for the debug database and errors.
-            encoder: with all of its instructions.
-            i32_registers: number of its 32-bit registers.
-            ref_registers: number of its reference registers.
+            name: the name for the debug database and errors.
+            encoder: the encoder, with all of its instructions.
+            i32_registers: the number of 32-bit registers.
+            ref_registers: the number of reference registers.
 
         Raises:
             InvalidArgumentError: it has too many blocks, or the bytecode gets too long.

@@ -94,24 +94,24 @@ class ModuleDef:
     """A module, as its file describes it. Two are equal if all their fields are, bytes included.
 
     Attributes:
-        name: of the module.
-        version: of the module, compared with the minimum that dependent modules require.
+        name: the module's name.
+        version: the module's version, compared with the minimum that dependent modules require.
         requirements: bits of ``Feature``.
-        attributes: reflection of the module as a whole.
-        types: full names of the types that bytecode refers to by index: ``i32``, ``!hal.buffer``.
-        dependencies: modules that this one imports from.
+        attributes: the reflection of the module as a whole.
+        types: the full names of the types that bytecode refers to by index: ``i32``, ``!hal.buffer``.
+        dependencies: the modules that this one imports from.
         imports: functions that bytecode refers to by index, with bit 31 set.
         exports: functions that others may call.
-        signatures: one for each function.
-        rodata: constants, each a read-only view of the file's bytes.
-        rwdata_sizes: sizes in bytes of zeroed memory segments; no known compiler makes any.
-        global_bytes: size of the primitive globals of a context, in bytes. Taken from the file: it may be as large as
-            2³¹ - 1 in a file of no size, so allocate by use.
-        global_refs: number of reference globals of a context; the same holds.
-        functions: one a function, internal ones included.
-        bytecode_version: major << 16 | minor; whether it is known is for ``Isa.for_version`` to say.
-        bytecode: read-only view of all functions' bytecode.
-        debug: source locations, or ``None`` for a stripped module.
+        signatures: the signatures, one for each function.
+        rodata: the constants, each a read-only view of the file's bytes.
+        rwdata_sizes: the sizes in bytes of zeroed memory segments; no known compiler makes any.
+        global_bytes: the size of the primitive globals of a context, in bytes. Taken from the file: it may be as large
+            as 2³¹ - 1 in a file of no size, so allocate by use.
+        global_refs: the number of reference globals of a context; the same holds.
+        functions: the descriptors of all functions, internal ones included.
+        bytecode_version: the version as major << 16 | minor; ``Isa.for_version`` says whether it is known.
+        bytecode: a read-only view of all functions' bytecode.
+        debug: the source locations, or ``None`` for a stripped module.
     """
 
     name: str

@@ -37,9 +37,9 @@ def write_module(module: ModuleDef, *, polyglot: bool = False, embedded_limit: i
     """Returns the file of a module; ``read_module`` gives an equal module back. Equal modules make equal files.
 
     Args:
-        module: what to write; only checked to fit the format.
+        module: the module to write; only checked to fit the format.
         polyglot: whether ZIP tools can list and extract the parts. IREE's tools read both forms.
-        embedded_limit: constants of fewer bytes go into the FlatBuffer, others after it.
+        embedded_limit: the bytes from which a constant lies after the FlatBuffer; smaller ones are in it.
 
     Raises:
         InvalidArgumentError: a number does not fit its field, or a FlatBuffer would pass 2 GiB.

@@ -36,14 +36,14 @@ class Turn:
     """One use of a context.
 
     Attributes:
-        policy: its order among others; ``None`` for a synchronous call, which is refused instead of waiting, or is part
+        policy: the order among others; ``None`` for a synchronous call, which is refused instead of waiting, or is part
             of the turn that its thread already has.
         stays: whether its thread stays inside from the first step to the end, since it blocks where it waits.
-        has_turn: whether it was admitted and has not ended.
-        ticket: its place in line, while it waits.
+        has_turn: whether the turn was admitted and has not ended.
+        ticket: the turn's place in line, while it waits.
         thread: the thread inside with it, or 0.
         ending: the error that ends it; no step begins after it is set.
-        guard: interrupts the step that is under way.
+        guard: a guard that interrupts the step that is under way.
     """
 
     __slots__ = ("ending", "guard", "has_turn", "policy", "stays", "thread", "ticket")
@@ -89,12 +89,12 @@ class ContextGate:
     """The turns of a context, and the threads inside it.
 
     Attributes:
-        kind: what messages call the context.
+        kind: the name of the context's kind in messages.
         concurrent: whether its invocations may overlap.
         is_closed: whether the context was closed.
-        lock: held for a few statements at a time. Reentrant: signal handlers may abort an invocation.
+        lock: a lock that is held for a few statements at a time. Reentrant: signal handlers may abort an invocation.
         holder: the turn that others wait for.
-        waiting: tickets in line, as a heap.
+        waiting: the tickets in line, as a heap.
     """
 
     __slots__ = (
@@ -142,7 +142,7 @@ class ContextGate:
         """Enters for a step; ``end_step`` follows.
 
         Returns:
-            ``None``; or a ticket to wait for before the first step, which has not begun then.
+            ``None``, or a ticket to wait for before the first step, which has not begun then.
 
         Raises:
             FailedPreconditionError: the policy refuses to wait, or does not fit the context.

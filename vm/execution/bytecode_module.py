@@ -41,13 +41,13 @@ class BytecodeModule:
 
     Attributes:
         definition: the file's contents.
-        verified: its functions, decoded.
-        name, version: as other modules import it.
-        exports: function ordinals by name.
+        verified: the module's functions, decoded.
+        name, version: the name and version, as other modules import the module.
+        exports: the function ordinals by name.
         export_names: names by function ordinal.
         archive: the file, whose constants are served in place; ``None`` for a module made in memory.
-        analysis: what the translation of its functions shares.
-        translation_lock: held while a variant of a function is translated.
+        analysis: the state that the translation of its functions shares.
+        translation_lock: a lock that is held while a variant of a function is translated.
     """
 
     def __init__(

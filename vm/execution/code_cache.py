@@ -29,7 +29,7 @@ class KeptCode(NamedTuple):
     """A variant of a function, translated.
 
     Attributes:
-        source: its source.
+        source: the source of the code.
         code: the result of ``compile``.
     """
 

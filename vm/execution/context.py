@@ -55,9 +55,9 @@ class Function:
 
     Attributes:
         context: the context.
-        module_name, name: of the module and the export.
-        convention: its calling convention.
-        attributes: reflection attributes; empty for native functions.
+        module_name, name: the names of the module and the export.
+        convention: the function's calling convention.
+        attributes: the reflection attributes; empty for native functions.
         declaration: types of the source program, if the module has them.
         bytecode: the function of a bytecode module, bound to the context.
         native: the Python function of a native module, bound to its state.
@@ -85,15 +85,15 @@ class Context(Closeable):
     """Modules linked together, with state of their own, and the functions that can be called in them.
 
     Args:
-        max_stack_depth: most nested calls of an invocation.
+        max_stack_depth: the largest number of nested calls of an invocation.
         concurrent: whether invocations may overlap.
-        kind: what messages call it; a session calls its context a session.
+        kind: the name of its kind in messages; a session calls its context a session.
 
     Attributes:
-        hooks: called at traces and breakpoints of programs.
+        hooks: the functions called at traces and breakpoints of programs.
         is_frozen: whether no more modules can be added.
-        gate: keeps invocations apart.
-        invocations: asynchronous ones that have not ended.
+        gate: the gate that keeps invocations apart.
+        invocations: the asynchronous invocations that have not ended.
 
     Raises:
         InvalidArgumentError: a ``max_stack_depth`` below 1; or as ``add``.
@@ -145,7 +145,7 @@ class Context(Closeable):
         """Links a module and runs its initializers.
 
         Args:
-            module: not added before.
+            module: a module that was not added before.
             timeout: seconds for its initializers; ``None`` means no limit, and a module from an unknown source may
                 never end.
 
@@ -254,14 +254,15 @@ class Context(Closeable):
         """Calls a function and waits until it is done.
 
         Args:
-            function: of this context.
-            arguments: one a calling-convention element: ints, floats, references; not checked.
+            function: a function of this context.
+            arguments: the values, one for each element of the calling convention: ints, floats, references; not
+                checked.
             timeout: seconds for the whole call, waits included; ``None`` means no limit. One that is not positive has
                 passed already: the call ends where it first loops or waits.
             blocks: whether native functions may block, if nobody looks at the call's waits and there is no timeout.
 
         Returns:
-            ``None``, the result, or a tuple of several.
+            ``None``, the result, or a tuple of several results.
 
         Raises:
             InvalidArgumentError: a timeout that is not a number.

@@ -16,11 +16,12 @@ class Frame:
     """A bytecode function's activation.
 
     Attributes:
-        pc: of the instruction at which it is suspended; 0 before it runs, and stale while it runs.
+        pc: the program counter of the instruction at which it is suspended; 0 before it runs, and stale while it runs.
         entry: the entry at which it continues (see translator.py).
         registers: values that are live there; ``register_values`` names them.
-        callee, arguments: of a call, between the return to the interpreter and the call itself.
-        room: how many frames may follow it on the stack.
+        callee, arguments: the called function and its arguments, between the return to the interpreter and the call
+            itself.
+        room: the number of frames that may follow it on the stack.
     """
 
     __slots__ = ("arguments", "callee", "entry", "function", "pc", "registers", "room")

@@ -52,7 +52,7 @@ def continue_frames(frames: list[Left], is_hot: bool, replaced: bool) -> object:
 
     Args:
         frames: the outermost first.
-        is_hot: whether the innermost was left for want of fuel, and goes on as machine code.
+        is_hot: whether the innermost was left because its fuel ran out, and continues as machine code.
     """
     answer: object = None
     while frames:

@@ -86,9 +86,9 @@ class _Compiled(NamedTuple):
     """The machine code of a function and what it needs of its unit.
 
     Attributes:
-        size: words of the frames of a run.
+        size: the words of the frames of a run.
         host_stack: bytes that calls may take.
-        classes: those of each type that the unit tests references for, by the bit in their masks.
+        classes: the classes of each type that the unit tests references for, by the bit in their masks.
     """
 
     unit: Unit
@@ -119,7 +119,7 @@ class MachineTier:
         """Continues a call of translated code at a header, or begins it.
 
         Args:
-            frame: of the call, if it is on the VM's stack.
+            frame: the frame of the call, if it is on the VM's stack.
 
         Returns:
             the results of the call, or RESUME; COLD where translated code has to go on.

@@ -35,9 +35,9 @@ class Hooks:
     """The hooks of one context; assign to set one. Thread rule: as the context's.
 
     Attributes:
-        break_: called with function, pc and the live registers by name at a ``break``, and at a ``cond_break`` whose
-            condition holds; ``None`` ignores them.
-        on_trace, on_print: called with an event's name and its values; ``None`` ignores them.
+        break_: a function called with the function, pc and the live registers by name at a ``break``, and at a
+            ``cond_break`` whose condition holds; ``None`` ignores them.
+        on_trace, on_print: the functions called with an event's name and its values; ``None`` ignores them.
     """
 
     __slots__ = ("break_", "on_print", "on_trace")
@@ -62,7 +62,7 @@ class LinkedImport(NamedTuple):
     """The function that an import calls, and what its provider declares.
 
     Attributes:
-        function: called for the import.
+        function: the function to call for the import.
         is_resolved: whether a module provides it; otherwise ``function`` raises.
         is_native: whether a native module provides it.
         suspends: whether it may return a ``Wait``.
@@ -80,7 +80,7 @@ class ContextFunction:
     """A bytecode function bound to one context's state.
 
     Attributes:
-        translation: its code, shared with other contexts.
+        translation: the translated code, shared with other contexts.
         start: the Python function for entry 0, once ``code`` made it.
     """
 
@@ -139,7 +139,7 @@ class ContextFunction:
         """Leaves a call to machine code from an entry on. Translated code calls this from time to time.
 
         Args:
-            frame: of the call, if it is on the VM's stack.
+            frame: the frame of the call, if it is on the VM's stack.
             count: the instructions of the function since the last time.
 
         Returns:
@@ -194,8 +194,8 @@ class ModuleState:
     Attributes:
         links: the provider of each import.
         imports: the function that each import calls now; a profile replaces some.
-        non_suspending: ordinals of the imports that never return a ``Wait``.
-        refs: reference globals.
+        non_suspending: the ordinals of the imports that never return a ``Wait``.
+        refs: the reference globals.
 
     Raises:
         ResourceExhaustedError: no memory for the globals.

@@ -27,7 +27,7 @@ class InvocationPolicy:
     ``FIFO`` with asynchronous invocations and ``REFUSE`` with synchronous and staged ones.
 
     Attributes:
-        priority: larger ones first; equal ones in order.
+        priority: the priority. Larger ones are first, equal ones in order.
         refuse: whether to fail instead of waiting for a turn.
         concurrent: whether to overlap.
 

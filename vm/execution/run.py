@@ -64,21 +64,22 @@ class Run(Turn):
     """One invocation under way.
 
     Args:
-        context: with the function; its gate has the turns.
+        context: the context of the function; its gate has the turns.
         values: the VM's.
-        policy: its order among the context's other invocations; ``None`` is that of a synchronous call.
+        policy: the order among the context's other invocations; ``None`` is that of a synchronous call.
         timeout: seconds for everything; ``None`` means no limit.
-        stays: whether its driver blocks in the thread of its steps.
-        on_wait: what native functions do where they wait (waits/wait_frame.py); they block only without a deadline.
+        stays: whether the driver blocks in the thread of the run's steps.
+        on_wait: the behaviour of native functions that wait (waits/wait_frame.py); they block only without a deadline.
 
     Attributes:
-        deadline: ``monotonic()`` seconds at which it ends; also that of the invocations under way in this thread.
-        stack: what is suspended; ``None`` before the first step and after the last.
+        deadline: the ``monotonic()`` seconds at which it ends; also the limit for the invocations under way in this
+            thread.
+        stack: the stack while suspended; ``None`` before the first step and after the last.
         wait: the wait to be performed before the next ``advance``.
         error, results: the outcome; results as the VM gives them.
-        observer: observes its steps.
-        settle: called when the program is done; gives what its results have to wait for.
-        has_begun: whether it has had its turn; else it waits for it, or was refused.
+        observer: the observer of its steps.
+        settle: a function that is called when the program is done; it returns what the results have to wait for.
+        has_begun: whether the run has had its turn; else it waits for it, or was refused.
         is_settling: whether the program is done.
     """
 

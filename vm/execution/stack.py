@@ -40,10 +40,10 @@ class Stack:
     error's traceback does not hold the registers of the functions that it passed.
 
     Attributes:
-        frames: from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
-        results: of the outermost function: ``None``, a value, or a tuple of several. Valid once done.
-        max_depth: most frames at once.
-        on_wait: what native functions do where they wait while it is stepped (waits/wait_frame.py).
+        frames: the frames from the outermost; ``Frame``, ``NativeFrame`` or ``WaitFrame``, the last only on top.
+        results: the results of the outermost function: ``None``, a value, or a tuple of several. Valid once done.
+        max_depth: the largest number of frames.
+        on_wait: the behaviour of native functions that wait while it is stepped (waits/wait_frame.py).
     """
 
     __slots__ = ("_handed", "frames", "max_depth", "on_wait", "results")

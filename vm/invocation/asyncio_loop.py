@@ -28,7 +28,7 @@ class AsyncioLoop(Loop):
     When the asyncio loop shuts down (``asyncio.run`` ends, or ``shutdown_asyncgens``) this one is closed.
 
     Args:
-        loop: ``None`` takes the running one.
+        loop: the asyncio loop; ``None`` takes the running one.
 
     Raises:
         FailedPreconditionError: no loop was given and none is running.

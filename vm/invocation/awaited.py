@@ -32,7 +32,7 @@ class AwaitedInvocation(Run):
     Args:
         values: the VM's.
         timeout: seconds for everything; ``None`` means no limit.
-        wait: how it waits for devices; ``None`` is as they were opened.
+        wait: the way to wait for devices; ``None`` is as they were opened.
     """
 
     __slots__ = ("_future", "_loop", "_mode")

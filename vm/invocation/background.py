@@ -39,10 +39,10 @@ class AsyncInvocation(Run):
 
     Args:
         loop: the loop that runs it; when that ends, the invocation is aborted.
-        make_values: makes the VM's values when it begins.
-        policy: ``None`` waits for a turn, and overlaps in a concurrent context.
+        make_values: a function that makes the VM's values when the invocation begins.
+        policy: the order among others; ``None`` waits for a turn, and overlaps in a concurrent context.
         timeout: seconds for everything; ``None`` means no limit.
-        wait: how the loop waits for devices; ``None`` is as they were opened.
+        wait: the way the loop waits for devices; ``None`` is as they were opened.
     """
 
     __slots__ = ("_armed", "_callback", "_is_driven", "_loop", "_make_values", "_mode")
@@ -180,11 +180,11 @@ def async_invoke(
     Args:
         loop: the loop that runs its steps and the callback.
         inputs: values for its arguments, kept until it begins; do not change the list before.
-        callback: called exactly once, with the loop, the error or ``None``, and the outputs or ``None``; perhaps before
-            this returns. It must not block; an exception from it ends the loop. The error is that of the program, or of
-            the attempt to invoke it: InvalidArgumentError for inputs that do not match, DeadlineExceededError,
-            CancelledError, AbortedError where the loop ended first.
-        policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a concurrent
+        callback: a function that is called exactly once, with the loop, the error or ``None``, and the outputs or
+            ``None``; perhaps before this returns. It must not block; an exception from it ends the loop. The error is
+            that of the program, or of the attempt to invoke it: InvalidArgumentError for inputs that do not match,
+            DeadlineExceededError, CancelledError, AbortedError where the loop ended first.
+        policy: the order among the context's other invocations; ``None`` waits for a turn, and overlaps in a concurrent
             context.
         timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 

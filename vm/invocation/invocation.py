@@ -44,8 +44,8 @@ class Invocation(Latch):
     functions of other contexts can wait for it.
 
     Attributes:
-        outputs: its results, one for each that the function declares; ``None`` while it is not done, and if it failed.
-        error: its error; ``None`` while it is not done, and if it did not fail.
+        outputs: the results, one for each that the function declares; ``None`` while it is not done, and if it failed.
+        error: the error; ``None`` while it is not done, and if it did not fail.
     """
 
     __slots__ = ("_call", "_observer", "_run", "error", "outputs")
@@ -75,7 +75,7 @@ class Invocation(Latch):
 
         Args:
             inputs: values for its arguments. Do not change a list before it begins.
-            policy: its order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
+            policy: the order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
                 concurrent context.
             loop: the loop that runs its steps; ``None`` means the context's own (``Context.loop``).
             timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
@@ -104,9 +104,9 @@ class Invocation(Latch):
         """Does ``create`` for the runtime.
 
         Args:
-            values: makes the VM's values when the invocation begins.
+            values: a function that makes the VM's values when the invocation begins.
             call: the steps after the program.
-            wait: how its loop waits for devices; ``None`` means as they were opened.
+            wait: the way its loop waits for devices; ``None`` means as they were opened.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(
@@ -178,7 +178,8 @@ class Invocation(Latch):
         """Blocks until it is done, or until ``time.monotonic()`` is at the deadline.
 
         Returns:
-            ``query_status()``; or DEADLINE_EXCEEDED if the deadline passed first. The invocation then continues;
+            The status as of ``query_status()``; or DEADLINE_EXCEEDED if the deadline passed first. The invocation then
+                continues; ``done()`` distinguishes that from its own failure.
             ``done()`` distinguishes that from its own failure.
         """
         try:

@@ -62,7 +62,7 @@ def invoke(
     Args:
         inputs: values for its arguments; the list is not kept.
         outputs: a list that results are appended to.
-        policy: its order among the context's other invocations; ``None`` fails where it would have to wait for a turn,
+        policy: the order among the context's other invocations; ``None`` fails where it would have to wait for a turn,
             and overlaps in a concurrent context.
         timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
@@ -102,9 +102,9 @@ def begin_invoke(
     """Begins an invocation and runs it until it ends or has to wait.
 
     Args:
-        state: without an invocation; ``end_invoke`` or ``abort_invoke`` must follow.
+        state: a state without an invocation; ``end_invoke`` or ``abort_invoke`` must follow.
         inputs: values for its arguments. They are captured: the list can be used again at once.
-        policy: its order among the context's other invocations. One that waits for its turn is DEFERRED, with a wait
+        policy: the order among the context's other invocations. One that waits for its turn is DEFERRED, with a wait
             frame like any other; ``None`` fails instead, and overlaps in a concurrent context.
 
     Returns:
@@ -164,9 +164,9 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
     """Performs the wait of a suspended invocation, in the calling thread.
 
     Args:
-        state: suspended, with a wait frame.
+        state: the state of a suspended invocation, with a wait frame.
         wait_frame: the state's; ``None`` takes that.
-        deadline: ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
+        deadline: the limit in ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
 
     Returns:
         OK: the wait was performed. Its outcome is on the frame: ``None``, a source's failure or DeadlineExceededError.
@@ -196,9 +196,9 @@ def wait_invoke_async(
     """Performs the wait of a suspended invocation without a thread; arguments as for ``wait_invoke``.
 
     Args:
-        callback: called once, with the outcome on the frame, as from ``wait_invoke``; perhaps before this returns,
-            otherwise in the thread of the source that became ready. It must not block; ``resume_invoke`` may run for
-            long and belongs into another thread.
+        callback: a function that is called once, with the outcome on the frame, as from ``wait_invoke``; perhaps before
+            this returns, otherwise in the thread of the source that became ready. It must not block; ``resume_invoke``
+            may run for long and belongs into another thread.
 
     Returns:
         the wait. If it is cancelled the callback is not called, and the frame can be waited for again.
@@ -229,7 +229,7 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
     """Ends the sequence and returns the result; the state can be used again.
 
     Args:
-        state: of an invocation that has ended.
+        state: the state of an invocation that has ended.
         outputs: a list that results are appended to.
 
     Raises:

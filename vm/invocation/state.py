@@ -22,9 +22,9 @@ class InvokeResult:
     """The result of an invocation.
 
     Attributes:
-        status: OK, or why it ended.
-        outputs: one for each result that the function declares; ``None`` unless it is OK.
-        error: with its place in the program; a native function's own exception as it was raised.
+        status: the status: OK, or the reason why the invocation ended.
+        outputs: the values, one for each result that the function declares; ``None`` unless it is OK.
+        error: the error with its place in the program; a native function's own exception as it was raised.
     """
 
     status: StatusCode

@@ -33,13 +33,13 @@ class Unit:
     """The state that the functions of one unit share.
 
     Attributes:
-        layouts: of each function, by ordinal.
+        layouts: the layout of each function, by ordinal.
         closed: functions that may be called.
-        deep: those of them whose calls take a frame of the VM's stack.
+        deep: the functions among them whose calls take a frame of the VM's stack.
         rodata: the reference of each rodata segment that is used.
-        references: for each reference global that is used where in the context's array it is.
+        references: the position in the context's array of each reference global that is used.
         types: the bit of each reference type that is checked.
-        global_bytes: of the module's globals, a multiple of 8.
+        global_bytes: the bytes of the module's globals, a multiple of 8.
     """
 
     layouts: Mapping[int, Layout]

@@ -93,11 +93,11 @@ class Layout:
     """The frame of one function, and the edges at which machine code checks its fuel.
 
     Attributes:
-        lock: held while the analysis is used, which keeps what it found last.
+        lock: a lock that is held while the analysis is used, which keeps its last result.
         homes: the word of each variable, by name.
-        size: in words.
-        loops: code may begin at each of their headers.
-        cost: roughly the number of additions that the whole function takes, each instruction once.
+        size: the size in words.
+        loops: the loops at whose headers code may begin.
+        cost: the rough number of additions that the whole function takes, each instruction once.
     """
 
     def __init__(self, analysis: FunctionAnalysis) -> None:

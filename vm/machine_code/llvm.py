@@ -23,7 +23,8 @@ class MachineCode:
     """The machine code of one unit; valid as long as this object.
 
     Attributes:
-        call: ``call(context, frame, entry)``, addresses and the place to begin at; returns how many frames are left.
+        call: the function ``call(context, frame, entry)``, which takes addresses and the place to begin at and returns
+            how many frames are left.
     """
 
     def __init__(self, address: int, owner: object) -> None:

@@ -31,7 +31,8 @@ class Settings:
     """When machine code is made; tests change it.
 
     Attributes:
-        hot: instructions after which a function is compiled; 0 compiles every function that can be at its first call.
+        hot: the instructions after which a function is compiled; 0 compiles every function that can be at its first
+            call.
     """
 
     hot: int = _chosen()

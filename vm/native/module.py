@@ -41,7 +41,7 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
     """Marks a method as the export ``name`` with these calling conventions; may be stacked.
 
     Args:
-        name: without the module's.
+        name: the name, without the module's.
         conventions: an import gets the one it declares.
         suspends: whether it may return a ``Wait``; ``None`` is as the module says.
 
@@ -91,9 +91,9 @@ class NativeModule:
     called by one thread at a time unless the context is concurrent.
 
     Args:
-        name: what imports call it.
-        version: compared with ``minimum_version`` of dependencies.
-        state: makes the state of one context; its class's marked methods are the exports.
+        name: the name that imports use.
+        version: the version, compared with ``minimum_version`` of dependencies.
+        state: a function that makes the state of one context; the marked methods of the state's class are the exports.
         trusted: whether functions and results are taken unchecked, for modules whose tests check their conventions.
         suspends: whether its functions may return a ``Wait``, unless an export says otherwise. Calls of functions that
             never do are cheaper.

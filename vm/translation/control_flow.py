@@ -140,7 +140,7 @@ class Placement:
     """The position of each node of a reducible graph.
 
     Args:
-        small: nodes without successors that may be written more than once.
+        small: the nodes without successors that may be written more than once.
 
     Raises:
         UnstructuredError: the graph is irreducible, or a branch leaves two loops for a node that is not at their end.

@@ -28,10 +28,10 @@ class TreeWriter(ABC):
     Calling sequence: created → ``write_tree``, or nodes are written inside a loop over their numbers.
 
     Attributes:
-        graph: of the function.
+        graph: the function's graph.
         indent: the level of the next line.
         variable: the name of the variable that selects the label.
-        max_indent: deeper nesting is left to a loop over numbers.
+        max_indent: the deepest nesting; a loop over numbers replaces deeper ones.
     """
 
     variable: ClassVar[str]

@@ -38,7 +38,7 @@ class VmBuffer(BufferElements):
     a negative length or where the other buffer is null.
 
     Attributes:
-        length: bytes.
+        length: the length in bytes.
         alignment: bytes to which the first byte is aligned, as far as was asked for.
         writable: whether stores, fills and copies into it are allowed.
     """
@@ -52,7 +52,7 @@ class VmBuffer(BufferElements):
         """Returns a writable buffer of zeros.
 
         Args:
-            length: bytes; zero is allowed.
+            length: the length in bytes; zero is allowed.
             alignment: a power of two, or 0 for the natural one (16 bytes).
 
         Raises:
@@ -85,8 +85,9 @@ class VmBuffer(BufferElements):
         """Returns a buffer that shares the memory of ``data``.
 
         Args:
-            data: C-contiguous, any format; module rodata as it lies in the file, for instance.
-            writable: ``False`` for a read-only view of writable memory; ``None`` for as writable as ``data`` is.
+            data: the memory, C-contiguous, in any format; module rodata as it lies in the file, for instance.
+            writable: whether the buffer may be written: ``False`` for a read-only view of writable memory; ``None`` for
+                as writable as ``data`` is.
 
         Raises:
             InvalidArgumentError: not contiguous, or ``writable=True`` of read-only memory.

@@ -53,8 +53,9 @@ class VmList:
     """Elements of one kind, or of any.
 
     Attributes:
-        element_kind: ``"i8"``, ``"i16"``, ``"i32"``, ``"i64"``, ``"f32"``, ``"f64"``, ``"ref:<type name>"`` (such as
-            ``"ref:hal.buffer"``) or ``"any"`` for a variant list, whose slots take numbers and references alike.
+        element_kind: the kind: ``"i8"``, ``"i16"``, ``"i32"``, ``"i64"``, ``"f32"``, ``"f64"``, ``"ref:<type name>"``
+            (such as ``"ref:hal.buffer"``) or ``"any"`` for a variant list, whose slots take numbers and references
+            alike.
 
     Getting a number as another kind than the slot's converts it: integers are truncated or sign-extended, floats are
     rounded or widened, and between integers and floats, as in IREE's runtime, the result is 0. Setting a number in a
@@ -260,9 +261,9 @@ class VmList:
         """Returns the reference at ``index``, or ``None`` where the slot is null, empty, or holds another type.
 
         Args:
-            classes: Python classes of the type asked for (``ref_types.ref_type_class``); ``None`` takes any. An
+            classes: the Python classes of the requested type (``ref_types.ref_type_class``); ``None`` takes any. An
                 empty tuple (a number's type) matches nothing; so does ``!vm.opaque`` in IREE's runtime.
-            move: leave null in the slot, even where the type did not match.
+            move: whether to leave null in the slot, even where the type did not match.
 
         Raises:
             OutOfRangeError: no such element.
