@@ -293,7 +293,7 @@ class Device(ArrayDevice):
         from .kernels.kernel import Kernel
         from .kernels.shader_source import load_shader, source_text
 
-        minor = self.profile.api_version[1]
+        minor = self.profile.version[1]
         options = SourceOptions(
             language=None if language is None else parse_language(language),
             entry_point=entry_point,

@@ -117,7 +117,7 @@ class ShaderPicture(Picture):
             include_dirs=options.include_dirs,
             debug=device.names_lines,
         )
-        return load_shader(path, sources, minor=device.profile.api_version[1])[0]
+        return load_shader(path, sources, minor=device.profile.version[1])[0]
 
     def _compile_viewed(self, path: Path) -> bytes:
         """Returns the module of a GLSL source, with Shadertoy's names and a ``main`` where there is none."""
@@ -142,7 +142,7 @@ class ShaderPicture(Picture):
             Language.GLSL,
             defines=options.defines,
             include_dirs=[path.parent, *options.include_dirs],
-            target_env=f"vulkan1.{min(profile.api_version[1], 3)}",
+            target_env=f"vulkan1.{profile.version[1]}",
             debug=self.device.names_lines,
             parts=source.parts,
         )

@@ -63,7 +63,7 @@ class Barriers:
         self.at_end: tuple[object, ...]
         self.record: NativeFunction
         if "synchronization2" in device.plan.features:
-            core = device.profile.api_version[:2] >= (1, 3)
+            core = device.profile.version >= (1, 3)
             self.record = device.fn.vkCmdPipelineBarrier2 if core else device.fn.vkCmdPipelineBarrier2KHR
             self.between, self.at_end = _dependency(*between), _dependency(*at_end)
         else:

@@ -68,7 +68,7 @@ def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatF
     known = _known.setdefault(device, {})
     cached = known.get(image_format.vk)
     if cached is None:
-        core = device.profile.api_version[:2] >= (1, 3)
+        core = device.profile.version >= (1, 3)
         wide = (
             new("VkFormatProperties3") if core or "VK_KHR_format_feature_flags2" in device.profile.extensions else None
         )

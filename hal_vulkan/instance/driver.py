@@ -21,13 +21,12 @@ from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed, listed
 from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
 from ..vulkan.vendored import vendored_driver
 from .physical_device import read_profile
-from .profile import DeviceProfile
+from .profile import MIN_VERSION, VULKAN_VERSION, DeviceProfile
 from .uri import parse_device_uri, select_device
 
 _PORTABILITY_ENUMERATION = "VK_KHR_portability_enumeration"
 _DEBUG_UTILS = "VK_EXT_debug_utils"
 _ENUMERATE_PORTABILITY_BIT = 0x1
-_API_VERSION = (1 << 22) | (4 << 12)
 
 
 class Driver(Closeable):
@@ -49,15 +48,16 @@ class Driver(Closeable):
         self._device_count = 0
         self._instance: CData | None = None
         with _listing(windows=bool(extensions)):
-            self._create_instance(extensions)
+            version = self._create_instance(extensions)
         self.physical_devices: tuple[CData, ...] = tuple(
             listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
         )
         self.profiles: tuple[DeviceProfile, ...] = tuple(
-            read_profile(self.functions, physical) for physical in self.physical_devices
+            read_profile(self.functions, physical, version) for physical in self.physical_devices
         )
 
-    def _create_instance(self, extensions: Sequence[str]) -> None:
+    def _create_instance(self, extensions: Sequence[str]) -> tuple[int, int]:
+        """Creates the instance, and returns the version of Vulkan that the drivers accepted."""
         functions = InstanceFunctions()
         query = functions.vkEnumerateInstanceExtensionProperties
         available = listed_names(query, "VkExtensionProperties", "extensionName", "instance extensions", ffi.NULL)
@@ -79,7 +79,7 @@ class Driver(Closeable):
                     f"validation was asked for, but the layer {LAYER} is not installed. " + install_hint("validation")
                 )
             self._messenger = DebugMessenger()
-        application = new("VkApplicationInfo", pApplicationName="pumice", pEngineName="pumice", apiVersion=_API_VERSION)
+        application = new("VkApplicationInfo", pApplicationName="pumice", pEngineName="pumice")
         info = chain(
             new(
                 "VkInstanceCreateInfo",
@@ -93,10 +93,15 @@ class Driver(Closeable):
             self._messenger.create_info() if self._messenger else None,
         )
         instance = ffi.new("VkInstance *")
-        result = functions.vkCreateInstance(info, ffi.NULL, instance)
-        if result == VK_ERROR_INCOMPATIBLE_DRIVER:  # the loader found no driver at all
+        for major, minor in (VULKAN_VERSION, MIN_VERSION):
+            application.apiVersion = major << 22 | minor << 12
+            result = functions.vkCreateInstance(info, ffi.NULL, instance)
+            if result != VK_ERROR_INCOMPATIBLE_DRIVER:
+                break
+        else:  # no driver at all, or each refused: the loader returns one code for both
             raise UnavailableError(
-                f"a Vulkan loader is installed, but it finds no Vulkan driver. {driver_hint()}",
+                f"a Vulkan loader is installed, but it finds no Vulkan driver that takes Vulkan {major}.{minor} or "
+                f"later (VK_LOADER_DEBUG=error,driver lists those that it finds). {driver_hint()}",
                 vk_result="VK_ERROR_INCOMPATIBLE_DRIVER",
             )
         check(result, "creating a Vulkan instance")
@@ -105,6 +110,7 @@ class Driver(Closeable):
         self.functions: InstanceFunctions = InstanceFunctions(self._instance)
         if self._messenger:
             self._messenger.attach(self.functions, self._instance)
+        return major, minor
 
     def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
         """Returns the index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.

@@ -174,7 +174,7 @@ class LogicalDevice(AnyDevice):
             )
             for family, count in families.items()
         ]
-        features = FeatureChain(self.profile.api_version[:2], frozenset(plan.extensions))
+        features = FeatureChain(self.profile.version, frozenset(plan.extensions))
         # A name may be in several structures, of which the device supports one.
         self.driver.functions.vkGetPhysicalDeviceFeatures2(
             self.physical_device, ffi.cast("VkPhysicalDeviceFeatures2 *", features.head)

@@ -37,7 +37,7 @@ _SCOPES: Final = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue_family"}
 _TIME_DOMAINS: Final = {0: "device", 1: "clock_monotonic", 2: "clock_monotonic_raw", 3: "query_performance_counter"}
 
 
-def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile:
+def read_profile(functions: InstanceFunctions, physical: CData, instance_version: tuple[int, int]) -> DeviceProfile:
     """Returns everything that pumice reads from a physical device, as plain data."""
     query = functions.vkEnumerateDeviceExtensionProperties
     extensions = listed_names(query, "VkExtensionProperties", "extensionName", "device extensions", physical, ffi.NULL)
@@ -45,7 +45,7 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
     functions.vkGetPhysicalDeviceProperties2(physical, head)
     core = head.properties
     api_version = (core.apiVersion >> 22 & 0x7F, core.apiVersion >> 12 & 0x3FF, core.apiVersion & 0xFFF)
-    minor = api_version[1]
+    minor = min(api_version[:2], instance_version)[1]
     # A structure that the driver does not know is not chained and stays zero.
     driver, timeline = new("VkPhysicalDeviceDriverProperties"), new("VkPhysicalDeviceTimelineSemaphoreProperties")
     maintenance4 = new("VkPhysicalDeviceMaintenance4Properties")
@@ -127,6 +127,7 @@ def read_profile(functions: InstanceFunctions, physical: CData) -> DeviceProfile
             or arm.shaderCoreCount
         ),
         cooperative_matrices=_cooperative_matrices(functions, physical, extensions),
+        instance_version=instance_version,
     )
 
 

@@ -303,7 +303,7 @@ def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str]
     """Returns every supported feature that compute may need, and every extension that shaders may name: kernels come
     from elsewhere and may use any of them. An extension whose features are all missing stays off.
     """
-    version = profile.api_version[:2]
+    version = profile.version
     offered = offered_extensions(version, profile.extensions)
     enabled: set[str] = set()
     useless: set[str] = set()  # extensions whose features are all missing

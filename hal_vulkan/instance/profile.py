@@ -20,6 +20,11 @@ from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from .json_reader import Among, integers, read_object
 
+# What instances are asked for. A driver may refuse a later version than its own; what is used here of later versions,
+# devices offer as extensions.
+VULKAN_VERSION: Final = (1, 3)
+MIN_VERSION: Final = (1, 2)
+
 # Keys of a record that say where it comes from.
 _RECORD_KEYS: Final = frozenset({"source", "assumed", "note"})
 
@@ -216,7 +221,8 @@ class DeviceProfile:
     capabilities of SPIR-V need (of ``VkPhysicalDeviceFloatControlsProperties``). ``time_domains`` holds ``"device"``,
     ``"clock_monotonic"``, ``"clock_monotonic_raw"`` and ``"query_performance_counter"``. ``compute_units`` are
     multiprocessors, compute units or cores that run workgroups at a time, and for a device of type CPU the processors
-    that this process may use; 0 where the driver does not say.
+    that this process may use; 0 where the driver does not say. ``api_version`` is the device's, and
+    ``instance_version`` that which the instance was created for.
     """
 
     name: str
@@ -242,6 +248,12 @@ class DeviceProfile:
     time_domains: frozenset[str] = frozenset()
     compute_units: _U32 = 0
     cooperative_matrices: Annotated[tuple[CooperativeMatrix, ...], 256] = ()
+    instance_version: tuple[_U32, _U32] = VULKAN_VERSION
+
+    @property
+    def version(self) -> tuple[int, int]:
+        """The version of Vulkan in use: the lower of the instance's and the device's."""
+        return min(self.api_version[:2], self.instance_version)
 
     def problems(self) -> list[str]:
         """Returns the reasons why pumice cannot run on this device, one sentence each; empty when it can.
@@ -250,7 +262,7 @@ class DeviceProfile:
         flushes. Everything else has a slower alternative.
         """
         problems = []
-        if self.api_version[:2] < (1, 2):
+        if self.version < MIN_VERSION:
             version = ".".join(map(str, self.api_version))
             problems.append(f"pumice needs Vulkan 1.2, the driver offers {version}; a newer driver may offer more")
         if "timelineSemaphore" not in self.features:

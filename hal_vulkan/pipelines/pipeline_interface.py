@@ -181,7 +181,7 @@ def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection
     profile = device.profile
     missing = missing_requirements(
         reflection,
-        api_version=profile.api_version[:2],
+        api_version=profile.version,
         features=device.plan.features | profile.properties,
         extensions=frozenset(device.plan.extensions),
         subgroup_operations=profile.subgroup.supported_operations,

@@ -165,10 +165,10 @@ def _prepare(
     is_judged = True
     if validate:
         check_capabilities(device, reflection)  # first: what the device lacks may be new to validators too
-        is_judged = ensure_valid(code, f"vulkan1.{min(device.profile.api_version[1], 4)}", device.plan.features)
+        is_judged = ensure_valid(code, f"vulkan1.{device.profile.version[1]}", device.plan.features)
     native = without_hints(
         without_new_languages(code),
-        frozenset(lacking_hints(reflection, device.profile.api_version[:2], frozenset(device.plan.extensions))),
+        frozenset(lacking_hints(reflection, device.profile.version, frozenset(device.plan.extensions))),
     )
     native = with_plain_exponents(native, reflection)
     if device.plan.mend_rounding:
@@ -216,7 +216,7 @@ def _device_key(device: LogicalDevice) -> bytes:
     if key is None:
         profile, plan = device.profile, device.plan
         sets = plan.features, profile.properties, profile.features, profile.extensions, plan.extensions
-        facts = (profile.api_version, *map(sorted, sets), sorted(profile.subgroup.supported_operations))
+        facts = (profile.version, *map(sorted, sets), sorted(profile.subgroup.supported_operations))
         key = _keys[device] = digest(repr(facts).encode())
     return key
 

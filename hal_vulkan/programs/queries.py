@@ -63,8 +63,8 @@ def query_device(device: LogicalDevice, category: str, key: str) -> int | None:
         case "hal.dispatch", _ if key in _DISPATCH_BITS:
             return sum(1 << place for place, name in enumerate(_DISPATCH_BITS[key]) if name in features)
         case "vulkan.device", "api_version":
-            major, minor, patch = (*profile.api_version, 0)[:3]
-            return major << 22 | minor << 12 | patch
+            major, minor = profile.version
+            return major << 22 | minor << 12
         case "vulkan.device", "subgroup_size":
             return profile.subgroup.size
         case "vulkan.device", "max_compute_workgroup_invocations":

@@ -98,10 +98,11 @@ class Program:
         Raises:
             InvalidArgumentError: a user's text does not compile; the place is that in the text.
         """
-        minor = min(device.profile.api_version[1], 3)
         parts = {"preamble": self._preamble, **self._parts}
         parts |= {f"after {part}": text for part, text in parts.items()}
-        code = compile_source(self.text(body), Language.GLSL, target_env=f"vulkan1.{minor}", parts=parts)
+        code = compile_source(
+            self.text(body), Language.GLSL, target_env=f"vulkan1.{device.profile.version[1]}", parts=parts
+        )
         return Kernel(device, code, name=name)
 
 

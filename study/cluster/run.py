@@ -130,7 +130,7 @@ def run_on_cluster(
                 progress.planned(passes, sum(not point.is_against for point in points), repeats)
 
             def minor(point: Point) -> int:
-                return min(profile.api_version[1] for profile in having[point.device].values())
+                return min(profile.version[1] for profile in having[point.device].values())
 
             files = StudyFiles(study, sent=True)
             check_finished(StudyFiles(study, sent=False), finished_points(points, passes), minor, store)

@@ -126,7 +126,7 @@ def run_study(
 def minor_version(validation: bool | None, point: Point) -> int:
     """Returns the minor version of Vulkan 1 on a point's device."""
     driver = shared_driver(validation=validation)
-    return driver.profiles[driver.select(point.device or None)].api_version[1]
+    return driver.profiles[driver.select(point.device or None)].version[1]
 
 
 def finished_points(points: Sequence[Point], passes: Sequence[Pass]) -> list[Point]:

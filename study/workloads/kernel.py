@@ -54,7 +54,7 @@ class KernelWorkload(Workload):
             raise UnavailableError(
                 f'{self.device.name} has no device addresses (bufferDeviceAddress); use descriptors "sets" or "push"'
             )
-        self._code, self._name = kernel_code(settings, context.folder, self.device.profile.api_version[1])
+        self._code, self._name = kernel_code(settings, context.folder, self.device.profile.version[1])
         self._queues = self.device.vulkan.queues[: settings["queues"]]
         if len(self._queues) < settings["queues"] or any(q.family != self._queues[0].family for q in self._queues):
             count = sum(q.family == self._queues[0].family for q in self.device.vulkan.queues)

@@ -25,7 +25,7 @@ class PipelineWorkload(Workload):
         super().__init__(context)
         self._settings = settings
         self._cache: str = settings["cache"]
-        self._code, self._name = kernel_code(settings, context.folder, self.device.profile.api_version[1])
+        self._code, self._name = kernel_code(settings, context.folder, self.device.profile.version[1])
         self.device.vulkan.create_executable(self._code).close()  # spirv-val runs once
         if self._cache == "disk":
             self.sample()  # fills the cache

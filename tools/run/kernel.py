@@ -81,7 +81,7 @@ def run_kernel(options: KernelRun) -> None:
     with open_asked(options.device, options.validation, sanitize=options.sanitize) as device:
         start = time.perf_counter()
         sources = replace(sources, debug=sources.debug or device.names_lines)
-        code, name = load_shader(options.file, sources, minor=device.profile.api_version[1])
+        code, name = load_shader(options.file, sources, minor=device.profile.version[1])
         load_seconds = time.perf_counter() - start
         reflection = reflect(code)
         with usage("--entry", *([NotFoundError] if options.entry is not None else [])):
@@ -211,7 +211,7 @@ def _glsl_source(file: Path, sources: SourceOptions, device: Device) -> tuple[st
     if language is not Language.GLSL or sources.defines or sources.include_dirs:
         return None
     text = file.read_text(encoding="utf-8", errors="replace")
-    return text, f"vulkan1.{min(device.profile.api_version[1], 3)}"
+    return text, f"vulkan1.{device.profile.version[1]}"
 
 
 def _by_slot(slots: Slots, arguments: Sequence[_Keyed], option: str) -> dict[Slot, list[_Keyed]]:

@@ -38,9 +38,9 @@ def check(profile: DeviceProfile, plan: DevicePlan, options: PlanOptions) -> Non
     assert plan.features <= profile.features
     assert "timelineSemaphore" in plan.features
     assert ("robustBufferAccess" in plan.features) == options.robust_buffer_access
-    version, enabled = profile.api_version[:2], frozenset(plan.extensions)
+    version, enabled = profile.version, frozenset(plan.extensions)
     image = "robustImageAccess"
-    offers_image = image in profile.features and profile.api_version[:2] >= (1, 3)
+    offers_image = image in profile.features and profile.version >= (1, 3)
     assert (image in plan.features) == (options.robust_buffer_access and offers_image)
     for name in plan.features - {"robustBufferAccess", image}:
         assert any(name in s.used and s.offered(version, enabled) for s in feature_structures()), name
@@ -266,7 +266,7 @@ def test_whatever_is_supported_and_used_is_enabled() -> None:
     """No structure of a recorded device is forgotten: its booleans are all enabled, or named as left out."""
     known = known_extensions()
     for profile in PROFILES.values():
-        version = profile.api_version[:2]
+        version = profile.version
         offered = offered_extensions(version, profile.extensions)
         plan = plan_device(profile)
         for structure in feature_structures():

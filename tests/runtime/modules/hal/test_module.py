@@ -145,7 +145,7 @@ def test_queries(state: HalState, device: Device) -> None:
     assert query("vulkan.device", "max_compute_workgroup_size_y") == (1, limits.max_compute_work_group_size[1])
     assert query("vulkan.device", "max_compute_workgroup_count_z") == (1, limits.max_compute_work_group_count[2])
     assert query("vulkan.device", "subgroup_size") == (1, device.profile.subgroup.size)
-    major, minor = device.profile.api_version[:2]
+    major, minor = device.profile.version
     assert query("vulkan.device", "api_version")[1] >> 12 == major << 10 | minor
     assert query("vulkan.feature", "shader_int64") == (1, int("shaderInt64" in device.plan.features))
     for key in ("fp", "int"):
