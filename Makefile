@@ -2,9 +2,11 @@
 #   make PYTHON=python3.12 …   another interpreter (3.11 or later); replaces an environment of another version
 #   make test ARGS='-k fill'   arguments for pytest
 #   make test WORKERS=0        in one process, for a debugger; two by default
+#   make test DRIVER=swiftshader   on this driver alone (tests/support/drivers.py); without it the machine's best device
 
 PYTHON ?= python3
 ARGS ?=
+DRIVER ?=
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
@@ -32,7 +34,8 @@ demo: vulkan ## set up, list the devices, multiply two vectors, and classify pic
 
 # Part of the suite in several processes that take tests from each other, whole files at a time where they can.
 SHARED := -n $(WORKERS) --dist worksteal --durations=10
-VALIDATED := PUMICE_VALIDATION=1 $(BIN)/python -m pytest
+ON_DRIVER := $(if $(DRIVER),$(BIN)/python tests/support/drivers.py $(DRIVER))
+VALIDATED := PUMICE_VALIDATION=1 $(ON_DRIVER) $(BIN)/python -m pytest
 
 # What measures time runs alone, after all else. Each part says its count; both must pass. 5: it selected no test.
 test: $(VENV)/.dev ## set up with validation layers and the tools of tests, and run the whole suite

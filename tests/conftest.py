@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 from hypothesis import settings
+from support.devices.features import require_features
 from support.soak import SEED, SOAK, outside_of_the_sample
 
 from pumice.hal_vulkan.device import Device
@@ -137,12 +138,23 @@ def _nothing_left(request: pytest.FixtureRequest) -> Iterator[None]:
 @pytest.fixture(scope="session")
 def driver() -> Driver:
     """The process's driver, of any Vulkan implementation; without one the test fails, as CI must have one."""
+    return _driver()
+
+
+def _driver() -> Driver:
     try:
         return shared_driver()
     except UnavailableError as error:
         if os.environ.get("CI"):
             raise
         pytest.skip(f"no Vulkan here: {error.message}")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skips a test marked ``features`` where the device lacks one of them."""
+    names = [name for mark in item.iter_markers("features") for name in mark.args]
+    if names:
+        require_features(_driver(), *names)
 
 
 @pytest.fixture

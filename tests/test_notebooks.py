@@ -58,7 +58,7 @@ def test_a_notebook_runs_and_shows_what_it_stores(path: Path, tmp_path: Path, mo
         find_compiler(Language.GLSL)
     except UnavailableError as error:
         pytest.skip(error.message)
-    monkeypatch.setenv("PUMICE_DEVICE", "lavapipe")
+    monkeypatch.setenv("PUMICE_DEVICE", "vulkan")
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))  # its history
     found = executed(path, tmp_path)
     assert [kinds(cell) for cell in found.cells] == [kinds(cell) for cell in stored.cells]

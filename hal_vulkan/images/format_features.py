@@ -86,8 +86,19 @@ def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatF
                 image |= STORAGE_WRITE_WITHOUT_FORMAT
             if image & SAMPLED and image_format.is_depth:
                 image |= DEPTH_COMPARISON
+        if image_format.is_compressed and _compression(image_format) not in device.plan.features:
+            image = 0
         cached = known[image_format.vk] = FormatFeatures(image, buffer)
     return cached
+
+
+def _compression(image_format: ImageFormat) -> str:
+    """Returns the feature that a compressed format needs."""
+    if image_format.name.startswith("bc"):
+        return "textureCompressionBC"
+    if image_format.name.startswith("astc"):
+        return "textureCompressionASTC_HDR" if image_format.name.endswith("float") else "textureCompressionASTC_LDR"
+    return "textureCompressionETC2"
 
 
 def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, buffer: int = 0) -> str:

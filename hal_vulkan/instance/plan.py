@@ -22,6 +22,7 @@ _MIN_PUSH_DESCRIPTORS: Final = 8
 _NVIDIA_PROPRIETARY: Final = 4  # VK_DRIVER_ID_NVIDIA_PROPRIETARY
 _NVIDIA_PUSH_DESCRIPTOR_FIX: Final = 527
 _MESA_LLVMPIPE: Final = 13  # VK_DRIVER_ID_MESA_LLVMPIPE
+_SWIFTSHADER: Final = 10  # VK_DRIVER_ID_GOOGLE_SWIFTSHADER
 _MAX_BLOCK: Final = 128 << 20
 _MIN_BLOCK: Final = 1 << 20
 _MIN_ASKED_BLOCK: Final = 64 << 10
@@ -39,6 +40,21 @@ SWAPCHAIN: Final = "VK_KHR_swapchain"
 
 PERFORMANCE_QUERY: Final = "VK_KHR_performance_query"
 """The extension of ``PlanOptions.performance_counters``; the feature that is enabled comes with it."""
+
+# Features that a driver offers and gets wrong, by VkDriverId, with the reason. SwiftShader reads the descriptor at the
+# index of an invocation that has left a loop, too; dispatches read compressed images as zeros, without an error.
+_MISTRUSTED: Final = {
+    _SWIFTSHADER: (
+        (
+            frozenset({"descriptorBindingPartiallyBound"}),
+            "every descriptor has to be bound: the driver reads some that no invocation uses",
+        ),
+        (
+            frozenset({"textureCompressionBC", "textureCompressionETC2", "textureCompressionASTC_LDR"}),
+            "no compressed formats: the driver does not decompress images for dispatches",
+        ),
+    )
+}
 
 # Features that others need; each comes before them in its structure.
 _NEEDS: Final = {
@@ -316,6 +332,10 @@ def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str]
                 enabled.add(name)
         if structure.used and not enabled.intersection(structure.used):
             useless.update(structure.extensions)
+    for mistrusted, reason in _MISTRUSTED.get(profile.driver_id, ()):
+        if enabled & mistrusted:
+            enabled -= mistrusted
+            why.append(reason)
     needed = needed_extensions(version, offered_extensions(version, offered - useless))
     extensions |= needed
     enabled = {

@@ -27,11 +27,11 @@ def opened() -> Iterator[pumice.Device]:
 
 @pytest.fixture
 def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         yield device
 
 
-@pytest.fixture(params=[pytest.param("lavapipe", marks=pytest.mark.vulkan), "reference"])
+@pytest.fixture(params=[pytest.param("vulkan", marks=pytest.mark.vulkan), "reference"])
 def session(request: pytest.FixtureRequest) -> Iterator[pumice.Session]:
     """A session on each device."""
     with pumice.Session(device=request.param) as opened:

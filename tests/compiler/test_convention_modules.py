@@ -102,7 +102,7 @@ def test_every_convention_gives_the_same(case: ModuleCase) -> None:
         names: pumice.compile(case.text(), targets=BOTH, file_name=name, calling_convention=names)
         for names in ("default", *CONVENTIONS)
     }
-    for uri in ("lavapipe", "reference"):
+    for uri in ("vulkan", "reference"):
         with pumice.open_device(uri) as device:
             expected = by_session(case, modules["default"], device)
             for names in CONVENTIONS:

@@ -111,7 +111,7 @@ GOOD: Final = {
 }
 # Long enough that a measurement ends by itself.
 BOUNDED: Final = {
-    "bench": ("--set", "time_limit=0.01", "--set", "noise_limit=9", "--quiet", "--device", "lavapipe"),
+    "bench": ("--set", "time_limit=0.01", "--set", "noise_limit=9", "--quiet", "--device", "vulkan"),
     "study run": ("--set", "time_limit=0.01", "--quiet", "--axis", "batch=1", "--out", "results"),
     "study ab": ("--set", "time_limit=0.01", "--quiet"),
 }
@@ -161,7 +161,7 @@ class _FolderCases(SeededCases[T]):
         work = folder / "work"
         work.mkdir()
         os.chdir(work)
-        os.environ["PUMICE_DEVICE"] = "lavapipe"
+        os.environ["PUMICE_DEVICE"] = "vulkan"
 
 
 class CommandCases(_FolderCases[list[str]]):

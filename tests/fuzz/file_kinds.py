@@ -269,7 +269,7 @@ def open_irpa(folder: Path) -> Cases:
 
 
 def _results_file(folder: Path) -> bytes:
-    CliRunner().invoke(main, [*small_study(folder), "--device", "lavapipe"])
+    CliRunner().invoke(main, [*small_study(folder), "--device", "vulkan"])
     return (folder / RESULTS_FILE).read_bytes()
 
 

@@ -65,7 +65,7 @@ class Runner:
             driver = shared_driver()
             device = Device(
                 driver,
-                driver.select("lavapipe"),
+                driver.select("vulkan"),
                 options=PlanOptions(robust_buffer_access=True),
                 persistent_cache=False,
             )

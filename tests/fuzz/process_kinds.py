@@ -32,7 +32,7 @@ def _program(*arguments: str, **options: object) -> subprocess.Popen[bytes]:
         [sys.executable, "-c", PROGRAM, *arguments],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        env={**os.environ, "PUMICE_DEVICE": "lavapipe"},
+        env={**os.environ, "PUMICE_DEVICE": "vulkan"},
         **options,  # type: ignore[call-overload]
     )
 

@@ -64,7 +64,7 @@ class PipelineCacheCases(SeededCases[bytes]):
     def __init__(self, folder: Path) -> None:
         os.environ["PUMICE_CACHE_DIR"] = str(folder / "cache")
         driver = shared_driver()
-        self.device = Device(driver, driver.select("lavapipe"), persistent_cache=False)
+        self.device = Device(driver, driver.select("vulkan"), persistent_cache=False)
         cache = PipelineCache(self.device)
         assert cache.file is not None
         self.file = cache.file
@@ -113,7 +113,7 @@ class ShaderRuns(SeededCases[bytes]):
     """Shaders with exchanged operands on a device, through everything that checks them before."""
 
     def __init__(self, folder: Path) -> None:
-        self.device = pumice.open_device("lavapipe")
+        self.device = pumice.open_device("vulkan")
         self.bases = [plain_base(name, shaders.spirv(name), "spirv") for name in shaders.names()]
 
     def input(self, seed: int, index: int) -> bytes:

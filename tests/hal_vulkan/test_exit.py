@@ -21,7 +21,7 @@ atexit.register(told)
 import pumice
 from pumice.hal_vulkan.sync.timeline import wait_timeline
 
-device = pumice.open_device("lavapipe", persistent_cache=False)
+device = pumice.open_device("vulkan", persistent_cache=False)
 steps = "".join(f"s = sin(s * {i}.5) + cos(s);" for i in range(150))
 kernel = device.load_kernel(
     "#version 450\\nlayout(local_size_x = 64) in; layout(binding = 0) buffer B { float y[]; };"

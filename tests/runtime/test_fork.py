@@ -16,7 +16,7 @@ pytestmark = [
 SCRIPT = """
 import os, sys, numpy as np, pumice
 from pumice import shaders
-device = pumice.open_device("lavapipe")
+device = pumice.open_device("vulkan")
 kernel = device.load_kernel(shaders.path("mul"))
 a = np.arange(4, dtype=np.float32)
 x = device.asarray(a)
@@ -40,7 +40,7 @@ if child == 0:
                 refused += "fork" in error.message
         del x
         device.close()
-        with pumice.open_device("lavapipe") as own:
+        with pumice.open_device("vulkan") as own:
             product = own.load_kernel(shaders.path("mul"))(a, a, pumice.empty(4))
         os._exit(0 if refused == 6 and np.array_equal(product, a * a) else 10 + refused)
     except BaseException as error:

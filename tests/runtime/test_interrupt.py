@@ -26,7 +26,7 @@ class Interrupted(Exception):
 def interrupt(*_):
     raise Interrupted
 
-device = pumice.open_device("lavapipe")
+device = pumice.open_device("vulkan")
 mul = device.load_kernel(shaders.path("mul"))
 a, b = (np.random.default_rng(seed).random(64, np.float32) for seed in (1, 2))
 x, y = device.asarray(a), device.asarray(b)

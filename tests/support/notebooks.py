@@ -39,7 +39,7 @@ def executed(path: Path, folder: Path) -> NotebookNode:
 
 def main() -> None:
     # Readers need no warning that there was no GPU; whoever has one names it.
-    os.environ.setdefault("PUMICE_DEVICE", "lavapipe")
+    os.environ.setdefault("PUMICE_DEVICE", "vulkan")
     for path in NOTEBOOKS:
         if not sys.argv[1:] or path.stem in sys.argv[1:]:
             with tempfile.TemporaryDirectory() as folder:

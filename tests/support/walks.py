@@ -55,7 +55,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="Walks of calls through the package.")
     parser.add_argument("--files", action="store_true", help="print the files of each walk")
     options = parser.parse_args()
-    device = pumice.open_device("lavapipe")
+    device = pumice.open_device("vulkan")
     kernel = device.load_kernel(PACKAGE / "shaders" / "mul.spv")
     array = np.ones(4, np.float32)
     session = pumice.Session(device=device)

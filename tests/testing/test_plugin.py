@@ -84,7 +84,7 @@ def run(pytester: pytest.Pytester, body: str, *options: str, validation: bool = 
     pytester.makepyfile(HEAD + body)
     switch = "--pumice-validation" if validation else "--no-pumice-validation"
     fixed = ("-p", "no:cacheprovider", "--strict-markers")
-    device = () if "--pumice-device" in options else ("--pumice-device", "lavapipe")
+    device = () if "--pumice-device" in options else ("--pumice-device", "vulkan")
     return pytester.runpytest_inprocess(*fixed, *device, switch, "-rA", *options, plugins=[plugin])
 
 
@@ -96,7 +96,7 @@ def outcomes(result: pytest.RunResult) -> dict[str, str]:
 
 def test_a_device_that_was_lost_before_was_lost_by_no_test(pytester: pytest.Pytester) -> None:
     """As in a run of pytest within a process that had lost one."""
-    with open_device("lavapipe") as device:
+    with open_device("vulkan") as device:
         device.vulkan.lose(DeviceLostError("by this test, on purpose"))
         result = run(pytester, "def test_good(pumice_device):\n    pumice_device.asarray(X)\n")
     assert outcomes(result) == {"test_good": "passed"}

@@ -69,7 +69,7 @@ ONES = np.ones(4, np.float32)
 
 @pytest.fixture
 def device() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         yield device
 
 
@@ -103,7 +103,7 @@ def test_arrays_that_are_read_and_written(device: pumice.Device, recorder: Recor
         for _ in range(3):
             kernel(ONES, total)
         error = wrong(total, [3, 3, 3, 4])
-        saved = save(tmp_path, recorder.calls, error, ["--device", "lavapipe"])
+        saved = save(tmp_path, recorder.calls, error, ["--device", "vulkan"])
     (last, text), *others = again(saved)
     assert last == 1 and "binding[1.2]: 1 of 4 element(s) differ" in text and "[3]: expected 4.0, got 3.0" in text
     assert [status for status, _ in others] == [0, 0] and "4xf32=1 1 1 1" in others[1][1]
@@ -114,7 +114,7 @@ def test_elements_of_several_types(device: pumice.Device, recorder: Recorder, tm
         items = np.zeros(2, kernel.dtype("In"))
         items["place"][:, 2] = 7, 8
         error = wrong(kernel(items, pumice.empty(2)), [7, 9])
-        saved = save(tmp_path, recorder.calls, error, ["--device", "lavapipe"])
+        saved = save(tmp_path, recorder.calls, error, ["--device", "vulkan"])
     ((status, text),) = again(saved)
     assert status == 1 and "[1]: expected 9.0, got 8.0" in text
 
@@ -126,7 +126,7 @@ def test_programs_called_at_once_and_not(device: pumice.Device, recorder: Record
         layer = session.lookup("layer.main")
         layer.submit(x, w, b).result()
         layer(x, device.asarray(w), b, wait="block")
-        saved = save(tmp_path, recorder.calls, None, ["--device", "lavapipe"])
+        saved = save(tmp_path, recorder.calls, None, ["--device", "vulkan"])
     answers = again(saved)
     assert len(answers) == 2 and all(status == 0 and "2x3xf32=[4 4 4][4 4 4]" in text for status, text in answers)
 
@@ -134,7 +134,7 @@ def test_programs_called_at_once_and_not(device: pumice.Device, recorder: Record
 def test_a_call_that_fails_is_there_too(device: pumice.Device, recorder: Recorder, tmp_path: Path) -> None:
     with device.load_kernel(ADD) as kernel, pytest.raises(pumice.InvalidArgumentError):
         kernel(ONES, ONES[:3].astype(np.float64))
-    saved = save(tmp_path, recorder.calls, None, ["--device", "lavapipe"])
+    saved = save(tmp_path, recorder.calls, None, ["--device", "vulkan"])
     ((status, text),) = again(saved)
     assert status == 2 and "as the kernel declares" in text
 
@@ -148,7 +148,7 @@ def test_images(device: pumice.Device, recorder: Recorder, tmp_path: Path) -> No
         kernel(on_device.with_sampler(sampler), device.empty_image((3, 4), "r32float")).numpy()
         on_device.copy_from(np.zeros_like(source))
         error = wrong(first, np.roll(source, 2, axis=1))
-        saved = save(tmp_path, recorder.calls, error, ["--device", "lavapipe"])
+        saved = save(tmp_path, recorder.calls, error, ["--device", "vulkan"])
     answers = again(saved)
     assert "--sampler 0=filter=nearest" in saved.lines[0] and not saved.notes
     # The contents are those of both calls: the last one is compared.
@@ -162,7 +162,7 @@ def test_arrays_of_bindings_and_samplers_of_their_own(
     with device.load_kernel(SEVERAL) as kernel:
         pictures = [np.full((1, 1), value, np.float32) for value in (1, 2)]
         total = kernel(pictures, device.sampler("nearest"), pumice.empty(1))
-        saved = save(tmp_path, recorder.calls, wrong(total, 4.0), ["--device", "lavapipe"])
+        saved = save(tmp_path, recorder.calls, wrong(total, 4.0), ["--device", "vulkan"])
     ((status, text),) = again(saved)
     assert status == 1 and "[0]: expected 4.0, got 3.0" in text, text
 

@@ -41,11 +41,11 @@ def run(*arguments: object) -> Result:
 
 @pytest.mark.vulkan
 def test_checks_run(program: Path) -> None:
-    done = run("run-checks", program, "--device", "lavapipe")
+    done = run("run-checks", program, "--device", "vulkan")
     assert done.exit_code == 0 and "2 passed, 3 expectations" in done.stdout, done.output
 
 
-@pytest.mark.parametrize("device", ["reference", pytest.param("lavapipe", marks=pytest.mark.vulkan)])
+@pytest.mark.parametrize("device", ["reference", pytest.param("vulkan", marks=pytest.mark.vulkan)])
 def test_a_failed_check_is_reported(program: Path, device: str) -> None:
     program.write_text(PROGRAM.replace("%LAST%", "4"))
     done = run("run-checks", program, "--device", device)
@@ -56,7 +56,7 @@ def test_a_failed_check_is_reported(program: Path, device: str) -> None:
 @pytest.mark.vulkan
 def test_a_wrong_program_is_reported(program: Path) -> None:
     program.write_text("func.func @main() {\n  %0 = nonsense.op : tensor<f32>\n  return\n}")
-    done = run("run-checks", program, "--device", "lavapipe")
+    done = run("run-checks", program, "--device", "vulkan")
     assert done.exit_code == 1 and "unknown operation nonsense.op" in done.output
 
 
@@ -78,6 +78,6 @@ def test_a_function_is_timed(tmp_path: Path) -> None:
         "  %0 = stablehlo.add %x, %x : tensor<4xf32>\n  return %0 : tensor<4xf32>\n}"
     )
     settings = ("--set", "time_limit=0.1", "--set", "noise_limit=9", "--json", "--quiet")
-    done = run("bench", path, "--device", "lavapipe", "--input=4xf32=1", *settings)
+    done = run("bench", path, "--device", "vulkan", "--input=4xf32=1", *settings)
     assert done.exit_code == 0, done.output
     assert "total" in done.stdout

@@ -25,7 +25,7 @@ TEXT = """vec4 mainCompute(ivec2 p) {
 def picture(driver: Driver, tmp_path: Path) -> Iterator[ShaderPicture]:
     (tmp_path / "a.comp").write_text(TEXT)
     device: Device
-    with pumice.open_device("lavapipe") as device, ShaderPicture(device, tmp_path / "a.comp") as shader:
+    with pumice.open_device("vulkan") as device, ShaderPicture(device, tmp_path / "a.comp") as shader:
         yield shader
 
 

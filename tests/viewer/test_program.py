@@ -59,7 +59,7 @@ BYTES = told("4x6x3xui8", """%r = stablehlo.constant dense<7> : tensor<4x6x3xui8
 
 @pytest.fixture(scope="module")
 def viewed(driver: Driver) -> Iterator[Device]:
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         yield device
 
 

@@ -27,7 +27,7 @@ ROWS, COLUMNS = np.mgrid[0:HEIGHT, 0:WIDTH]
 
 @pytest.fixture(scope="module")
 def viewed(driver: Driver) -> Iterator[Device]:
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         yield device
 
 

@@ -49,7 +49,7 @@ class Windows:
         return ShaderPicture(device, self.path)
 
     def open(self, **options: Any) -> Window:
-        settings = {"title": self.path.name, "size": SIZE, "device": "lavapipe", "has_overlay": False}
+        settings = {"title": self.path.name, "size": SIZE, "device": "vulkan", "has_overlay": False}
         window = Window(self.make, **settings | options)
         # As a window manager would; without one a window is where the server puts it.
         glfw.set_window_pos(window._window, 0, 0)
@@ -294,7 +294,7 @@ def test_a_program_is_shown_in_a_window(windows: Windows) -> None:
     }"""
     module = BytecodeModule.from_bytes(compile(text), "m")
     with Window(
-        lambda device: ProgramPicture(device, module, "f"), title="m", size=SIZE, device="lavapipe", has_overlay=False
+        lambda device: ProgramPicture(device, module, "f"), title="m", size=SIZE, device="vulkan", has_overlay=False
     ) as window:
         glfw.set_window_pos(window._window, 0, 0)
         show(window)

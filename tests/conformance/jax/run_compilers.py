@@ -45,7 +45,7 @@ def main() -> int:
         def theirs(text: str = text) -> bytes:
             return compiler.compile(text, ("--iree-input-type=stablehlo",), device=VULKAN).read_bytes()
 
-        for way, make, device in zip(WAYS, (ours, ours, theirs), ("lavapipe", "reference", "lavapipe"), strict=True):
+        for way, make, device in zip(WAYS, (ours, ours, theirs), ("vulkan", "reference", "vulkan"), strict=True):
             cause = miss(make, device, arguments, expected)
             passed[way] += not cause
             if cause:

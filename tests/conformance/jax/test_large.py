@@ -113,7 +113,7 @@ def test_large(name: str) -> None:
     compiled = jax.jit(function)
     expected = [np.asarray(value) for value in jax.tree.leaves(compiled(*arguments))]
     module = pumice.compile(compiled.lower(*arguments).as_text(), file_name=name)
-    with pumice.Session(device="lavapipe") as session:
+    with pumice.Session(device="vulkan") as session:
         loaded = session.load(module)
         given = session.call(f"{loaded.name}.main", *arguments, timeout=300)
         results = given if isinstance(given, tuple | list) else [given]

@@ -65,7 +65,7 @@ def main() -> int:
     parser.add_argument(
         "--keep", type=Path, metavar="DIR", help="the compiled modules, by project; used again if there"
     )
-    parser.add_argument("--device", default="lavapipe", metavar="URI")
+    parser.add_argument("--device", default="vulkan", metavar="URI")
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--sample", type=int, metavar="N", help="so many modules of each project, evenly spaced")
     parser.add_argument("--no-sanitize", action="store_true", help="load each module as it is only")

@@ -27,7 +27,7 @@ def main() -> int:
     parser.add_argument("trees", type=Path, metavar="TREES", help="the folder of the projects' trees")
     parser.add_argument("--keep", type=Path, required=True, metavar="DIR", help="the compiled modules, by project")
     parser.add_argument("--only", default="", metavar="TEXT", help="kernels whose name contains this")
-    parser.add_argument("--device", default="lavapipe", metavar="URI")
+    parser.add_argument("--device", default="vulkan", metavar="URI")
     parser.add_argument("--sanitize", action="store_true")
     options = parser.parse_args()
     for module in ("ggml_kernels", "image_kernels", "other_kernels"):

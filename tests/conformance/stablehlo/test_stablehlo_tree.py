@@ -150,7 +150,7 @@ def test_programs_give_what_they_expect_on_a_device(tree: Path, target: Target, 
     """As kernels of dispatch regions, with all stages before; or of single operations, where what those stages replace
     runs by its definition."""
     kernels: dict[object, Kernel] = {}
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         passed, failed = _run_all(
             tree,
             lambda functions, entries, *_: stablehlo_tree.run_on_vulkan(
@@ -167,7 +167,7 @@ def test_the_interpreters_tests_give_the_same_on_a_device(tree: Path) -> None:
     """Those that the definitions pass."""
     passed, failed = 0, []
     kernels: dict[object, Kernel] = {}
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         for path in stablehlo_tree.sources(tree, stablehlo_tree.INTERPRET_FOLDER):
             for part in path.read_text(encoding="utf-8").split("// -----"):
                 try:
@@ -196,7 +196,7 @@ _CAUSES = (
 
 
 @pytest.mark.timeout(3600)
-@pytest.mark.parametrize("name", ["reference", pytest.param("lavapipe", marks=pytest.mark.vulkan)])
+@pytest.mark.parametrize("name", ["reference", pytest.param("vulkan", marks=pytest.mark.vulkan)])
 def test_modules_give_what_they_expect_in_sessions(tree: Path, name: str) -> None:
     """Compiled for the device, loaded and called; the inputs are arguments, so that the compiler folds nothing away."""
     totals, passed, causes, wrong = Counter[str](), Counter[str](), Counter[str](), []
@@ -236,7 +236,7 @@ _WRONG_STRIDES = {
 
 
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("name", ["reference", pytest.param("lavapipe", marks=pytest.mark.vulkan)])
+@pytest.mark.parametrize("name", ["reference", pytest.param("vulkan", marks=pytest.mark.vulkan)])
 def test_programs_for_any_batch_give_what_those_of_fixed_shapes_do(tree: Path, name: str) -> None:
     """Compiled once, and called with several batches; the program of fixed shapes goes by the definitions."""
     passed, refused, wrong = 0, {}, []
@@ -280,7 +280,7 @@ _NOT_ONE_DEVICE = ("interpreter.run_parallel", "interpreter.probe")
 def test_modules_hold_what_their_programs_expect(tree: Path, folder: str, least: int) -> None:
     """From the text to a module on a device, with the checks that the program states."""
     passed, failed, apart = 0, [], 0
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         for path in stablehlo_tree.sources(tree, folder):
             for number, part in enumerate(path.read_text(encoding="utf-8").split("// -----")):
                 if "check." not in part:

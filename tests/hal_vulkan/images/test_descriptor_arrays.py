@@ -1,7 +1,8 @@
 """Arrays of descriptors of run-time size, with absent elements.
 
-The software driver lacks descriptor indexing by name but indexes arrays as any other: with the features noted in the
-plan, and without the validation layers, which would tell the difference, what is bound and read can be tested.
+A device that lacks descriptor indexing by name may index arrays as any other: with the features noted in the plan, and
+without the validation layers, which would tell the difference, what is bound and read can be tested. A device that has
+it is taken as it is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from support.devices.device_images import glsl, picture, run
+from support.devices.features import require_features
 from support.devices.host_buffers import HOST, host_buffer
 
 from pumice.hal_vulkan import BindingSlot
@@ -48,6 +50,8 @@ TABLES = """
 def indexing() -> Iterator[Device]:
     """A device whose plan says that it has descriptor indexing."""
     with Driver(validation=False) as driver, Device(driver) as device:
+        if "descriptorIndexing" in device.profile.features:
+            require_features(device, *INDEXING)
         extensions = (*device.plan.extensions, "VK_EXT_descriptor_indexing")
         device.plan = replace(device.plan, features=device.plan.features | INDEXING, extensions=extensions)
         yield device

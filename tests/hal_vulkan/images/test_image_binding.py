@@ -421,7 +421,9 @@ ARRAYS = """
     }"""
 
 
-@pytest.mark.parametrize("push", [True, False], ids=["pushed", "sets"])
+@pytest.mark.parametrize(
+    "push", [pytest.param(True, marks=pytest.mark.features("VK_KHR_push_descriptor")), False], ids=["pushed", "sets"]
+)
 def test_arrays_of_descriptors(driver: Driver, push: bool) -> None:
     with Device(driver, options=PlanOptions(push_descriptors=push)) as device:
         ones = [picture(device, np.full((1, 1), value, np.float32), "r32float") for value in (1, 2, 4, 0, 0)]

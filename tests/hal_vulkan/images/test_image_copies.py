@@ -100,9 +100,10 @@ def test_regions_at_any_byte_of_a_buffer(device: Device) -> None:
 
 
 def test_texels_of_three_bytes_lie_anywhere(device: Device) -> None:
-    texels = next(
-        one for one in FORMATS if one.texel_bytes in (3, 6, 12) and format_features(device, one).usage & BOTH == BOTH
-    )
+    wanted = [one for one in FORMATS if one.texel_bytes in (3, 6, 12)]
+    texels = next((one for one in wanted if format_features(device, one).usage & BOTH == BOTH), None)
+    if texels is None:
+        pytest.skip(f"{device.profile.name} copies no format whose texels are of 3, 6 or 12 bytes")
     data = texel_noise(texels, 35)
     with device.create_image(texels, (7, 5)) as image, device.create_buffer(1024, memory_type=HOST) as buffer:
         for offset in (0, 1, 4, 256):

@@ -27,7 +27,9 @@ FETCH = """
     void main() { result[0] = textureLod(picture, vec2(1.25, 0.5), 0); }"""
 
 
-@pytest.fixture(params=[True, False], ids=["pushed", "sets"])
+@pytest.fixture(
+    params=[pytest.param(True, marks=pytest.mark.features("VK_KHR_push_descriptor")), False], ids=["pushed", "sets"]
+)
 def either(driver: Driver, request: pytest.FixtureRequest) -> Device:
     return Device(driver, options=PlanOptions(push_descriptors=request.param))
 

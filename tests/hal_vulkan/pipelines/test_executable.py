@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from support.devices.features import require_features
 from support.devices.host_buffers import buffer_of, submitted
 from support.peer import compile_module
 
@@ -307,8 +308,8 @@ def test_compiled_kernels_against_numpy(
     driver: Driver, compiled: dict[str, Compiled], name: str, abi: str, slots: bool
 ) -> None:
     with Device(driver, options=PlanOptions(push_descriptors=False if abi == "sets" else None)) as device:
-        if abi == "bda" and not device.device_addresses:
-            pytest.skip("the device has no buffer device addresses")
+        if abi == "bda":
+            require_features(device, "bufferDeviceAddress", "shaderInt64")
         executable = device.create_executable(compiled[name].blobs["bda" if abi == "bda" else "descriptors"])
         assert executable.source is not None and len(executable.source.pipelines) == 1
         pipeline = executable.pipeline_at(0)
@@ -337,6 +338,7 @@ def test_compiled_kernels_against_numpy(
         executable.close()
 
 
+@pytest.mark.features("shaderInt64")
 @pytest.mark.peer
 def test_the_address_abi_checks_what_it_is_given(device: Device, compiled: dict[str, Compiled]) -> None:
     if not device.device_addresses:
@@ -364,6 +366,7 @@ def test_the_address_abi_checks_what_it_is_given(device: Device, compiled: dict[
             device.compute_queue.submit((commands,))
 
 
+@pytest.mark.features("shaderInt64")
 @pytest.mark.peer
 def test_the_address_abi_in_many_threads_tables_and_subspans(device: Device, compiled: dict[str, Compiled]) -> None:
     if not device.device_addresses:
@@ -387,6 +390,7 @@ def test_the_address_abi_in_many_threads_tables_and_subspans(device: Device, com
     assert device.allocator.statistics().allocations <= 16  # the tables of the recordings still remembered
 
 
+@pytest.mark.features("shaderInt64")
 @pytest.mark.peer
 def test_a_device_without_addresses_says_so(driver: Driver, compiled: dict[str, Compiled]) -> None:
     with Device(driver) as device:

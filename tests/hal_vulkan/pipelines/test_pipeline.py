@@ -113,7 +113,7 @@ def test_a_feature_left_out_of_the_plan_is_a_missing_capability(driver: Driver) 
         ("ImageGatherExtended", "shaderImageGatherExtended", "", ""),
         ("ImageCubeArray", "imageCubeArray", "", ""),
         ("StorageImageWriteWithoutFormat", "shaderStorageImageWriteWithoutFormat", "", ""),
-        ("RuntimeDescriptorArray", "runtimeDescriptorArray", "", ""),
+        ("RuntimeDescriptorArray", "runtimeDescriptorArray", "", "SPV_EXT_descriptor_indexing"),
         ("Int64Atomics", "shaderBufferInt64Atomics", "", ""),
         ("AtomicFloat32AddEXT", "shaderImageFloat32AtomicAdd", "", "SPV_EXT_shader_atomic_float_add"),
         ("DotProductInput4x8BitPacked", "shaderIntegerDotProduct", "", "SPV_KHR_integer_dot_product"),
@@ -340,6 +340,7 @@ def test_pipelines_are_kept_by_the_bits_of_their_constants(device: Device) -> No
         assert made(3) is made(3.0)
 
 
+@pytest.mark.features("shaderFloat64")
 @pytest.mark.parametrize(
     ("values", "error", "says"),
     [

@@ -84,6 +84,7 @@ def test_names_that_the_hal_sets(validated: Device) -> None:
     result = device.fn.vkSignalSemaphore(device.handle, info)
     with pytest.raises(InternalError, match="my timeline"):
         device.check(result, "signalling")
+    semaphore.close()
     # A pipeline is named after its entry point.
     pipeline = device.create_pipeline(shaders.spirv("mul"))
     with device.create_command_buffer() as commands:

@@ -77,6 +77,7 @@ class TestValues:
         assert isinstance(result, pumice.DeviceArray) and result.shape == ()
         np.testing.assert_allclose(result.numpy(), x.sum(dtype=np.float64), rtol=1e-6)
 
+    @pytest.mark.features("shaderFloat64")
     def test_several_arrays_and_results(self, device: Device) -> None:
         kernel = ReductionKernel(
             "T x, T y, float w",
@@ -110,6 +111,7 @@ Best best(Best a, Best b) {
             np.testing.assert_array_equal(kernel(x, axis=1, device=device), x.argmax(axis=1))
             assert kernel(x, device=device) == x.argmax()
 
+    @pytest.mark.features("storageBuffer8BitAccess")
     def test_wider_types_and_sizes_as_in_cupy(self, device: Device) -> None:
         x = RNG.integers(0, 255, (5, 9), np.uint8)
         total = ReductionKernel("uint8 x", "float32 y", "x", "a + b", "y = float(a)", "0", reduce_type="uint64")

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 import ml_dtypes
 import numpy as np
 import pytest
+from support.devices.features import require_features
 
 import pumice
 from pumice import DeviceImage, InvalidArgumentError, UnimplementedError, shaders
@@ -142,6 +143,7 @@ def test_an_image_is_taken_as_it_is_or_converted(device: pumice.Device) -> None:
 
 
 def test_blocks_of_a_compressed_format(mapped: pumice.Device) -> None:
+    require_features(mapped.vulkan, "textureCompressionBC")
     # Red 0 and red 255 (5:6:5), each texel the second colour: a block of BC1 by its specification.
     block = np.frombuffer(bytes([0x00, 0x00, 0x00, 0xF8, 0x55, 0x55, 0x55, 0x55]), np.uint8)
     blocks = np.broadcast_to(block, (2, 3, 8)).copy()

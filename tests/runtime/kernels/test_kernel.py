@@ -7,6 +7,7 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
+from support.devices.features import require_features, type_features
 from support.devices.kernel_sources import ACCUMULATE
 from support.devices.shader_tools import assemble
 
@@ -134,11 +135,13 @@ def test_views_at_any_offset(device: pumice.Device, mul: pumice.Kernel) -> None:
 )
 @pytest.mark.parametrize("count", [1, 33, 1001])
 def test_element_types(device: pumice.Device, glsl: str, dtype: type[np.generic], count: int) -> None:
+    require_features(device.vulkan, *type_features(dtype))
     kernel = device.load_kernel(BINARY.format(type=glsl))
     values = np.random.default_rng(1).integers(0, 50, count).astype(dtype)
     np.testing.assert_array_equal(kernel(values, pumice.empty(count, dtype)), values + values)
 
 
+@pytest.mark.features("shaderInt16", "storageBuffer16BitAccess")
 def test_types_that_shaders_keep_as_bits(device: pumice.Device) -> None:
     kernel = device.load_kernel(BINARY.format(type="uint16_t"))
     values = np.array([1.0, -2.0, 0.5], ml_dtypes.bfloat16)

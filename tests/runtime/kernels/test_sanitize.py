@@ -117,7 +117,7 @@ def test_a_null_address_ends_the_process_without_it() -> None:
     """The reason for the pass; a driver that survives a null address needs no such test."""
     script = (
         "import sys, numpy, pumice\n"
-        "with pumice.open_device('lavapipe') as device:\n"
+        "with pumice.open_device('vulkan') as device:\n"
         "    kernel = device.load_kernel(sys.stdin.read(), sanitize=sys.argv[1] == '1')\n"
         "    try:\n        kernel(pumice.empty(64), groups=1, push=bytes(8))\n"
         "    except pumice.OutOfRangeError:\n        print('reported')\n"

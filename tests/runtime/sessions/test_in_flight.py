@@ -103,7 +103,7 @@ def run_all(context: Context, fire: Callable[[int], None]) -> None:
 
 @pytest.fixture
 def device() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as opened:
+    with pumice.open_device("vulkan") as opened:
         yield opened
 
 

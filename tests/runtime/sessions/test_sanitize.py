@@ -69,7 +69,7 @@ def test_descriptors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.peer
-@pytest.mark.parametrize("abi", ["bda", "descriptors"])
+@pytest.mark.parametrize("abi", [pytest.param("bda", marks=pytest.mark.features("shaderInt64")), "descriptors"])
 def test_executables_of_the_peer(monkeypatch: pytest.MonkeyPatch, abi: str) -> None:
     flags = ("--iree-vulkan-dispatch-abi=bda",) if abi == "bda" else ()
     kind = (

@@ -80,7 +80,7 @@ def test_wrong_modes_are_errors(device: pumice.Device, wrong: Any) -> None:
         lambda: kernel(ONES, ONES, pumice.empty(4, np.float32), wait=wrong),
         lambda: array.wait(wait=wrong),
         lambda: device.wait(wait=wrong),
-        lambda: pumice.open_device("lavapipe", wait=wrong),
+        lambda: pumice.open_device("vulkan", wait=wrong),
         lambda: pumice.open_device("reference", wait=wrong),
         lambda: pumice.Instance(wait=wrong),
         lambda: pumice.Session(wait=wrong),
@@ -91,20 +91,20 @@ def test_wrong_modes_are_errors(device: pumice.Device, wrong: Any) -> None:
 
 def test_a_device_is_opened_with_a_mode() -> None:
     for mode in WAIT_MODES:
-        with pumice.open_device("lavapipe", wait=mode) as device:
+        with pumice.open_device("vulkan", wait=mode) as device:
             assert device.vulkan.plan.wait == mode
         with pumice.Instance(wait=mode) as instance:
-            assert instance.device("lavapipe").vulkan.plan.wait == mode
+            assert instance.device("vulkan").vulkan.plan.wait == mode
     with pumice.open_device("reference", wait="spin") as device:
         assert device.name
 
 
 def test_a_session_opens_its_devices_with_a_mode() -> None:
-    with pumice.Session("lavapipe", wait="block") as session:
+    with pumice.Session("vulkan", wait="block") as session:
         assert session.device.vulkan.plan.wait == "block"
     with pumice.Session("reference", wait="block"):
         pass
-    with pumice.open_device("lavapipe", wait="spin") as device:
+    with pumice.open_device("vulkan", wait="spin") as device:
         with pumice.Session(device, wait="spin"):
             pass
         with pytest.raises(InvalidArgumentError, match="wait='block' is for devices that the session opens; .*'spin'"):

@@ -68,7 +68,7 @@ def behind(source: random.Random) -> Expression:
 
 @pytest.fixture(scope="module")
 def gpu() -> Iterator[pumice.Device]:
-    with pumice.open_device("lavapipe") as device:
+    with pumice.open_device("vulkan") as device:
         yield device
 
 

@@ -317,7 +317,7 @@ def test_files_are_sent_along(cluster: Cluster, workers: list[str], tmp_path: Pa
     bindings = ["@data/x.npy", {"shape": 64, "init": "@../outside.npy"}]
     good = Target("add", "kernel", {"source": "add.comp", "groups": 1, "defines": {"SCALE": 2}, "bindings": bindings})
     bad = Target("gone", "kernel", {"source": "gone.spv", "groups": 1, "bindings": bindings})
-    study = Study("files", (good, bad), devices=("lavapipe",), sampling=QUICK, folder=folder)
+    study = Study("files", (good, bad), devices=("vulkan",), sampling=QUICK, folder=folder)
     run = run_on_cluster(study, tmp_path / "out", cluster.client)
     assert run.done + run.noisy == [0] and "gone.spv" in run.failed[1]
     with Results.open(tmp_path / "out") as results:

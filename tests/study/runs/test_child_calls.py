@@ -56,7 +56,7 @@ def make(sleep: float = 0.002, *, against: float = 0.002, count: int = 1, **proc
         settings = {"source": "builtin:builtin/empty", "groups": 1, "record": "each", "host_sleep": seconds}
         target = Target("sleep", "kernel", settings, measure="total")
         axes = (Axis("batch", tuple(range(1, count + 1))),)
-        return Study("apart", (target,), axes, devices=("lavapipe",), sampling=QUICK)
+        return Study("apart", (target,), axes, devices=("vulkan",), sampling=QUICK)
 
     return replace(side(sleep), against=replace(side(against), process=Process(**process)))
 

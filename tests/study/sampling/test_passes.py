@@ -18,7 +18,7 @@ STUDY = Study(
     "planned",
     (Target("mul", "kernel", {"source": "builtin:mul"}),),
     (Axis("batch", (1, 2, 3, 4)),),
-    devices=("lavapipe",),
+    devices=("vulkan",),
     sampling=Sampling(time_limit=2.0, relative_error=0.01),
 )
 PENDING, SAMPLING, DONE, NOISY, FAILED, SKIPPED = PointStatus

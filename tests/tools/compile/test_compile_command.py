@@ -44,7 +44,7 @@ def test_the_module_is_that_of_the_python_function(program: Path, tmp_path: Path
 def test_the_module_runs(program: Path, tmp_path: Path) -> None:
     module = tmp_path / "mul.vmfb"
     assert run(program, "-o", module).exit_code == 0
-    inputs = ["--function=main", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--device=lavapipe"]
+    inputs = ["--function=main", "--input=4xf32=1,2,3,4", "--input=4xf32=2", "--device=vulkan"]
     done = CliRunner().invoke(main, ["run", str(module), *inputs])
     assert done.exit_code == 0 and "4xf32=2 4 6 8" in done.stdout
 
@@ -55,7 +55,7 @@ def test_a_program_runs_from_its_text_and_is_compiled_once(
 ) -> None:
     monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path / "cache"))
     monkeypatch.setenv("PUMICE_CACHE", "1")
-    inputs = ["--input=4xf32=1,2,3,4", "--input=4xf32=2", "--device=lavapipe"]
+    inputs = ["--input=4xf32=1,2,3,4", "--input=4xf32=2", "--device=vulkan"]
     for _ in range(2):
         done = CliRunner().invoke(main, ["run", str(program), *inputs])
         assert done.exit_code == 0 and "4xf32=2 4 6 8" in done.stdout
@@ -227,7 +227,7 @@ func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf3
 }
 """
     )
-    tuning: list[str | Path] = ["--device=lavapipe", "--tuning", tmp_path / "tuning.json", "-o", tmp_path / "mul.vmfb"]
+    tuning: list[str | Path] = ["--device=vulkan", "--tuning", tmp_path / "tuning.json", "-o", tmp_path / "mul.vmfb"]
     done = run(program, "--tune", "--tune-time=0.05", *tuning)
     assert done.exit_code == 0 and done.stderr.startswith("tuned "), done.stderr
     assert (tmp_path / "mul.vmfb").exists() and "lavapipe" not in done.stdout

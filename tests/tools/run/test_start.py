@@ -17,7 +17,7 @@ from pumice.status import UnavailableError
 
 ROOT = Path(__file__).resolve().parents[3]
 MODULE = ROOT / "examples" / "digits" / "digits.vmfb"
-ARGUMENTS = ["run", str(MODULE), "--input=1x28x28x1xf32=1", "--device=lavapipe"]
+ARGUMENTS = ["run", str(MODULE), "--input=1x28x28x1xf32=1", "--device=vulkan"]
 # What a run needs only the first time, or not at all.
 HEAVY = {
     "ctypes.util", "hashlib", "importlib.metadata", "ml_dtypes", "platformdirs", "pumice.compiler.ir",

@@ -26,7 +26,7 @@ def view(*arguments: object) -> Result:
 @pytest.fixture(autouse=True)
 def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PUMICE_DEVICE", "lavapipe")
+    monkeypatch.setenv("PUMICE_DEVICE", "vulkan")
     (tmp_path / "a.comp").write_text(STILL)
 
 
@@ -95,7 +95,7 @@ def test_a_window_closes_by_itself_and_tells_of_its_frames(driver: Driver, monke
         done = view("a.comp", "-D", "AMOUNT=1", "--size", "64x48", "--seconds", 0.5, "--no-vsync")
     assert done.exit_code == 0, done.output
     lines = done.stderr.splitlines()
-    assert lines[0] == f"showing a.comp on {driver.profiles[driver.select('lavapipe')].name}"
+    assert lines[0] == f"showing a.comp on {driver.profiles[driver.select('vulkan')].name}"
     names = [line.split(":")[0] for line in lines[1:]]
     assert names == [name for name in ("frame", "GPU", "latency", "present") if name in names] and "present" in names
 

@@ -107,6 +107,7 @@ def device() -> Iterator[pumice.Device]:
         yield opened
 
 
+@pytest.mark.features("shaderFloat64")
 @pytest.mark.parametrize(("layout", "kind"), [("std140", "uniform"), ("std140", "buffer"), ("std430", "buffer")])
 def test_blocks_of_everything_from_mappings(device: pumice.Device, layout: str, kind: str) -> None:
     kernel = device.load_kernel(scene_shader(layout, kind))
@@ -115,6 +116,7 @@ def test_blocks_of_everything_from_mappings(device: pumice.Device, layout: str, 
     np.testing.assert_array_equal(kernel(Scene=scene(), Seen=out), SEEN)
 
 
+@pytest.mark.features("shaderFloat64")
 @pytest.mark.parametrize("layout", ["std140", "std430"])
 def test_a_block_as_an_element_of_its_dtype(device: pumice.Device, layout: str) -> None:
     kernel = device.load_kernel(scene_shader(layout, "buffer"))
@@ -138,6 +140,7 @@ def test_a_block_as_an_element_of_its_dtype(device: pumice.Device, layout: str) 
     np.testing.assert_array_equal(kernel(device.asarray(block), out).numpy(), SEEN)  # type: ignore[union-attr]
 
 
+@pytest.mark.features("storageBuffer16BitAccess", "storageBuffer8BitAccess")
 def test_arrays_of_mixed_structures(device: pumice.Device) -> None:
     kernel = device.load_kernel(PARTICLES)
     dtype = kernel.dtype("particles")
@@ -162,6 +165,7 @@ def test_arrays_of_mixed_structures(device: pumice.Device) -> None:
     np.testing.assert_array_equal(raw.view(dtype), moved)
 
 
+@pytest.mark.features("storageBuffer16BitAccess", "storageBuffer8BitAccess")
 def test_a_dtype_of_ones_own_that_lies_as_the_shader_has_it(device: pumice.Device) -> None:
     kernel = device.load_kernel(PARTICLES)
     own = np.dtype([("xyz", "f4", 3), ("k", "u4"), ("m", "f2"), ("f", "u1", 3), ("pad", "u1", 11)])
@@ -193,6 +197,7 @@ def test_members_before_an_array_of_any_length(device: pumice.Device) -> None:
         kernel.dtype("tabel")
 
 
+@pytest.mark.features("shaderFloat64")
 def test_a_block_of_several_types_takes_no_plain_array(device: pumice.Device) -> None:
     kernel = device.load_kernel(scene_shader("std140", "uniform"))
     size = kernel.parameters[0].binding.fixed_size
@@ -205,6 +210,7 @@ def test_a_block_of_several_types_takes_no_plain_array(device: pumice.Device) ->
         kernel(np.zeros(size - 8, np.uint8), out)
 
 
+@pytest.mark.features("shaderFloat64")
 @pytest.mark.parametrize(
     ("change", "message"),
     [
@@ -227,6 +233,7 @@ def test_wrong_members(device: pumice.Device, change: dict[str, object], message
         kernel({k: v for k, v in scene().items() if k != "count"}, pumice.empty(len(SEEN), np.float64))
 
 
+@pytest.mark.features("storageBuffer16BitAccess", "storageBuffer8BitAccess")
 def test_defaults_of_push_constants(device: pumice.Device) -> None:
     start = np.zeros(2, device.load_kernel(PARTICLES).dtype("particles"))
     full = device.load_kernel(PARTICLES)(start, step=2, kind=3, wind=[1, 1])
@@ -247,6 +254,7 @@ def test_defaults_of_push_constants(device: pumice.Device) -> None:
             device.load_kernel(PARTICLES, push_defaults=wrong)  # type: ignore[arg-type]
 
 
+@pytest.mark.features("storageBuffer16BitAccess", "storageBuffer8BitAccess")
 def test_names_for_a_stripped_module(device: pumice.Device) -> None:
     code = without_names(compile_glsl(PARTICLES, target_env="vulkan1.2"))
     start = np.zeros(2, device.load_kernel(PARTICLES).dtype("particles"))

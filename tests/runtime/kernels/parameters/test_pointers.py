@@ -138,6 +138,7 @@ def test_blocks_of_pointers(device: pumice.Device) -> None:
     np.testing.assert_array_equal(table(numbers, pumice.empty(4), uses=rows), [0, 2, 6, 12])
 
 
+@pytest.mark.features("shaderInt64")
 def test_addresses_as_numbers_with_uses(device: pumice.Device) -> None:
     add = device.load_kernel(NUMBERS)
     x = device.zeros(32)
@@ -163,6 +164,7 @@ def test_an_array_dropped_after_its_call_is_freed_after_its_work(device: pumice.
     np.testing.assert_array_equal(y.numpy(), np.full(count, 20))
 
 
+@pytest.mark.features("shaderInt64")
 def test_wrong_arrays_are_refused(device: pumice.Device) -> None:
     saxpy, add = device.load_kernel(SAXPY), device.load_kernel(NUMBERS)
     x, y = device.zeros(4), device.zeros(4)

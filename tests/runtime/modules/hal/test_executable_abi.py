@@ -147,18 +147,18 @@ def test_a_table_of_addresses_in_set_3(state: HalState, memory: int, slots: bool
 def test_addresses_as_push_constants(state: HalState, slots: bool) -> None:
     """Our own format: descriptors, and behind the constants the addresses of all bindings and the words 0 to 15."""
     device = state.devices_get(0)
-    x = np.arange(16, dtype=np.float32)
+    x = np.arange(128, dtype=np.float32)  # halves that every device binds: at multiples of 256 bytes
     given, out = (buffer_of(state, device, array, DEVICE_LOCAL) for array in (x, np.zeros_like(x)))
     made = create(state, PUSHED, 2, 88, name=PUSHED_FORMAT)
     commands = state.command_buffer_create(device, 0 if slots else 1, 3, -1, 2 if slots else 0)
-    for start, factor in ((0, 2.0), (32, -1.0), (32, 3.0)):
-        parts = [(0, index, None if slots else one, start, 32) for index, one in enumerate((given, out))]
-        state.command_buffer_dispatch(commands, made, 0, 2, 1, 1, 0, (bits(factor), 0), tuple(parts))
+    for start, factor in ((0, 2.0), (256, -1.0), (256, 3.0)):
+        parts = [(0, index, None if slots else one, start, 256) for index, one in enumerate((given, out))]
+        state.command_buffer_dispatch(commands, made, 0, 16, 1, 1, 0, (bits(factor), 0), tuple(parts))
         state.command_buffer_execution_barrier(commands, 28, 13, 0)
     with pytest.raises(InvalidArgumentError, match="takes 8 bytes of push constants, got 4"):
         state.command_buffer_dispatch(commands, made, 0, 2, 1, 1, 0, (bits(1.0),), tuple(parts))
     submit(state, commands, *(table(given, out) if slots else ()))
-    np.testing.assert_array_equal(array_of(state, out), np.repeat(np.float32([2, 3]), 8) * x)
+    np.testing.assert_array_equal(array_of(state, out), np.repeat(np.float32([2, 3]), 64) * x)
     with pytest.raises(InvalidArgumentError, match="76 bytes of push constants have no room for the addresses of 2"):
         create(state, PUSHED.replace("given[2]", "given[1]"), 2, 76, name=PUSHED_FORMAT)
 

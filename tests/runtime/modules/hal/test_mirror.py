@@ -67,9 +67,13 @@ def test_binding_tables(two: Two) -> None:
 
 def test_recorded_buffers(two: Two) -> None:
     state, here, there = two
-    a, b, out = numbers(state, there, 1), numbers(state, here, 2), numbers(state, there, 0)
+    # Halves that every device binds: minStorageBufferOffsetAlignment is at most 256 bytes.
+    a, b, out = (
+        buffer_of(state, device, factor * np.arange(128, dtype=np.float32), DEVICE_LOCAL)
+        for device, factor in ((there, 1), (here, 2), (there, 0))
+    )
     once = state.command_buffer_create(here, 1, 3, -1, 0)
-    half = [(0, 0, buffer, 128, 128) for buffer in (a, b, out)]
+    half = [(0, 0, buffer, 256, 256) for buffer in (a, b, out)]
     state.command_buffer_dispatch(once, executable(state, here, "mul"), 0, 1, 1, 1, 0, (), tuple(half))
     state.command_buffer_execution_barrier(once, 28, 13, 0)
     state.command_buffer_fill_buffer(once, out, 0, 4, 0, 0x3F800000, 4, 0)
@@ -79,7 +83,7 @@ def test_recorded_buffers(two: Two) -> None:
     done = state.fence_create(here, 0)
     state.queue_execute(here, -1, None, done, once, 0)
     assert wait_for(state, done) == 0
-    expected = np.concatenate([np.float32([1, 8, 63]), np.zeros(29), 2 * np.arange(32, 64) ** 2])
+    expected = np.concatenate([np.float32([1, 8, 63]), np.zeros(61), 2 * np.arange(64, 128) ** 2])
     np.testing.assert_array_equal(array_of(state, out), expected)
 
 

@@ -52,7 +52,7 @@ def test_the_warning_comes_where_results_are_wrong(
     shapes = [(9,), (9,)] if kind == "add" else [(16, 7), (7, 16)]
     source = np.random.default_rng(1)
     x, y = (source.integers(-5, 6, shape).astype(DTYPES[element]) for shape in shapes)
-    with caplog.at_level(logging.WARNING, "pumice"), pumice.Session("lavapipe") as session:
+    with caplog.at_level(logging.WARNING, "pumice"), pumice.Session("vulkan") as session:
         session.append_module_from_memory(data)
         found = np.asarray(session.call("module.f", x, y), np.float64)
     wide_x, wide_y = x.astype(np.float64), y.astype(np.float64)

@@ -29,7 +29,12 @@ DRAW = np.random.default_rng(0)
 PART = 64  # floats: 256 bytes, which every device binds at
 
 
-@pytest.fixture(params=["pushed", "sets", "guarded"])
+NEEDS_PUSHING = pytest.mark.features("VK_KHR_push_descriptor")
+
+
+@pytest.fixture(
+    params=[pytest.param("pushed", marks=NEEDS_PUSHING), "sets", pytest.param("guarded", marks=NEEDS_PUSHING)]
+)
 def device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[Device]:
     """Devices whose descriptors are pushed, and bound as sets; and one whose pipelines report."""
     options = PlanOptions(push_descriptors=request.param != "sets", sanitize=request.param == "guarded")
