@@ -110,7 +110,7 @@ def captured_script(
         groups: workgroup counts.
         push: the push constants.
         specialization: the values of specialization constants by id, as bytes in the type of each.
-        subgroup_size: the requested one.
+        subgroup_size: the requested subgroup size.
         glsl: the source and the target environment that it was compiled for, to be written in place of SPIR-V.
 
     Raises:

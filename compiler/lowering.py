@@ -104,8 +104,8 @@ def passes_between(stage: str, until: str, target: Target, convention: CallingCo
     """Returns the passes from a program's stage to a later one.
 
     Args:
-        stage: the first, from ``hlo`` to ``targets``.
-        until: the last, from ``hlo`` to ``targets``.
+        stage: the first stage, from ``hlo`` to ``targets``.
+        until: the last stage, from ``hlo`` to ``targets``.
         target: the device that kernels are made for.
         convention: the calling convention of the functions that the module exports; None for the default, or for that
             of a program past ``hlo``.

@@ -103,7 +103,7 @@ def compile_text(
     Args:
         text: the program's text.
         from_: the stage that the program is at; by default its operations tell.
-        file_name, target, until, reached, convention: the same parameters as ``compile_data`` takes.
+        file_name, target, until, reached, convention: the same as for ``compile_data``.
 
     Raises:
         CompileError: the program is wrong, or something in it is not supported.

@@ -61,7 +61,7 @@ def open_device(
         sanitize: report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md): past the
             end of a buffer, an array or an image, through null and wild device addresses, and reads of uninitialised
             workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
-        wait: the way the host waits for the device: ``"adaptive"`` polls for as long as recent waits took, some tens of
+        wait: the host's wait mode: ``"adaptive"`` polls for as long as recent waits took, some tens of
             microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` polls until the work is done
             and keeps a core busy. A call can choose another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive.
             The reference device works inside the calls and needs no wait.

@@ -70,7 +70,7 @@ def save(folder: Path, calls: Iterable[Call], error: BaseException | None, optio
     Args:
         folder: the folder of this test alone.
         calls: the calls, in the order in which they were made.
-        error: the test's.
+        error: the test's error.
         options: the options of ``pumice run`` for all lines, such as ``--device lavapipe``.
     """
     if (folder / _SCRIPT).exists():

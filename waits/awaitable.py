@@ -38,7 +38,7 @@ def look_for(
 
     Args:
         source: a wait source with ``quick_query``; it is polled only if it has ``look``.
-        mode: the way to wait; ``None`` is as the device was opened.
+        mode: the wait mode; ``None`` is as the device was opened.
         deadline: the ``monotonic()`` seconds at which to stop.
         ended: a function that returns whether to stop; called each time.
 

@@ -98,7 +98,7 @@ class WaitFrame:
     """A wait on an invocation's stack.
 
     Attributes:
-        sources, any, deadline: the same as of the ``Wait``.
+        sources, any, deadline: the same as in the ``Wait``.
         done: whether the outcome is known.
         error: the outcome: ``None`` or what went wrong.
     """

@@ -49,7 +49,7 @@ class StatementWriter:
     """Writes the blocks of one function.
 
     Attributes:
-        body: all statements.
+        body: the statements, all of them.
         indent: the level of the next statement.
     """
 

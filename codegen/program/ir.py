@@ -176,7 +176,7 @@ class Program:
 
     Attributes:
         name: the module's name.
-        functions: the reachable ones by ordinal, in the order of the module.
+        functions: the reachable functions by ordinal, in the order of the module.
         exports: functions by the name that users call; initializers are excluded.
         initializers: the ordinals of functions to call once, in order, before any other.
         rodata: the constants.

@@ -122,7 +122,7 @@ class CallingConvention:
 
         Args:
             type: the function's type in the program.
-            tensors: the same, with tensors in place of users' types.
+            tensors: the same type, with tensors in place of users' types.
 
         Raises:
             ConventionError: the function has none: a type is not converted to one with an ABI, or that does not fit the

@@ -31,7 +31,7 @@ class Scanner:
 
     Attributes:
         source: the text, for errors.
-        text: the same.
+        text: the same text.
         position: the offset of the next character.
     """
 

@@ -83,7 +83,7 @@ class PlanOptions:
         block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: report loops that the driver ends before their time.
         sanitize: report accesses of shaders that go wrong.
-        wait: the way the host waits; see ``waiting``.
+        wait: the host's wait mode; see ``waiting``.
         pipeline_statistics: whether the driver keeps its statistics of each pipeline: registers, spills, code size. Off
             by default, as drivers may compile otherwise for it.
         performance_counters: whether to allow queries of the device's performance counters.
@@ -143,7 +143,7 @@ class DevicePlan:
         loop_guard: whether shaders report loops that the driver ends before their time.
         sanitize: whether shaders report accesses that go wrong.
         mend_rounding: whether shaders round doubles without the instructions that the driver gets wrong.
-        wait: the way the host waits.
+        wait: the host's wait mode.
         pipeline_statistics: whether pipelines keep the driver's statistics.
         performance_counters: the device's counters can be queried.
         why: the reasons, one sentence a choice.

@@ -62,7 +62,7 @@ class TimelineSemaphore(AnySemaphore):
         scheduled: the highest payload that is signalled or that submitted work will signal; it changes under the
             device's lock. A submission that waits for more is held back on the host (queue.py).
         held: the submissions held back for the semaphore, in order; a failure drops them.
-        held_by_value: the same as a heap by payload; a signal releases them.
+        held_by_value: the same submissions as a heap by payload; a signal releases them.
         awaited_by: the queues with a submission that waited for the semaphore.
     """
 

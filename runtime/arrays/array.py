@@ -199,7 +199,7 @@ class DeviceArray(Previewed, Closeable):
 
         Args:
             timeout: the longest wait in seconds; ``None`` waits for ever.
-            wait: the way to wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
+            wait: the wait mode: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
                 device was opened.
 
         Raises:

@@ -52,7 +52,7 @@ class ArrayDevice(Closeable):
     """The base of ``pumice.Device``, which adds the methods that create arrays and kernels.
 
     Attributes:
-        hal, name, uri: the same as of ``pumice.Device``.
+        hal, name, uri: the same as in ``pumice.Device``.
         staging: whether the memory of arrays is hidden from the host, so that copies go through staging memory.
         mark_lock: a lock that is held while arrays and images note payloads and fences.
         kept: the objects that rooms keep with the device, by class; closed with it.
@@ -91,7 +91,7 @@ class ArrayDevice(Closeable):
         Args:
             payload: the payload from ``submit``; ``None`` means everything.
             timeout: the longest wait in seconds; ``None`` waits for ever.
-            wait: the way to wait: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
+            wait: the wait mode: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``; ``None`` as the
                 device was opened.
 
         Raises:

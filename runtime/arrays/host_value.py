@@ -17,7 +17,7 @@ class HostValue:
     """The base of ``DeviceArray``: its contents as values of the host.
 
     Attributes:
-        buffer, shape, dtype: the same as of ``DeviceArray``.
+        buffer, shape, dtype: the same as in ``DeviceArray``.
     """
 
     __slots__ = ()

@@ -38,7 +38,7 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> Arra
 
     Args:
         shape: a length, or a length for each axis.
-        dtype: anything that NumPy takes for a dtype, ml_dtypes' included.
+        dtype: the dtype, or a value that NumPy takes for one, ml_dtypes' included.
 
     Raises:
         InvalidArgumentError: a negative length, or a dtype of Python objects.

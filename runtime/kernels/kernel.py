@@ -145,7 +145,7 @@ class Kernel(Closeable):
             push: the push constants, as bytes of the whole block, values in order, or values by name.
             uses: the arrays whose addresses the call passes as numbers, or that memory it passes points to. They are
                 held and waited for like arguments, as are arrays that are given for pointers themselves.
-            wait: the way the call waits, if it has to: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``;
+            wait: the wait mode of the call: ``"adaptive"``, ``"block"`` or ``"spin"``, see ``open_device``;
                 ``None`` as the device was opened.
             named: the arrays by the names of the bindings' variables or blocks, as with the parameters of any Python
                 function, and push constants by the names of the block's members. An array of bindings takes a sequence

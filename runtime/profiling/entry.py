@@ -63,7 +63,7 @@ class ProfiledExport:
         workgroups: the distinct counts that it was dispatched with; ``None`` for an indirect dispatch.
         timed: the number of runs that were timed; all, unless ``most_slowdown`` was given.
         busy_ns: the device time in which at least one of the timed runs was under way.
-        total_ns: the same for all runs, estimated from the timed ones; ``None`` where none was timed.
+        total_ns: the device time for all runs, estimated from the timed ones; ``None`` where none was timed.
         min_ns, median_ns, mean_ns, max_ns: the durations of runs that overlapped no other; ``None`` if there are none.
         overlapping: the number of runs that may have overlapped others.
         span_ns: the time from begin to end of each group of overlapping dispatches with one of these in it: an upper

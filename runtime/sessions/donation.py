@@ -29,7 +29,7 @@ class Donation:
     Args:
         signature: the signature of the function that runs.
         inputs: the function's arguments without storages.
-        values: the caller's, one for each of ``inputs``.
+        values: the caller's values, one for each of ``inputs``.
         numbers: the numbers of the inputs that are donated. Only arrays have memory to give; other values are ignored.
         wait: the fence that the call waits for.
 

@@ -32,9 +32,9 @@ class FunctionCall:
     """One call.
 
     Args:
-        function: the one that is called; with ``out`` or ``donate``, or where it omits storages, the one that writes
+        function: the called function; with ``out`` or ``donate``, or without storages, the function that writes
             these results may run in its place.
-        arguments, named: the caller's.
+        arguments, named: the caller's arguments.
         out, donate: the results' arrays and the donated arguments, as for a call.
         wait, signal: the fences of an asynchronous function.
         is_direct: whether arguments and results are the VM's values.

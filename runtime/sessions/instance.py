@@ -30,7 +30,7 @@ class Instance(Closeable):
     Args:
         validation: whether to turn the Khronos validation layers on; ``None``: as ``PUMICE_VALIDATION`` says.
         sanitize: the shader checks of the devices that it opens, as for ``pumice.open_device``.
-        wait: the way the host waits for them, likewise.
+        wait: the host's wait mode for them, likewise.
     """
 
     def __init__(

@@ -58,7 +58,7 @@ class Session(SessionCalls, Closeable):
             own.
         sanitize: report accesses of programs that go wrong, as for ``pumice.open_device``. The reference device, where
             nothing can go wrong, takes no notice.
-        wait: the way the host waits for its devices, as for ``pumice.open_device``; calls take another mode.
+        wait: the host's wait mode for its devices, as for ``pumice.open_device``; calls take another mode.
 
     Raises:
         NotFoundError: no such device; the message lists those that exist.
@@ -138,7 +138,7 @@ class Session(SessionCalls, Closeable):
             timeout: seconds for the module's initializers; ``None`` means no limit.
 
         Returns:
-            the module.
+            The module.
 
         Raises:
             NotFoundError: no such file, or an unresolved import.
@@ -235,7 +235,7 @@ class Session(SessionCalls, Closeable):
                 everything; the cost depends on the device and is highest on CPU devices.
 
         Returns:
-            the profile, to be stopped: ``with session.profile() as profile: …``, or ``profile.stop()``. Then
+            The profile, to be stopped: ``with session.profile() as profile: …``, or ``profile.stop()``. Then
             ``print(profile)``, or use ``dispatches``, ``exports``, ``calls``, ``write_json``, ``write_perfetto``.
 
         Raises:

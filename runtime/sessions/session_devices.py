@@ -31,7 +31,7 @@ class SessionDevices:
     Attributes:
         instance: the instance, which sessions can share; made here, and closed with this, where none is given.
         opened: the devices once they are open, else nothing.
-        known: the same as a set that grows when they are opened.
+        known: the same devices as a set, which grows as they are opened.
     """
 
     def __init__(

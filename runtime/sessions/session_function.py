@@ -193,7 +193,7 @@ class SessionFunction(FunctionBinding):
                 computes in the virtual machine, the others wait.
 
         Returns:
-            the call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. Wrong arguments are its error.
+            The call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. Wrong arguments are its error.
 
         Raises:
             InvalidArgumentError: not a policy, loop, timeout or fence.
@@ -287,7 +287,7 @@ class SessionFunction(FunctionBinding):
             policy, loop: the same as for ``submit``.
 
         Yields:
-            the result of each call. A call's error is raised here and cancels the others, as does leaving the
+            The result of each call. A call's error is raised here and cancels the others, as does leaving the
             iteration: use ``contextlib.aclosing`` to leave it early.
 
         Raises:

@@ -42,7 +42,7 @@ def newer_than_validator(code: bytes, message: str) -> str:
 
     Args:
         code: the module that was refused.
-        message: the validator's.
+        message: the validator's message.
     """
     binary = read_binary(code)
     if match := _UNKNOWN_SET.search(message):

@@ -47,7 +47,7 @@ class Editor:
         functions: the instructions of each, from ``OpFunction`` to ``OpFunctionEnd``.
         defs: the declarations outside functions by their result id: types, constants, variables.
         decorations: the decorations by target, each as (decoration, operands …).
-        member_decorations: the same by structure and member.
+        member_decorations: the decorations by structure and member.
         names, member_names: the names that debug instructions give to ids and to members.
         strings: the literals of ``OpString``.
         sets: the imported instruction sets.

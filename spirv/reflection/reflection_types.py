@@ -176,7 +176,7 @@ class BufferBlock(_Plain):
     Attributes:
         name: the variable's name, else the structure's, else ``""``; of a pointee it is unique in the module.
         structure: the name of the structure, or ``""``.
-        element, fixed_size, members: the same as of ``Binding``.
+        element, fixed_size, members: the same as in ``Binding``.
     """
 
     name: str

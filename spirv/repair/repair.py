@@ -107,7 +107,7 @@ def _storage(code: bytes) -> tuple[set[int], set[tuple[int, int]], bool, bool]:
     """Reads the types and operations that narrow storage depends on.
 
     Returns:
-        the widths of scalar types; for each array in a storage buffer, its element's scalar opcode and number of
+        The widths of scalar types; for each array in a storage buffer, its element's scalar opcode and number of
         components; whether bits are shifted; whether halves are packed or unpacked.
     """
     binary = read_binary(code)

@@ -93,7 +93,7 @@ def run_on_cluster(
             more; then its points fail, and the others continue.
 
     Returns:
-        the outcome of this run. Statistics are of the results: ``Results.open(folder)``.
+        The outcome of this run. Statistics are of the results: ``Results.open(folder)``.
 
     Raises:
         InvalidArgumentError: the study is inconsistent, a device is another model on some workers, the folder has

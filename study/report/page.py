@@ -66,7 +66,7 @@ def write_report(
         profiles: the profiles of calls of programs, by the index of their point: each gets a flame view.
 
     Returns:
-        the path of the file.
+        The path of the file.
 
     Raises:
         IncompatibleError: the study is of a newer version of the format.

@@ -80,7 +80,7 @@ def run_study(
         continue_noisy, more_time: the finished points to sample further; see ``Resumption``.
 
     Returns:
-        the outcome of this call. Statistics are of the results: ``Results.open(folder)``.
+        The outcome of this call. Statistics are of the results: ``Results.open(folder)``.
 
     Raises:
         InvalidArgumentError: the study is inconsistent, or ``runs`` or ``more_time`` is out of range.

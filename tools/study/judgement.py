@@ -82,7 +82,7 @@ class Judgement:
 
     Attributes:
         points: the judged points, in the order of the comparison.
-        fail_on, tolerate: the same as of ``Gate``.
+        fail_on, tolerate: the same as in ``Gate``.
     """
 
     comparison: ResultsComparison

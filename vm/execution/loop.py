@@ -115,7 +115,7 @@ class Loop(Closeable, ABC):
         ``mode`` is how to wait for a device; ``None`` is as it was opened.
 
         Returns:
-            the wait, which can be cancelled; ``None`` if it is over.
+            The wait, which can be cancelled; ``None`` if it is over.
         """
         if mode != "block" and can_defer(frame) and self.runs_here():
             wait = DeferredWait(frame, deadline, lambda error: self._run(callback, error), self.call, mode)

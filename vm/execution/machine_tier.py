@@ -122,7 +122,7 @@ class MachineTier:
             frame: the frame of the call, if it is on the VM's stack.
 
         Returns:
-            the results of the call, or RESUME; COLD where translated code has to go on.
+            The results of the call, or RESUME; COLD where translated code has to go on.
         """
         if self._compiled is None and not self._compile():
             return COLD

@@ -143,7 +143,7 @@ class ContextFunction:
             count: the instructions of the function since the last time.
 
         Returns:
-            the results of the call, or RESUME; COLD where translated code has to go on.
+            The results of the call, or RESUME; COLD where translated code has to go on.
         """
         self._heat += count  # counts that overlapping threads lose only delay the second tier
         return COLD if self._heat < self._due else self.tier.continue_at(frame, entry, registers)

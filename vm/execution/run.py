@@ -65,7 +65,7 @@ class Run(Turn):
 
     Args:
         context: the context of the function; its gate has the turns.
-        values: the VM's.
+        values: the VM's values.
         policy: the order among the context's other invocations; ``None`` is that of a synchronous call.
         timeout: seconds for everything; ``None`` means no limit.
         stays: whether the driver blocks in the thread of the run's steps.
@@ -138,7 +138,7 @@ class Run(Turn):
         """Runs until it has to wait or has ended.
 
         Returns:
-            the wait to perform before the next call, with its outcome on the frame; one that is ``done`` already only
+            The wait to perform before the next call, with its outcome on the frame; one that is ``done`` already only
             lets others have their turn. ``None`` when it has ended.
 
         Raises:

@@ -30,9 +30,9 @@ class AwaitedInvocation(Run):
     Cancelling the task aborts it and releases what it holds.
 
     Args:
-        values: the VM's.
+        values: the VM's values.
         timeout: seconds for everything; ``None`` means no limit.
-        wait: the way to wait for devices; ``None`` is as they were opened.
+        wait: the wait mode for devices; ``None`` is as they were opened.
     """
 
     __slots__ = ("_future", "_loop", "_mode")

@@ -42,7 +42,7 @@ class AsyncInvocation(Run):
         make_values: a function that makes the VM's values when the invocation begins.
         policy: the order among others; ``None`` waits for a turn, and overlaps in a concurrent context.
         timeout: seconds for everything; ``None`` means no limit.
-        wait: the way the loop waits for devices; ``None`` is as they were opened.
+        wait: the loop's wait mode for devices; ``None`` is as they were opened.
     """
 
     __slots__ = ("_armed", "_callback", "_is_driven", "_loop", "_make_values", "_mode")
@@ -189,7 +189,7 @@ def async_invoke(
         timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
     Returns:
-        the invocation, which can be cancelled.
+        The invocation, which can be cancelled.
 
     Raises:
         InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is not a number. The

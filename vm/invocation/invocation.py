@@ -106,7 +106,7 @@ class Invocation(Latch):
         Args:
             values: a function that makes the VM's values when the invocation begins.
             call: the steps after the program.
-            wait: the way its loop waits for devices; ``None`` means as they were opened.
+            wait: the loop's wait mode for devices; ``None`` means as they were opened.
         """
         if not isinstance(context, Context) or not isinstance(function, Function):
             raise InvalidArgumentError(

@@ -67,7 +67,7 @@ def invoke(
         timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
     Returns:
-        the results, one for each that the function declares.
+        The results, one for each that the function declares.
 
     Raises:
         InvalidArgumentError: inputs that do not match the calling convention; the message says which.
@@ -165,7 +165,7 @@ def wait_invoke(state: InvokeState, wait_frame: WaitFrame | None = None, deadlin
 
     Args:
         state: the state of a suspended invocation, with a wait frame.
-        wait_frame: the state's; ``None`` takes that.
+        wait_frame: the wait frame; ``None`` takes the state's.
         deadline: the limit in ``time.monotonic()`` seconds; together with the frame's own, the earlier one counts.
 
     Returns:
@@ -201,7 +201,7 @@ def wait_invoke_async(
             may run for long and belongs into another thread.
 
     Returns:
-        the wait. If it is cancelled the callback is not called, and the frame can be waited for again.
+        The wait. If it is cancelled the callback is not called, and the frame can be waited for again.
 
     Raises as ``wait_invoke``, and for a ``callback`` that cannot be called; none is called then.
     """

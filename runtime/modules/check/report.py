@@ -105,7 +105,7 @@ class CheckResult:
     """Result of one function.
 
     Attributes:
-        name: the function's, or ``"(load)"`` for a file that cannot be loaded.
+        name: the function's name, or ``"(load)"`` for a file that cannot be loaded.
         outcome: the outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
         duration: the time in seconds, with the module's initializers.
         failures: the first of the failed expectations.

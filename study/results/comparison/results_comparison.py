@@ -145,7 +145,7 @@ class ResultsComparison:
         by_device: whether points are compared only on the same device.
         notes: the other differences: device, driver, versions, settings.
         measure: the compared segment, ``"total"``, or ``"headline"`` for what each point measures.
-        statistic: the compared one of ``samples.STATISTICS``.
+        statistic: the compared figure, one of ``samples.STATISTICS``.
         folder: the folder of the second side's file names, as its last run recorded it.
     """
 

@@ -51,7 +51,7 @@ class StoredResults(Closeable):
 
     Attributes:
         path: the path of the file.
-        name: the study's.
+        name: the study's name.
         created: the start of the study; ISO 8601, UTC.
         study: the study as JSON values; ``as_study`` converts it.
         text: the study as TOML text, None for a study made in Python.

@@ -28,7 +28,7 @@ class Layout:
 
     Attributes:
         feature: the dimension of the channels.
-        spatial: the others.
+        spatial: the spatial dimensions.
     """
 
     feature: int
