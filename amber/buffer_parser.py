@@ -51,7 +51,7 @@ class BufferParser:
         self.samplers: dict[str, Sampler] = {}
 
     def new_name(self, statement: Statement, kind: str, known: Container[str]) -> Token:
-        """Takes a new name; ScriptError if it is taken."""
+        """Reads a name and checks that it is new; ScriptError if it exists already."""
         token = statement.take(f"the name of the {kind}")
         if token.text in known:
             self._source.fail(f"there is a {kind} {shown(token.text)} already; give this one another name", token.place)

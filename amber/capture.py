@@ -208,7 +208,7 @@ def _type_of(data: Array) -> DataType:
 
 
 def _has_subnormals(data: Array) -> bool:
-    """Whether there are values that Amber takes for zero in halves."""
+    """Whether an array has numbers that are subnormal as half-precision floats, which Amber reads as zero."""
     magnitudes = np.abs(data)
     return bool(((magnitudes > 0) & (magnitudes < np.finfo(np.float16).tiny)).any())
 

@@ -55,7 +55,7 @@ def compare_values(expectation: ExpectValues, data: Bytes) -> str:
 
 
 def _rounded(expected: int | float, segment: Segment) -> int | float:
-    """Returns the value that a script means: as exact as the buffer's; halves are compared as floats, as Amber does."""
+    """Rounds an expected value to the buffer's precision; halves are compared as floats, as Amber does."""
     if segment.kind != "float" or segment.bits == 64:
         return expected
     with np.errstate(over="ignore"):

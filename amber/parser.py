@@ -46,7 +46,9 @@ class ScriptParser:
         self._timeout: float | None = None
 
     def parse(self) -> Script:
-        """Returns the script; ScriptError or UnsupportedScriptError at the first thing that is wrong or not run."""
+        """Returns the script; raises ScriptError at the first mistake, UnsupportedScriptError at the first unsupported
+        feature.
+        """
         commands = CommandParser(self._source, self._data.buffers, self._pipelines)
         while (line := self._source.statement()) is not None:
             if line.first.text in ("REPEAT", *REPEATABLE):

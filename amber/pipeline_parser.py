@@ -104,7 +104,7 @@ class PipelineParser:
         self._pipeline.specialization[constant] = Specialization(kind, value, bits)
 
     def _attached(self, line: Statement, keyword: str) -> None:
-        """Takes the name of the shader that is attached."""
+        """Reads a shader's name, which must be that of the attached shader."""
         place = line.place
         name = line.choice("the name of a SHADER", self._shaders).name
         if name != self._pipeline.shader:

@@ -73,7 +73,7 @@ class Resources(Closeable):
         return array
 
     def _current(self, name: str) -> DeviceArray:
-        """Returns a buffer's memory, with what a shader wrote to its image."""
+        """Returns a buffer's memory, updated from its image if a shader wrote to that."""
         array = self._array(name)
         image = self._images.get(name)
         if image is not None and image.is_newer:

@@ -26,7 +26,9 @@ class ScriptError(InvalidArgumentError):
 
 
 class UnsupportedScriptError(UnimplementedError):
-    """A right script that needs what pumice does not run, such as a graphics pipeline; located like `ScriptError`."""
+    """A valid script that needs a feature that pumice does not run, such as a graphics pipeline; located like
+    `ScriptError`.
+    """
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +160,7 @@ class Statement:
         return token.text
 
     def expect(self, word: str) -> None:
-        """Takes a word that has to stand here."""
+        """Takes this word; ScriptError for another one."""
         if self.accept(word) is None:
             raise self.wrong(f"expected {word}")
 

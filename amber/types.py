@@ -142,7 +142,7 @@ def parse_format(name: str) -> ImageFormat | None:
 
 
 def format_of(number: Number) -> str:
-    """Returns the name of the image format whose texels are such numbers, as images by ``DATA_TYPE`` have them."""
+    """Returns the name of the image format for texels that are given as ``DATA_TYPE``."""
     mode = {"int": "SINT", "uint": "UINT", "float": "SFLOAT"}[number.kind]
     return "".join(f"{channel}{number.bits}" for channel in "RGBA"[: number.rows]) + f"_{mode}"
 

@@ -70,7 +70,7 @@ def pack(values: Sequence[Value], layout: Layout) -> bytes:
 
 
 def _floats(values: npt.NDArray[np.float64], segment: Segment) -> npt.NDArray[np.generic]:
-    """Returns values in the width of a segment: the nearest, but halves towards zero, as Amber rounds them.
+    """Rounds values to the width of a segment: to nearest, but halves towards zero, as Amber does.
 
     Khronos's expected values follow from it.
     """

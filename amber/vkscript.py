@@ -80,7 +80,9 @@ class VkScriptParser:
         self._timeout: float | None = None
 
     def parse(self) -> Script:
-        """Returns the script; ScriptError or UnsupportedScriptError at the first thing that is wrong or not run."""
+        """Returns the script; raises ScriptError at the first mistake, UnsupportedScriptError at the first unsupported
+        feature.
+        """
         tests: list[tuple[int, int]] = []
         for name, place, first, last in self._sections():
             match = _SHADER_SECTION.fullmatch(name)

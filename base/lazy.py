@@ -44,7 +44,9 @@ def lazy_exports(
 
 
 def _is_importing() -> bool:
-    """Whether this thread is in an import, and has locks of modules: waiting for another lock may then never end."""
+    """Whether this thread is importing a module, and so holds module locks: waiting for another lock could then
+    deadlock.
+    """
     frame = sys._getframe(2)
     while frame.f_back is not None:
         if frame.f_code.co_filename == "<frozen importlib._bootstrap>":

@@ -77,7 +77,7 @@ def is_graph_file(data: bytes, file_name: str) -> bool:
 
 
 def other_kind(data: bytes) -> str | None:
-    """Describes a file that no front end reads, and says what to do with it; None if its first bytes do not tell."""
+    """Describes a file that no front end reads, with a remedy; None if its first bytes do not tell its kind."""
     if data[8:12] == b"IREE":
         return "a compiled module, which `pumice run` runs"
     return next((kind for start, kind in _OTHER_KINDS.items() if data.startswith(start)), None)
@@ -194,7 +194,7 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
 
 
 def stage_of(program: Program) -> str:
-    """Returns the stage that a program's operations tell; ``hlo`` also for a canonical one."""
+    """Returns the stage of a program, by its operations; ``hlo`` also for a canonical one."""
     variants = [variant for executable in program.executables for variant in executable.regions[0].block.operations]
     if any(variant.attributes.get("target") != "Unspecified" for variant in variants):
         return "targets"

@@ -56,7 +56,7 @@ class ImageFormat:
 
     @property
     def channels(self) -> int:
-        """Number of channels; the exponent that ``rgb9e5float`` shares is none."""
+        """The number of channels; the shared exponent of ``rgb9e5float`` is not one."""
         return sum(channel != "e" for channel, _ in self.fields)
 
     @property
@@ -81,7 +81,7 @@ class ImageFormat:
 
     @property
     def is_plain(self) -> bool:
-        """Whether arrays hold its texels: it is not compressed, and has no depth beside other bits."""
+        """Whether arrays hold its texels: it is not compressed, and has no stencil or unused bits beside depth."""
         return not self.is_compressed and (self.fields[0][0] != "d" or len(self.fields) == 1)
 
     @property
@@ -156,7 +156,7 @@ class ImageFormat:
 
     @classmethod
     def is_name(cls, name: str) -> bool:
-        """Whether ``parse`` takes it."""
+        """Whether ``parse`` knows the name."""
         return _plain(name).removeprefix("vkformat") in _by_name()
 
     @classmethod

@@ -152,7 +152,7 @@ def _has_channels(array: Array, image_format: ImageFormat) -> bool:
 
 
 def _reordered(array: Array, image_format: ImageFormat) -> Array:
-    """Converts between the channel orders of an array and of memory, which differ by a swap of red and blue at most."""
+    """Converts between the channel orders of an array and of memory, which differ at most by a swap of red and blue."""
     order = _order(image_format)
     return array if order == sorted(order) else array[..., order]
 

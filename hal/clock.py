@@ -35,12 +35,12 @@ class ClockCalibration:
 
 
 def elapsed_ticks(begin: int, end: int, valid_bits: int) -> int:
-    """Ticks from ``begin`` to a later ``end``, across at most one wrap at the valid bits."""
+    """Returns the ticks from ``begin`` to a later ``end``, across at most one wrap at the valid bits."""
     mask = (1 << valid_bits) - 1
     return (end - begin) & mask
 
 
 def signed_ticks(reference: int, ticks: int, valid_bits: int) -> int:
-    """Ticks from ``reference`` to ``ticks`` by the shorter way around, negative if backwards."""
+    """Returns the ticks from ``reference`` to ``ticks`` by the shorter way around, negative if backwards."""
     difference = elapsed_ticks(reference, ticks, valid_bits)
     return difference - (1 << valid_bits) if difference >> (valid_bits - 1) else difference

@@ -110,8 +110,8 @@ class Device(LogicalDevice):
         peers: Container[LogicalDevice] = (),
         timed: TimedQueue | None = None,
     ) -> ProgramCommandBuffer:
-        """Returns a command buffer for programs; ``peers`` are the other devices whose buffers it takes, ``timed`` the
-        queue that times it.
+        """Returns a command buffer for programs. ``peers`` are the other devices whose buffers it takes, ``timed`` is
+        the queue that times it.
         """
 
     @abstractmethod
@@ -120,8 +120,8 @@ class Device(LogicalDevice):
 
     @abstractmethod
     def timed_queue(self, most_slowdown: float | None) -> TimedQueue:
-        """Returns a queue that times submissions; ``most_slowdown``: the share of the time that it may cost, ``None``:
-        any.
+        """Returns a queue that times submissions, at a cost of at most the share ``most_slowdown`` of the time;
+        ``None`` sets no limit.
 
         Raises:
             UnimplementedError: the device has no timestamps.

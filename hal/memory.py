@@ -70,7 +70,7 @@ class MemoryAccess(enum.IntFlag):
 
 
 def check_size(size: object) -> None:
-    """Raises InvalidArgumentError unless it is a number of bytes."""
+    """Raises InvalidArgumentError unless the value is a number of bytes."""
     if isinstance(size, bool) or not isinstance(size, int):
         raise InvalidArgumentError(f"a buffer's size is an int of bytes, got {type(size).__name__}")
     if size < 0:
@@ -89,5 +89,5 @@ def contiguous(data: bytes | bytearray | memoryview) -> memoryview:
 
 
 def as_bytes(data: bytes | bytearray | memoryview) -> bytes:
-    """Returns the bytes as an immutable object: a copy, or the object itself if it is ``bytes``."""
+    """Returns the bytes of an object: a copy, or the object itself if it is ``bytes``."""
     return data if isinstance(data, bytes) else bytes(contiguous(data))

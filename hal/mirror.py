@@ -28,7 +28,7 @@ class Mirror:
         return self.local.subspan(offset - self.start, size)
 
     def ranges(self, *, written: bool) -> list[tuple[int, int]]:
-        """Offsets and sizes of used, or only of written, ranges, merged where they overlap."""
+        """Returns offsets and sizes of used, or only of written, ranges, merged where they overlap."""
         merged: list[tuple[int, int]] = []
         for offset, size, writes in sorted(self.uses):
             if not size or (written and not writes):

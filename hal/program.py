@@ -88,7 +88,7 @@ class ProgramCommandBuffer(CommandBuffer):
     def reference(
         self, slot: int, buffer: Buffer | None, offset: int, size: int, *, written: bool = True
     ) -> Buffer | BindingSlot:
-        """Returns a range of a buffer, or of the slot's for ``None``; ``written``: the command may write it."""
+        """Returns a range of a buffer, or of the slot's for ``None``; ``written`` says that the command may write."""
         if buffer is None:
             if self.binding_capacity == 0:
                 raise InvalidArgumentError(
@@ -153,8 +153,8 @@ def root_of(buffer: Buffer) -> Buffer:
 
 
 def subspan(buffer: Buffer, offset: int, size: int) -> Buffer:
-    """Returns bytes ``[offset, offset + size)``, to the end for a size of -1. The buffer itself if
-    that is all of it.
+    """Returns bytes ``[offset, offset + size)`` of a buffer, to its end for a size of -1; the buffer itself if that is
+    all of it.
     """
     if not offset and (size == buffer.size or size == -1):
         return buffer

@@ -43,13 +43,15 @@ def convert(value: Array, dtype: np.dtype[Any]) -> Array:
 
 
 def _bits(dtype: np.dtype[Any]) -> int:
-    """Returns the bits of an element, of which a byte may have more: ``int4``, ``float6_e2m3fn``."""
+    """Returns the number of an element's bits, such as 4 for ``int4``, which a whole byte holds."""
     number = re.search(r"\d+", dtype.name)
     return int(number[0]) if number else 1
 
 
 def by_doubles(function: Callable[[Array], Array]) -> Definition:
-    """Defines a unary element-wise function that is computed in double precision, doubles in the longest there is."""
+    """Defines a unary element-wise function that is computed in double precision, for doubles in the longest precision
+    available.
+    """
 
     def define(_: Evaluator, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
         (value,) = operands
@@ -77,7 +79,7 @@ def structural(function: Callable[[Node, Sequence[Array]], Array]) -> Definition
 
 
 def of_one_element(function: Callable[[Node, Sequence[Array]], Array]) -> Definition:
-    """Defines an operation that, in a body, runs over arrays of scalars, where it changes nothing."""
+    """Defines an operation that changes nothing in a body, which runs over arrays of scalars."""
 
     def define(node: Node, operands: Sequence[Array]) -> Array:
         return function(node, operands) if node.types[0].shape or operands[0].size == 1 else operands[0]
@@ -141,8 +143,8 @@ def _remainder(left: Array, right: Array) -> Array:
 
 
 def _unbounded(value: Array) -> Array:
-    """Returns Python's integers in at least one dimension: without one, NumPy returns numbers, and makes them 64-bit
-    again.
+    """Returns an array of Python's integers with at least one dimension: NumPy turns results without dimensions into
+    64-bit numbers.
     """
     return np.atleast_1d(value).astype(object)
 
@@ -196,7 +198,9 @@ def _extreme(choose: Callable[[Array, Array], Array], compare: Callable[[Array, 
 
 
 def _shift(function: Callable[[Array, Array], Array], *, is_signed: bool = False) -> Callable[..., Array]:
-    """Computes a shift of Python's integers, without their sign unless ``is_signed``; by the width or more, of all."""
+    """Shifts Python's integers, as unsigned ones unless ``is_signed``; an amount of at least the width shifts out all
+    bits.
+    """
 
     def shifted(value: Array, amount: Array) -> Array:
         bits = _bits(value.dtype)

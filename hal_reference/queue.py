@@ -100,7 +100,7 @@ class Queue:
         return submission.number
 
     def resubmit(self, commands: CommandBuffer, generation: int, bindings: Sequence[Any] | None = None) -> int:
-        """Leaves it to ``submit``."""
+        """Submits the commands with ``submit``."""
         return 0
 
     def release(self) -> None:

@@ -95,7 +95,7 @@ def as_traced(leaf: object) -> object:
 
 
 def is_key(dtype: object) -> bool:
-    """Whether it is a dtype of typed random keys."""
+    """Whether a dtype is that of typed random keys."""
     return bool(_jax.dtypes.issubdtype(dtype, jax.dtypes.prng_key))
 
 

@@ -52,7 +52,9 @@ class Lowered(Stage):
         wanted: str | Device | None,
         tune: bool | float = False,
     ) -> None:
-        """``wanted`` is the device to compile for, opened by ``compile``; ``tune`` as for ``pumice.jit``."""
+        """Keeps the trace. ``wanted`` is the device to compile for, opened by ``compile``; ``tune`` is as for
+        ``pumice.jit``.
+        """
         super().__init__(lowered)
         self.jax = lowered
         self._function = function
@@ -120,7 +122,7 @@ class Compiled(Stage, Closeable):
         self._is_one_array = self._converters is None and is_leaf
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Calls it with the arguments that it was lowered for, without static ones.
+        """Runs it with the arguments that it was lowered for, without static ones.
 
         Raises:
             TypeError: another tree, shape or dtype.

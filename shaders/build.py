@@ -1,4 +1,4 @@
-"""Build the SPIR-V beside the GLSL sources, or check that it is current: ``python -m pumice.shaders.build``.
+"""Builds the SPIR-V beside the GLSL sources, or checks that it is current: ``python -m pumice.shaders.build``.
 
 ``manifest.json`` records for each shader the SHA-256 of its inputs (options, source, included files) and of the
 SPIR-V, and the compiler's version. A check compares both hashes, without a compiler. Where the recorded compiler is
@@ -95,7 +95,7 @@ def build(*, everything: bool = False) -> tuple[str, ...]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Returns the command line; returns the exit status: 0, 1 where ``--check`` found stale shaders, 2 on an error."""
+    """Runs the command line; returns the exit status: 0, 1 where ``--check`` found stale shaders, 2 on an error."""
     parser = argparse.ArgumentParser(prog="python -m pumice.shaders.build", description="Build the SPIR-V files.")
     choice = parser.add_mutually_exclusive_group()
     choice.add_argument("--check", action="store_true", help="build nothing; say which shaders are stale")

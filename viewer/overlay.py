@@ -55,7 +55,7 @@ class Overlay:
     """Draws panels of text with a font of Pillow's own."""
 
     def __init__(self, scale: float = 1.0) -> None:
-        """``scale`` is the display's: 2 where text is twice as large.
+        """Loads the font; ``scale`` is the display's: 2 where text is twice as large.
 
         Raises:
             UnavailableError: Pillow is not installed, or was built without FreeType.

@@ -66,7 +66,7 @@ class ProgramPicture(Picture):
         self._values: list[Any] = [np.zeros(_shape_of(state), state.dtypes[0]) for state in self._states]
 
     def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
-        """Does nothing: how large the picture is, the program says."""
+        """Does nothing, as the program determines the picture's size."""
 
     def record(self, commands: CommandBuffer, uniforms: Uniforms, told: Buffer) -> None:
         values = {"time": uniforms.time, "frame": uniforms.frame, "mouse": uniforms.mouse}

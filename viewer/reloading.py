@@ -29,7 +29,9 @@ class Reloader(Closeable):
     """
 
     def __init__(self, path: Path, make: Callable[[], Picture], include_dirs: Sequence[Path] = ()) -> None:
-        """``make`` makes the picture of the file as it is; a PumiceError says what is wrong with it."""
+        """Watches a shader's files. ``make`` makes the picture of the file as it is; a PumiceError says what is wrong
+        with it.
+        """
         self._path, self._make, self._include_dirs = path, make, include_dirs
         self.failure: PumiceError | None = None
         self._thread = ThreadPoolExecutor(1, "pumice reload")

@@ -196,7 +196,7 @@ class Window(Closeable):
             self.messages[about] = str(failure)
 
     def frame(self) -> bool:
-        """Handles events and shows the next frame; whether there was one, and it was shown."""
+        """Handles events and shows the next frame; returns whether one was drawn and shown."""
         self._glfw.poll_events()
         pixels = self._pixels()
         if 0 in pixels:  # minimised
@@ -382,7 +382,7 @@ def _glfw() -> Any:
 
 
 def _check(result: object, glfw: Any, failure: str) -> None:
-    """Raises for what a function of GLFW did not give."""
+    """Raises the error of GLFW if a call returned nothing."""
     if not result:
         _, reason = glfw.get_error()
         text = reason.decode(errors="replace") if isinstance(reason, bytes) else reason

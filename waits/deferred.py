@@ -76,7 +76,7 @@ class DeferredWait(Notification):
         self.call(self._failure)
 
     def begin_look(self) -> bool:
-        """Returns whether polling is worthwhile; sets its duration."""
+        """Returns whether polling is worthwhile, and sets its duration."""
         look = getattr(self._frame.sources[0], "look", None)
         if look is not None and self._look is None:
             self._look = polling = look(self._mode)
@@ -86,7 +86,7 @@ class DeferredWait(Notification):
         return self._look is not None
 
     def goes_on(self) -> bool:
-        """Returns whether to go on polling."""
+        """Returns whether to continue polling."""
         now = monotonic()
         if now < self._until and (self._deadline is None or now < self._deadline):
             return True

@@ -45,7 +45,7 @@ class Values:
         return Name(self.names[variable])
 
     def value(self, value: Operand) -> Expression:
-        """Returns a value, which binds closer than any operator."""
+        """Returns a value as an expression that binds tighter than any operator."""
         if isinstance(value, Variable):
             return self.name(value)
         if isinstance(value, Rodata):

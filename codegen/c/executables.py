@@ -160,7 +160,7 @@ class Executables:
         return "static const feature feature_table[] = {\n" + "\n".join([*rows, "    {NULL, 0},"]) + "\n};"
 
     def _pipeline(self, source: ExecutableDef, index: int, number: int, first: int, texts: list[str]) -> str:
-        """Returns a row of the table of pipelines; adds the bindings of the pipeline to ``texts``."""
+        """Returns a row of the table of pipelines; adds the initializers of its bindings to ``texts``."""
         pipeline = source.pipelines[number]
         layout = source.pipeline_layouts[pipeline.pipeline_layout]
         entry = reflect(source.shader_modules[pipeline.shader_module]).entry_point(pipeline.entry_point)

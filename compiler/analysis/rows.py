@@ -98,7 +98,9 @@ def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
 
 
 def is_enough(rows: RowShape) -> bool:
-    """Returns whether a workgroup a row keeps devices busy; dynamic lengths count as many short rows."""
+    """Returns whether one workgroup for each row keeps devices busy; a row count that depends on the call counts as
+    many.
+    """
     is_many = isinstance(rows.row_count, Size) or rows.row_count >= MANY
     if isinstance(rows.length, Size):
         return is_many
@@ -106,7 +108,7 @@ def is_enough(rows: RowShape) -> bool:
 
 
 def fills_device(operation: Operation) -> bool:
-    """Returns whether a reduction with a workgroup a row keeps devices busy; an invocation may loop long for one."""
+    """Returns whether a reduction keeps devices busy with one workgroup for each row. A body with a loop does not."""
     rows = rows_of(operation)
     if rows is None or any(iterations_of(inner) for inner in operation.regions[0].block.operations):
         return False

@@ -63,7 +63,7 @@ class ScatterAxes:
 
 
 def is_direct(operation: Operation) -> bool:
-    """Returns whether a scatter is direct."""
+    """Returns whether a scatter can be computed by its updates: each goes straight to its element."""
     if operation.name != "stablehlo.scatter" or len(operation.results) != 1:
         return False
     value = operation.operands[0]
@@ -80,7 +80,9 @@ def is_direct(operation: Operation) -> bool:
 
 
 def _are_rows(operation: Operation) -> bool:
-    """Returns whether updates move only along scattered dimensions, so that different elements of them never meet."""
+    """Returns whether the updates of one index vector are apart in memory: each kept dimension that is scattered has
+    length 1.
+    """
     axes = ScatterAxes(operation)
     pairs = zip(axes.kept, axes.window, strict=True)
     return all(axes.shape[update] == 1 for axis, update in pairs if axis in axes.mapped)
@@ -100,7 +102,7 @@ RUN: Final = 4
 
 
 def chunk_of(length: int, chunks: int) -> int:
-    """Returns the elements of a chunk: whole runs, of which words of all types fill 256 bits."""
+    """Returns the number of elements in a chunk: a multiple of four runs, so that words of every type fill 256 bits."""
     chunk = -(-length // chunks)
     return -(-chunk // (4 * RUN)) * 4 * RUN
 

@@ -70,7 +70,7 @@ def words_of(operation: Operation) -> int:
 
 
 def is_structure(operation: Operation) -> bool:
-    """Returns whether the code of its operands stands within its own, as branches of it or in a loop."""
+    """Returns whether an operation computes its operands within its own code, in branches or in a loop."""
     return name_of(operation) in _STRUCTURES
 
 

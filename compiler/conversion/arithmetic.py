@@ -42,7 +42,7 @@ def _ignoring_nan(name: str) -> Callable[[Expression, Expression], Expression]:
 
 
 def _rounded_quotient(is_up: bool) -> Callable[[Expression, Expression], Expression]:
-    """Quotients of signed integers, rounded down or up."""
+    """Divides signed integers and rounds down or up."""
 
     def function(x: Expression, y: Expression) -> Expression:
         quotient = x.call("divide", y)
@@ -237,7 +237,7 @@ def _chlo(name: str) -> Handler:
 
 
 def _trailing_zeros(x: Expression) -> Expression:
-    """Zeros below the lowest bit that is set; all bits where none is."""
+    """Counts the zeros below the lowest set bit; all bits where none is set."""
     return ((x & -x) - 1).call("popcnt")
 
 

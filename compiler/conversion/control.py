@@ -123,7 +123,7 @@ def _next_block(
 def _switch(
     builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
 ) -> Value:
-    """As ``_next_block``; the default is the first successor."""
+    """Does the same as ``_next_block`` for a switch, whose first successor is the default."""
     flag, *rest = taken
     cases = last.integers("case_values")
     segments = last.integers("case_operand_segments", (0,) * len(cases))

@@ -46,7 +46,7 @@ class Conversion(Protocol):
         """Appends a block's operations, converted; returns the terminator's operands."""
 
     def body(self, blocks: Sequence[Block], arguments: Sequence[Value], builder: Builder) -> list[Value]:
-        """Returns the same for blocks that branch to each other."""
+        """Appends blocks that branch to each other, converted; returns the operands of their return."""
 
 
 class Site(NamedTuple):

@@ -200,7 +200,7 @@ class _Conversion:
         return builder.block.append(copy).results
 
     def _type(self, type: Type) -> Type:
-        """Converts a type; where quantized elements are computed with, to the expressed type."""
+        """Converts a type. A quantized type becomes its expressed type where the function computes with that."""
         quantized = quantized_of(type) if self._is_expressed else None
         return type.of(quantized.expressed) if quantized and isinstance(type, TensorType) else tensor_type(type)
 

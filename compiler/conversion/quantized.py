@@ -129,7 +129,7 @@ def quantize(builder: Builder, value: Value, type: Quantized) -> Value:
 
 
 def _parameters(builder: Builder, value: Value, type: Quantized) -> tuple[Expression, Expression]:
-    """Scales and zero points, broadcast to a value's shape."""
+    """Returns the scales and zero points, broadcast to a value's shape."""
     shape = tensor_of(value).lengths
     if type.axis is not None and (type.axis >= len(shape) or shape[type.axis] != len(type.scales)):
         raise OperationError(f"a scale for each element of dimension {type.axis}, got {len(type.scales)}")

@@ -143,7 +143,7 @@ def parse_size(text: str) -> Dim:
 
 
 def number_of(size: Dim) -> int:
-    """Returns a size that an earlier check has found to be a constant.
+    """Returns a size as an integer; an earlier check has found that it is constant.
 
     Raises:
         ValueError: it is none.

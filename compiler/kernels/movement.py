@@ -105,7 +105,7 @@ def _iota(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
 
 
 def _ends_within(padded: Dim, low: Dim, interior: Dim, length: Dim) -> bool:
-    """Returns whether no index of a padded dimension is known to lie after the elements."""
+    """Returns whether a padded dimension is known to end with its last element, without padding after it."""
     if isinstance(padded, int) and isinstance(low, int) and isinstance(interior, int) and isinstance(length, int):
         return (padded - 1 - low) // (interior + 1) < length
     return padded == length and low == 0 and interior == 0

@@ -125,7 +125,7 @@ class Shader:
 
     @cached_property
     def local(self) -> Id:
-        """The number of this invocation in its workgroup, in one dimension; asked for first outside of branches."""
+        """The number of this invocation in its workgroup, in one dimension; must first be used outside of branches."""
         return self.builder.built_in("LocalInvocationId")[0]
 
     def over(self, count: Dim, size: int, run: Callable[[Id], None]) -> Kernel:
@@ -183,9 +183,7 @@ class Shader:
         builder.quads, builder.octets = before
 
     def load_runs(self) -> None:
-        """Lets loads of neighbours be joined, four or eight words at a time, for buffers whose size is a multiple of
-        that.
-        """
+        """Lets the builder join loads of four or eight neighbours, in buffers whose size is a multiple of that."""
         values = self.region.block.arguments
         for value, buffer in zip(values, self._inputs, strict=True):
             size = buffer_size(value.tensor)

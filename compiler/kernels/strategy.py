@@ -42,11 +42,13 @@ class Strategy(ABC):
     @classmethod
     @abstractmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Self]]:
-        """Yields estimated costs and parameters for a region; none if it does not pay. The caller checks ``takes``."""
+        """Yields estimated costs and parameters for a region; none where the strategy is not worthwhile. The caller
+        checks ``takes``.
+        """
 
     @abstractmethod
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether these parameters apply to a region on its target, whoever chose them."""
+        """Returns whether these parameters apply to a region on its target."""
 
     @abstractmethod
     def emit(self, region: KernelRegion) -> Kernel:

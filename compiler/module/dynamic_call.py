@@ -99,7 +99,7 @@ class DynamicCall:
         return Lengths(code, self._plan.plan, registers)
 
     def load(self, code: FunctionBuilder) -> Lengths:
-        """Loads the lengths of a call in a function that records: its argument is the list."""
+        """Loads the lengths of a call in a recording function, whose argument is the list of lengths."""
         registers = {
             symbol: code.compute("list.get.i64", code.arguments[0], code.i32(number))
             for number, symbol in enumerate(self.symbols)

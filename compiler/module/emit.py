@@ -227,7 +227,7 @@ def _query(
     code: FunctionBuilder, device: Register, rodata: Rodata, key: tuple[str, str], otherwise: int, *, is_required: bool
 ) -> None:
     """Branches to a label if a device lacks a feature. A device that does not know the query counts as having an
-    optional one.
+    optional feature.
     """
     is_known, value = code.integer(), code.wide()
     names = [code.rodata(rodata.text(name)) for name in key]

@@ -138,7 +138,7 @@ class Lengths:
         return self._known[key]
 
     def groups(self, workload: Workload) -> list[Register]:
-        """Workgroups in each dimension: rows as long as devices allow."""
+        """Returns the registers of the workgroup counts in each dimension: rows as long as devices allow."""
         if workload not in self._groups:
             code = self._code
             more = code.compute("add.i64", self.of(workload.elements), code.i64(workload.per_group - 1))

@@ -37,12 +37,12 @@ class Parameters:
 
     @staticmethod
     def argument_letters(plan: Schedule, abi: FunctionAbi) -> str:
-        """Letters of the arguments in calling conventions of the virtual machine."""
+        """Returns the letters of the arguments in calling conventions of the virtual machine."""
         return "".join(map(_letter, plan.arguments, abi.arguments))
 
     @staticmethod
     def result_letters(plan: Schedule, abi: FunctionAbi) -> str:
-        """Letters of the results."""
+        """Returns the letters of the results."""
         return "".join(map(_letter, plan.results, abi.results))
 
     def argument(self, lengths: Lengths, index: int) -> Register:

@@ -176,7 +176,9 @@ class DeviceContext:
         return True
 
     def _waits(self, wait: AnyFence) -> tuple[Points, bool]:
-        """Returns the points that the queue must wait for, and whether it can: not for semaphores of other devices."""
+        """Returns the points that the queue must wait for, and whether it can: it cannot wait for other devices'
+        semaphores.
+        """
         waits = []
         stream = self.device.compute_queue.stream
         for semaphore, value in points_of(wait):

@@ -128,7 +128,7 @@ class HostProgram(Closeable):
 
 
 def fence_of(points: Semaphores) -> OptionalFence:
-    """Semaphores at payloads as one fence.
+    """Returns one fence for semaphores at payloads.
 
     Raises:
         InvalidArgumentError: something else.
@@ -156,7 +156,7 @@ def answer_of(answer: int | None) -> tuple[int, int]:
 
 
 def await_fences(fences: Iterable[OptionalFence], milliseconds: int = -1) -> int:
-    """Blocks until all are reached; returns 0, or the code of DEADLINE_EXCEEDED. Raises the first failure."""
+    """Blocks until all fences are reached; returns 0, or the code of DEADLINE_EXCEEDED. Raises the first failure."""
     deadline = None if milliseconds == -1 else time.monotonic() + (milliseconds & 0xFFFFFFFF) / 1000
     try:
         for fence in fences:

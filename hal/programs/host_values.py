@@ -18,7 +18,7 @@ MAX_LIST_SIZE = 1 << 24
 
 
 def new_bytes(length: int) -> memoryview:
-    """Zeros."""
+    """Returns a buffer of zeros."""
     if length < 0:
         raise InvalidArgumentError(f"expected a buffer length of 0 bytes or more, got {length}")
     if length > MAX_HOST_BYTES:
@@ -65,7 +65,7 @@ def load(letter: str, data: memoryview | None, index: int) -> Any:
 
 
 def store(letter: str, data: memoryview | None, index: int, value: float) -> None:
-    """Writes an element; of an integer its low bits."""
+    """Writes an element; an integer's low bits."""
     fill(letter, data, index, 1, value)
 
 
@@ -83,7 +83,7 @@ def fill(letter: str, data: memoryview | None, index: int, count: int, value: fl
 
 
 def cast(value: Any, kind: type) -> Any:
-    """Returns a reference that has to be of a type, or null."""
+    """Returns a reference of an expected type, or null."""
     if value is not None and not isinstance(value, kind):
         raise InvalidArgumentError(f"expected a {kind.__name__}, got {type(value).__name__}")
     return value
@@ -98,7 +98,7 @@ def put(items: list[Any] | None, index: int, value: Any) -> None:
 
 
 def resize(items: list[Any] | None, size: int, zero: Any) -> None:
-    """Cuts a list, or fills it up."""
+    """Shortens a list, or fills it up."""
     if items is None:
         raise InvalidArgumentError("expected a !vm.list, got null")
     if not 0 <= size <= MAX_LIST_SIZE:

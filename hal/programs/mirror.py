@@ -33,8 +33,8 @@ _HOST: Final = MemoryTypeFlags.HOST_LOCAL | MemoryTypeFlags.DEVICE_VISIBLE | Mem
 def mirrored_table(
     device: Device, table: Sequence[tuple[Buffer | None, int, int]], uses: Mapping[int, Iterable[Use]]
 ) -> tuple[list[tuple[Buffer | None, int, int]], list[Mirror]]:
-    """Returns a binding table with stand-ins for buffers of other devices, and the stand-ins; ``uses`` are those of
-    each slot, within its range. Lengths of -1 are to the end.
+    """Returns a binding table with stand-ins for buffers of other devices, and the stand-ins. ``uses`` has the accesses
+    to each slot, within its range; lengths of -1 reach to the end.
     """
     spans: dict[Buffer, tuple[int, int]] = {}
     places: list[tuple[Buffer, int, int] | None] = []

@@ -96,7 +96,7 @@ class CommandContext:
             self.give_back(recording.native)
 
     def release(self, recording: Recording) -> None:
-        """Recycles it once no submitted work uses it."""
+        """Recycles a recording once no submitted work uses it."""
         self.device.defer(lambda: self.recycle(recording))
 
     def trim(self) -> None:

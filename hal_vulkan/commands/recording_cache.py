@@ -16,7 +16,7 @@ R = TypeVar("R")
 
 
 class RecordingCache(OrderedDict[K, R]):
-    """At most ``capacity`` recordings. ``get`` leaves their order; ``use`` makes one the youngest.
+    """A cache of at most ``capacity`` recordings. ``get`` leaves their order; ``use`` makes one the youngest.
 
     Thread rule: any thread, but ``drop``, for which the caller must have exclusive access.
     """
@@ -58,11 +58,11 @@ class RecordingCache(OrderedDict[K, R]):
         return kept
 
     def holds(self, recording: R) -> bool:
-        """Whether it is kept here."""
+        """Whether the cache keeps a recording."""
         return any(kept is recording for kept in list(self.values()))
 
     def drop(self) -> None:
-        """Gives all back."""
+        """Gives all recordings back."""
         for recording in self.values():
             self._give_back(recording)
         self.clear()

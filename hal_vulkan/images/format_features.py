@@ -54,7 +54,7 @@ class FormatFeatures(NamedTuple):
 
     @property
     def usage(self) -> ImageUsage:
-        """All that images of the format may be used for."""
+        """All uses that images of the format may have."""
         return functools.reduce(
             lambda a, b: a | b, (u for u, bit in _USAGES.items() if self.image & bit), ImageUsage(0)
         )

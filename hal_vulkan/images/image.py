@@ -124,7 +124,7 @@ class Image(Closeable):
         return self._allocation.size
 
     def level_extent(self, level: int) -> Extent:
-        """Texels of a mip level in x, y and z."""
+        """Returns the texels of a mip level in x, y and z."""
         x, y, z = (max(1, size >> level) for size in self.extent)
         return x, y, z
 

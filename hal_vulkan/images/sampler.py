@@ -212,7 +212,7 @@ class Sampler(Closeable):
 
 
 def _checked(device: LogicalDevice, asked: SamplerSettings) -> SamplerSettings:
-    """Returns the settings with all left out filled in; raises for wrong ones."""
+    """Returns the settings with defaults filled in; raises for wrong ones."""
     profile, limits, features = device.profile, device.profile.limits, device.plan.features
     address: object = asked.address
     requested = (address,) * 3 if isinstance(address, str) else address

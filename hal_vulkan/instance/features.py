@@ -68,7 +68,7 @@ class FeatureStructure(NamedTuple):
 
 class Extension(NamedTuple):
     """An extension that compute uses: the core version that has it, and its requirements, as alternatives. ``serves``
-    is false for one that is of no use but for others that need it.
+    is false if it is only useful to other extensions that need it.
     """
 
     core: Version

@@ -60,7 +60,7 @@ class DeviceQueue(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class PipelineStatistic:
-    """One statistic of a driver about an executable, which a pipeline has one or several of.
+    """One statistic of an executable, as its driver reports it; a pipeline has one or several executables.
 
     Attributes:
         pipeline: the pipeline's name.

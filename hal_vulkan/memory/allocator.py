@@ -131,9 +131,7 @@ class Allocator:
             queue.wait_idle()
 
     def texel_view(self, allocation: Allocation, offset: int, size: int, vk_format: int) -> tuple[CData, int]:
-        """Returns a VkBufferView of bytes of a block, within an allocation, with its serial. It is kept with the
-        allocation.
-        """
+        """Returns a VkBufferView of a range within an allocation, with its serial. It is kept with the allocation."""
         with self._lock:
             if allocation.views is None:
                 allocation.views = {}

@@ -388,7 +388,9 @@ class Executable(Closeable):
 
 
 def _reserved(source: ExecutableDef, module: int) -> list[tuple[int, int]]:
-    """Returns (set, binding) of all bindings in the layouts of a module's pipelines; -1 for a set without bindings."""
+    """Returns the (set, binding) pairs in the layouts of a module's pipelines; the binding is -1 for a set without
+    bindings.
+    """
     return [
         (number, binding)
         for pipeline in source.pipelines

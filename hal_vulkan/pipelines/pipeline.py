@@ -295,7 +295,7 @@ class ComputePipeline(Closeable):
 
     @property
     def takes_plain_buffers(self) -> bool:
-        """Whether its descriptors are those of buffers, whose sizes are nobody's business but the shader's."""
+        """Whether its descriptors are all of buffers, of any size that the shader handles."""
         interface = self.interface
         takes_addresses = interface.buffer_device_addresses or interface.pushes_addresses
         return self._only_buffers and not self._uniform_sizes and not takes_addresses
@@ -317,8 +317,8 @@ class ComputePipeline(Closeable):
             )
 
     def bind_table(self, table: Buffer | None) -> BoundSets:
-        """Binds the resources of a pipeline with an address ABI: the table of addresses of one with a ``table_set``,
-        and its report.
+        """Binds the resources of a pipeline with an address ABI: its table of addresses if it has a ``table_set``, and
+        its report.
         """
         key = self.tail
         if self.interface.table_set is not None:

@@ -115,7 +115,7 @@ class PipelineInterface:
         )
 
     def one_a_descriptor(self, resources: Sequence[object], name: str) -> Sequence[object]:
-        """Resources with arrays laid out flat, one a descriptor and ``None`` for absent elements.
+        """Returns the resources with arrays laid out flat, one for each descriptor; ``None`` for absent elements.
 
         Raises:
             InvalidArgumentError: a wrong number; the message begins with ``name``.
@@ -148,7 +148,7 @@ class PipelineInterface:
         return flat
 
     def check_covers(self, entry: EntryPoint) -> None:
-        """Raises if a shader uses more than is laid out here; drivers may crash on one that does.
+        """Raises if a shader uses more than this layout has; drivers may crash then.
 
         Source: VUID-VkComputePipelineCreateInfo-layout-07987 (push constants), -07988 (bindings), -07990 (types) and
         -07991 (counts).

@@ -46,8 +46,8 @@ def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[P
 
 
 def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) -> tuple[float, str] | None:
-    """Returns the share of a core's resident subgroups that an executable reaches at most, and how it was derived;
-    ``None`` where the driver does not tell enough. ``statistics`` are those of one executable.
+    """Returns the largest share of a core's resident subgroups that an executable reaches, and its derivation; ``None``
+    where the driver reports too little. ``statistics`` are those of one executable.
 
     Sources: VK_AMD_shader_core_properties (``wavefrontsPerSimd``); VK_NV_shader_sm_builtins (``shaderWarpsPerSM``), and
     the CUDA programming guide's table of technical specifications: 65,536 registers a multiprocessor, in units of 256.

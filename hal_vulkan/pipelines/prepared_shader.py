@@ -1,4 +1,4 @@
-"""SPIR-V as a driver gets it, and what is known of it.
+"""SPIR-V as a driver gets it, and the facts known of it.
 
 A module is reflected and checked, freed of what the driver does not know, dies on or gets wrong, and instrumented. What
 comes out is kept on disk, by all that it is made from: the next process that loads the module neither checks nor reads

@@ -89,7 +89,7 @@ class ReportSlot:
         return any(place.kind is ReportKind.WILD_ADDRESS for place in self.places)
 
     def next_verdict(self) -> Verdict:
-        """Returns the verdict on the next use, which is another one if all uses so far are known to be good.
+        """Returns the verdict on the next use: a new one if all uses so far are known to be good.
 
         Caller must have exclusive access until it has noted the use's payload in the verdict.
         """
@@ -115,7 +115,7 @@ class _Chunk:
         self.quiet: bytes = bytes(size)
 
     def set_address_table(self, slot: ReportSlot, address: int) -> None:
-        """Tells a shader where the table of live buffers is; 0: nowhere."""
+        """Passes the address of the table of live buffers to a shader; 0 for no table."""
         data, word = _ADDRESS.pack(address), 4 * TABLE_WORDS[0]
         slot.buffer.write(data, word)
         start = slot.buffer.offset - self.buffer.offset + word

@@ -16,8 +16,9 @@ _REQUIRE_FULL: Final = 0x2
 def subgroup_flags(
     device: LogicalDevice, name: str, local_size: Sequence[int], size: int | None, *, full: bool, varying: bool
 ) -> int:
-    """Flags of the shader stage for full subgroups and a size that varies; ``name`` is the pipeline's, ``local_size``
-    the workgroup's. Source: VUID-VkPipelineShaderStageCreateInfo-flags-02758, -02759, -08988 and -02784 to -02787.
+    """Returns the shader stage's flags for full subgroups and a varying size; ``name`` is the pipeline's,
+    ``local_size`` the workgroup's. Source: VUID-VkPipelineShaderStageCreateInfo-flags-02758, -02759, -08988 and -02784
+    to -02787.
 
     Raises:
         UnimplementedError: the device lacks a feature.

@@ -181,7 +181,7 @@ class Swapchain(Closeable):
         return self._check(result, "acquiring an image of the window")
 
     def _check(self, result: int, what: str) -> int:
-        """Returns the result, if it is one that presentation goes on after."""
+        """Returns a result with which presentation may continue; raises for any other."""
         if result == _SURFACE_LOST:
             raise UnavailableError(
                 "the window's surface was lost; make another one, and a swapchain for it",
@@ -298,7 +298,7 @@ class Swapchain(Closeable):
         return True
 
     def _present_mode(self) -> int:
-        """Returns the mode of presentation; every surface has FIFO."""
+        """Returns the presentation mode; every surface has FIFO."""
         if self._vsync:
             return _FIFO
         query = self._device.driver.functions.vkGetPhysicalDeviceSurfacePresentModesKHR

@@ -345,7 +345,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         return True
 
     def drop_timed(self) -> None:
-        """Drops them: the profile is over."""
+        """Drops the recordings with timestamps, as the profile is over."""
         timed, self.timed = self.timed, None
         if timed is not None:
             timed.drop()

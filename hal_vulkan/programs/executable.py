@@ -83,7 +83,7 @@ class ProgramExecutable(AnyExecutable):
         }
 
     def parts(self, function: int, groups: tuple[int, int, int]) -> list[tuple[ComputePipeline, tuple[int, int, int]]]:
-        """Pipelines and workgroup counts that together run a grid too large for one dispatch."""
+        """Returns pipelines and workgroup counts that together run a grid too large for one dispatch."""
         whole, most = self.pipeline(function), self.device.groups_max
         if math.prod(-(-count // limit) for count, limit in zip(groups, most, strict=True)) > _MAX_PARTS:
             check_groups(whole, groups)

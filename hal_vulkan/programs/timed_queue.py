@@ -97,7 +97,7 @@ class _Stand:
         self.name = name
 
     def find_recording(self, bindings: Sequence[Any] | None) -> None:
-        """Returns ``None``: it has to be prepared."""
+        """Returns ``None``: the commands have to be prepared."""
 
 
 class _TimedCommands(_Stand):
@@ -282,7 +282,7 @@ class TimedQueue:
         return number
 
     def resubmit(self, commands: CommandBuffer, generation: int, bindings: Sequence[Any] | None = None) -> int:
-        """Leaves it to ``submit``, which times it."""
+        """Submits the commands with ``submit``, which times them."""
         return 0
 
     def take_submissions(self) -> list[TimedSubmission]:

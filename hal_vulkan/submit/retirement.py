@@ -109,7 +109,7 @@ class RetiringQueue:
             _run_due(self._after_next, completed)
 
     def pending_signals(self, semaphore: object) -> list[tuple[int, bool]]:
-        """Returns payloads of a semaphore that submitted work will signal, and whether each may come at any moment.
+        """Returns the payloads of a semaphore that submitted work will signal, and whether each may come at any moment.
 
         A payload cannot come while its submission, or one before it on this queue, waits for a payload that is not
         reached. The device's lock is held.

@@ -90,17 +90,17 @@ class EndlessLook:
         return math.inf
 
     def found(self, seconds: float) -> None:
-        """Learns nothing."""
+        """Does nothing: the mode does not adapt."""
 
     def missed(self, seconds: float) -> None:
-        """Learns nothing."""
+        """Does nothing: the mode does not adapt."""
 
 
 ENDLESS: Final = EndlessLook()
 
 
 def longest_look(cores: int) -> float:
-    """Returns the most seconds for a look with this number of cores."""
+    """Returns the longest time for a look with this number of cores, in seconds."""
     return 0.0 if cores < 2 else _FEW_CORES_S if cores < 4 else LONGEST_S
 
 

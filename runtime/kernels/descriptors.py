@@ -26,7 +26,7 @@ class KernelDescriptors:
     def __init__(
         self, device: ArrayDevice, pipeline: ComputePipeline, parameters: Sequence[Parameter], kernel: str
     ) -> None:
-        """``kernel`` is the kernel's name, for messages."""
+        """Prepares the descriptors; ``kernel`` is the kernel's name, for messages."""
         self._device = device
         self._parameters = parameters
         self._kernel = kernel

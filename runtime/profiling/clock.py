@@ -54,7 +54,7 @@ class ClockRelation:
 
     @property
     def drift_uncertainty_ppm(self) -> float | None:
-        """The drift is known within this, from the deviations and the time between first and last reading."""
+        """The largest error of the drift, from the deviations and the time between first and last reading."""
         if self._line is None:
             return None
         first, last = self.readings[0], self.readings[-1]
@@ -80,7 +80,9 @@ class ClockRelation:
 
     @cached_property
     def _ticks(self) -> Times:
-        """Ticks of each reading since the first; the host's clock tells how often the counter wrapped in between."""
+        """Returns the ticks of each reading since the first; the host's clock tells how often the counter wrapped in
+        between.
+        """
         ticks = [0]
         for before, after in itertools.pairwise(self.readings):
             part = signed_ticks(before.device_ticks, after.device_ticks, before.valid_bits)
@@ -96,7 +98,7 @@ class ClockRelation:
 
     @cached_property
     def _line(self) -> tuple[float, float] | None:
-        """Slope and intercept of host time over device time, both in nanoseconds since the first reading."""
+        """Returns slope and intercept of host time over device time, both in nanoseconds since the first reading."""
         if self._host[-1] <= 0 or self._ticks[-1] <= 0:
             return None
         slope, intercept = np.polyfit(self._ticks * self.readings[0].ns_per_tick, self._host, 1)
@@ -104,7 +106,7 @@ class ClockRelation:
 
     @cached_property
     def _rates(self) -> Times:
-        """Nanoseconds a tick between each reading and the next; the stated rate where they do not tell it."""
+        """Returns the nanoseconds a tick between each reading and the next; the stated rate where these are equal."""
         rates = []
         steps = self._ticks[1:] - self._ticks[:-1]
         for (before, after), ticks in zip(itertools.pairwise(self.readings), steps, strict=True):

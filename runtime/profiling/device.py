@@ -98,7 +98,7 @@ def _overlapping(barriers: Sequence[bool]) -> list[bool]:
 
 
 def _groups(dispatches: Iterable[ProfiledDispatch]) -> list[list[ProfiledDispatch]]:
-    """Dispatches grouped by whether they may have overlapped; others are groups of one."""
+    """Groups dispatches that may have overlapped; others are groups of one."""
     groups: list[list[ProfiledDispatch]] = []
     for dispatch in dispatches:
         last = groups[-1][-1] if groups else None
@@ -115,7 +115,7 @@ def _groups(dispatches: Iterable[ProfiledDispatch]) -> list[list[ProfiledDispatc
 
 
 def busy_ns(dispatches: Iterable[ProfiledDispatch]) -> float:
-    """Returns the time in which at least one of them ran."""
+    """Returns the time in which at least one of the dispatches ran."""
     by_device: dict[str, list[tuple[float, float]]] = {}
     for dispatch in dispatches:
         if dispatch.begin_ns is not None and dispatch.end_ns is not None:

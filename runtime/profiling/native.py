@@ -117,7 +117,7 @@ def _maker(count: int) -> Callable[..., Callable[..., object]]:
 
 
 class NativeSampling:
-    """The native functions of a profile, timed while that stays within its share of the calls' time.
+    """The native functions of a profile, timed while the cost stays within its share of the calls' time.
 
     Attributes:
         phase: the number of times that timing was switched off or on: functions are timed while it is even.

@@ -56,7 +56,7 @@ class Profile:
     """
 
     def __init__(self, most_slowdown: float | None, *, concurrent: bool) -> None:
-        """``concurrent``: calls may overlap in different threads."""
+        """Creates a profile; ``concurrent`` says that calls may overlap in different threads."""
         if most_slowdown is not None and (
             isinstance(most_slowdown, bool)
             or not isinstance(most_slowdown, (int, float))

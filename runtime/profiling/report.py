@@ -40,7 +40,7 @@ def profile_html(
     clocks: Sequence[ClockRelation],
     notes: Sequence[str],
 ) -> str:
-    """Returns the same for notebooks."""
+    """Returns the same figures as HTML, for notebooks."""
     *tables, last = _tables(exports, calls, natives)
     shown = [_html(table, ()) for table in tables]
     return "".join([*shown, _html(last, _notes(clocks, notes))])

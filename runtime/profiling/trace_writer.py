@@ -54,7 +54,7 @@ class TraceWriter:
         return self._tracks
 
     def flow(self) -> int:
-        """Returns a new flow, an arrow from one slice to another: from ``flows`` to ``ended``."""
+        """Returns a new flow, an arrow between two slices: the first lists it in ``flows``, the second in ``ended``."""
         self._flows += 1
         return self._flows
 

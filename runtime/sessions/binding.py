@@ -34,7 +34,7 @@ _BUFFER: Final = "!hal.buffer"
 def argument_binder(
     argument: Argument, function: str, first: Callable[[], Device], devices: Container[Device] | None = None
 ) -> Callable[[Any], Any]:
-    """Returns a converter of a caller's value to the VM's; it raises InvalidArgumentError for what is not declared.
+    """Returns a converter of a caller's value to the VM's; it raises InvalidArgumentError for a value of another type.
 
     ``first`` opens the device for host values when one comes. ``devices`` are those of arrays; ``None`` allows any.
     """

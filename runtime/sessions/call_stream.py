@@ -47,7 +47,7 @@ def stream_calls(
 
 
 class _Outs:
-    """The arrays of the calls in flight, which may not come twice."""
+    """The arrays that calls in flight write; no array may be in use twice."""
 
     def __init__(self, outs: Iterator[Out] | None) -> None:
         self._outs = outs

@@ -95,7 +95,7 @@ class Donation:
                 )
 
     def claim(self) -> None:
-        """Refuses arrays whose memory another call under way is to take; ``release`` has to follow."""
+        """Refuses arrays whose memory another call under way will take; ``release`` has to follow."""
         for position, array in self.arrays.items():
             buffer = array.shared()
             with array.device.mark_lock:
@@ -112,7 +112,7 @@ class Donation:
             self._claimed.pop().is_claimed = False
 
     def match(self, storages: Sequence[tuple[Argument, int | None]]) -> dict[int, Buffer]:
-        """Returns the memory of donated arrays for storages without any, by position, and for as many as possible.
+        """Returns memory of donated arrays by position, for as many storages without memory as possible.
 
         ``storages`` are arguments and their bytes, where they are known.
         """
@@ -193,7 +193,7 @@ def buffer_of(value: object) -> Buffer | None:
 
 
 def _rebased(value: object, owner: Buffer) -> object:
-    """Returns the same bytes as a part of ``owner``, which has them."""
+    """Returns a value's bytes as a part of ``owner``, which contains them."""
     part = buffer_of(value)
     assert part is not None
     if part.offset != owner.offset or part.size != owner.size:
@@ -204,7 +204,9 @@ def _rebased(value: object, owner: Buffer) -> object:
 
 
 def donated_numbers(signature: Signature, inputs: Sequence[Argument], donate: Donate) -> tuple[int, ...]:
-    """Returns the inputs that ``donate`` names, each once; InvalidArgumentError if it is no number or name of one."""
+    """Returns the inputs that ``donate`` names, each once; InvalidArgumentError if an entry is no number or name of an
+    input.
+    """
     several = (donate,) if isinstance(donate, (int, str)) else donate
     numbers: dict[int, None] = {}
     try:

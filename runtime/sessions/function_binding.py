@@ -1,4 +1,4 @@
-"""The part that the calls of one function share: conversions, and the way results get into the caller's arrays."""
+"""The common part of a function's calls: conversions, and the way results get into the caller's arrays."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class FunctionBinding:
     )
 
     def __init__(self, target: CallTarget, function: Function, name: str | None = None) -> None:
-        """``name``: what messages call it."""
+        """Binds a function; ``name`` is its name in messages."""
         self._target = target
         self.function: Function = function
         self.name: str = name or function.full_name
@@ -77,7 +77,7 @@ class FunctionBinding:
         return tuple([unbind(value) for unbind, value in zip(self._unbinders, outputs, strict=True)])
 
     def _check_fences(self, wait: object, signal: object) -> None:
-        """Refuses what is not a fence, and fences where the function is synchronous."""
+        """Refuses values that are no fences, and fences where the function is synchronous."""
         for name, fence in (("wait", wait), ("signal", signal)):
             if fence is None:
                 continue
@@ -95,7 +95,7 @@ class FunctionBinding:
         return self._outputs
 
     def _make_outputs(self, results: Sequence[Result]) -> Outputs:
-        """Makes the outputs; ``results`` are those that callers see: numbers among them may be in storages."""
+        """Makes the outputs for the results that callers see; the program may write numbers of them into storages."""
         signature, devices = self.signature, self._target.devices
         unbinders: Sequence[Callable[[Any], Any]] = self._unbinders
         numbers: set[int] = set()

@@ -129,7 +129,7 @@ class FunctionCall:
     # -- the ways to perform it ----------------------------------------------------------------------
 
     def call(self, timeout: float | None) -> Any:
-        """Performs it in the calling thread."""
+        """Performs the call in this thread."""
         observer = self._writer._target.observer
         if observer is not None:
             self._record = observer.new_call(self._function.function, is_async=False)
@@ -173,7 +173,7 @@ class FunctionCall:
     def submit(
         self, timeout: float | None, mode: WaitMode | None, policy: InvocationPolicy | None, loop: Loop | None
     ) -> Invocation:
-        """Begins it on a loop; ``mode`` is how that waits for devices."""
+        """Begins the call on a loop; ``mode`` is the loop's wait mode for devices."""
         target = self._writer._target
         observer = target.observer
         if observer is not None:

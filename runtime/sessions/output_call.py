@@ -138,7 +138,7 @@ class OutputCall:
             self._donation.release()
 
     def results(self, returned: tuple[Any, ...]) -> Any:
-        """Finishes for callers who take the VM's values: those that the program returned, or its storages."""
+        """Finishes the call for callers who take the VM's values: returns the program's results, or its storages."""
         values = self._found(returned)
         return values[0] if len(values) == 1 else tuple(values)
 

@@ -122,7 +122,7 @@ class Outputs:
         return numbers
 
     def new_view(self, output: Output, memory: Buffer | None) -> BufferView:
-        """Returns the storage of a result that the caller left out, in ``memory`` or else in new one."""
+        """Returns the storage of a result that the caller left out, in ``memory`` if given, else in new memory."""
         tensor = output.tensor
         if output.nbytes is None or tensor.shape is None or tensor.element_type is None:
             raise InvalidArgumentError(

@@ -54,7 +54,7 @@ class SessionDevices:
         self._is_closed = False
 
     def open(self) -> tuple[Device, ...]:
-        """Returns all of them, opened if they are not."""
+        """Returns all devices, opened if they are not."""
         if not self.opened:
             with self._lock:
                 if not self.opened:

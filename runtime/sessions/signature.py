@@ -1,4 +1,4 @@
-"""Signatures of program functions: what callers pass and receive.
+"""Signatures of program functions: the values that callers pass and receive.
 
 A function's *declaration* (``iree.abi.declaration``) has the types of the source program, its *calling convention*
 those of the VM. Without a declaration that fits the convention, arguments are checked against the convention alone.
@@ -179,11 +179,11 @@ class Signature:
         return tuple(sorted(storages, key=lambda argument: argument.storage or 0))
 
     def without_storages(self) -> Signature:
-        """Returns the results for callers who omit the storages: those that the program only writes are returned."""
+        """Returns the results for callers who omit the storages, those that the program only writes included."""
         return replace(self, arguments=self.inputs, results=self.results or self.storages)
 
     def writes(self, other: Signature) -> bool:
-        """Whether it is ``other`` with a storage for each result."""
+        """Whether it is the signature ``other`` with a storage for each result."""
         return (
             self.is_async
             and not self.results
@@ -195,8 +195,8 @@ class Signature:
     def place(
         self, arguments: tuple[object, ...], named: Mapping[str, object], wanted: Sequence[Argument] | None = None
     ) -> tuple[object, ...]:
-        """Returns values of all arguments in order of position, those that are named too; or of those that are
-        ``wanted``.
+        """Returns the values of all arguments by position, named ones included; or only those of the ``wanted``
+        arguments.
         """
         if wanted is None:
             wanted = self.arguments
@@ -251,14 +251,14 @@ def make_signature(
 
 
 def _holds(storage: Argument, result: Result) -> bool:
-    """Whether a storage is of a result's type, or has the number that the result is."""
+    """Whether a storage can hold a result: it has the result's type, or is one element for a number."""
     if result.letter == "r":
         return storage.key == Argument.of(result.name, "r", result.declared, 0).key
     return storage.shape == () and bool(storage.dtypes) and storage.element_type is element_type_of(result.declared)
 
 
 def _has_storages(arguments: Sequence[Argument], results: Sequence[Result]) -> bool:
-    """Whether the storages among arguments are each of a reference result, or where there are none all results."""
+    """Whether each storage among the arguments is for a reference result, or without results they are for all."""
     numbers = sorted(item.storage for item in arguments if item.storage is not None)
     if not results:
         return numbers == list(range(len(numbers)))

@@ -168,7 +168,7 @@ class Id:
         return self if kind == self.kind else self.builder.emit(opcode, kind, self)
 
     def function(self, name: str) -> Id:
-        """Returns ``round_even``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
+        """Computes ``round_even``, ``fabs``, ``floor``, ``ceil``, ``sqrt`` or ``inverse_sqrt`` of a float."""
         return self.builder.extended(_EXTENDED[name], self.kind, self)
 
     def highest_bit(self) -> Id:

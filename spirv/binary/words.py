@@ -73,7 +73,9 @@ class Binary:
         )
 
     def string(self, start: int, end: int, errors: str = "strict") -> tuple[str, int]:
-        """Returns the literal string at a word of an instruction that ends at `end`, and the index after it."""
+        """Returns the literal string that begins at a word of an instruction, which ends at `end`, and the index after
+        the string.
+        """
         raw = struct.pack(f"<{end - start}I", *self.words[start:end])
         terminator = raw.find(b"\0")
         if terminator < 0:

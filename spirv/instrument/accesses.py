@@ -66,7 +66,7 @@ class FunctionPass:
         return rewrite(self._editor, self._body, self._splits, self._visit)
 
     def _escaping(self) -> set[int]:
-        """Access chains whose result is used in ways that cannot be skipped: their indices are kept in range."""
+        """Returns the access chains whose result has uses that cannot be skipped; their indices are kept in range."""
         chains = {item[2]: item for item in self._body if opcode_of(item) in (Op.CopyObject, *CHAINS)}
         escapes: set[int] = set()
         for item in self._body:
@@ -96,7 +96,7 @@ class FunctionPass:
         return bool(of) and opcode_of(of) in _OPAQUE
 
     def _has_zero(self, type_id: int, is_part: bool = False) -> bool:
-        """Whether there is a zero of a type, and its values can go through a phi."""
+        """Whether a type has a zero value, and its values can go through a phi."""
         of = self._editor.defs.get(type_id, ())
         opcode = opcode_of(of) if of else 0
         if opcode in (Op.TypeArray, Op.TypeStruct):

@@ -35,7 +35,7 @@ class AddressChecks:
     def check(
         self, writer: Writer, path: Path, pointer: int, alignment: int, place: Callable[[str], Place]
     ) -> list[int]:
-        """Conditions for an access through a pointer; each notes its failure."""
+        """Returns the conditions for an access through a pointer; each notes its failure."""
         editor, note = self._editor, self._checks.note
         boolean, u32, zero = editor.bool_type(), editor.u32(), editor.constant_u32(0)
         low, high = self._words(writer, pointer)

@@ -67,12 +67,14 @@ class Checks:
         self._aliases: dict[int, tuple[int, int]] = {}
 
     def note(self, writer: Writer, is_well: int, place: Place, low: int, high: int, limit: int) -> None:
-        """Notes a failure unless all is well; all but the place are ids."""
+        """Notes a failure unless a condition holds; all arguments but the place are ids."""
         is_bad = writer.op(Op.LogicalNot, self.editor.bool_type(), is_well)
         self.reporter.note(writer, is_bad, self.reporter.place(place), low, high, limit)
 
     def compare(self, writer: Writer, value: int, limit: int, place: Place, axis: int | None = None) -> int:
-        """Whether an integer is less than a limit; notes it if it is not, with the axis for its high word if given."""
+        """Emits ``value < limit`` and notes a failure, with ``axis`` in place of the value's high word; returns the
+        condition.
+        """
         editor = self.editor
         low, high, is_wide = self.as_u32(writer, value)
         is_below = writer.op(Op.ULessThan, editor.bool_type(), low, limit)
@@ -83,7 +85,7 @@ class Checks:
         return is_below
 
     def may_compute(self, types: list[int]) -> bool:
-        """Whether values of types, and pointers to them, can be used otherwise than in loads and stores.
+        """Whether instructions besides loads and stores may take values of these types, and pointers to them.
 
         Types of 8 and 16 bits need a capability for that, which is declared here.
         """

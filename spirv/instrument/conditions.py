@@ -1,4 +1,4 @@
-"""The conditions of loops that ask them at their head: repeated after the loop, and what they say of its length."""
+"""The conditions of loops that test them at their head: repeated after the loop, and the bounds of its length."""
 
 from __future__ import annotations
 
@@ -40,9 +40,7 @@ class Condition:
 
 
 def condition_of(editor: Editor, flow: Flow, loop: Loop) -> Condition | None:
-    """Returns the condition of a loop that is left in one place only, after its head, and where asking again is
-    harmless.
-    """
+    """Returns the condition of a loop that has a single exit, after its head, and may be tested again."""
     exits = [label for label in loop.blocks if loop.merge in flow.blocks[label].targets]
     label = loop.header
     code: list[Words] = []
@@ -98,7 +96,7 @@ def _is_integer(editor: Editor, type_id: int) -> bool:
 
 
 def ask_again(writer: Writer, reporter: Reporter, condition: Condition) -> int:
-    """Asks a condition once more; returns whether the loop would have gone on.
+    """Tests a condition once more; returns whether the loop would have continued.
 
     Compilers know that it would not. So the loop's values are combined with a zero that they do not know.
     """

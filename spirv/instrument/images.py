@@ -40,7 +40,9 @@ class ImageChecks:
         self._editor = checks.editor
 
     def check(self, writer: Writer, instruction: Words, place: Callable[[str], Place]) -> list[int]:
-        """Conditions for an access to a texel; each notes its failure, with the axis in the index's high word."""
+        """Returns the conditions for an access to a texel; each notes its failure, with the axis in the index's high
+        word.
+        """
         editor, paths = self._editor, self._checks.paths
         coordinate_word, operands_word = TEXEL_ACCESSES[opcode_of(instruction)]
         image, coordinate = instruction[coordinate_word - 1], instruction[coordinate_word]

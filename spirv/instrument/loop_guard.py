@@ -99,7 +99,7 @@ class _Guard:
         return False
 
     def _run_once(self, reached: list[int]) -> set[int]:
-        """Functions that no loop calls."""
+        """Returns the functions that no loop calls."""
         once = set(reached)
         while True:
             inside: set[int] = set()
@@ -127,7 +127,7 @@ class _Guard:
         )
 
     def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
-        """Puts a sentinel after a loop; whether there is room for one."""
+        """Puts a sentinel after a loop; returns whether there was room for one."""
         merge = flow.blocks[loop.merge]
         is_header = any(opcode_of(instruction) == Op.LoopMerge for instruction in merge.code)
         if is_header or merge.is_unreachable:
@@ -159,7 +159,7 @@ class _Guard:
         return True
 
     def _sentinel(self, place: Place, after: int = 0) -> list[Words]:
-        """Returns a loop of three iterations, the note if it made fewer, and a branch to ``after``."""
+        """Returns a loop of three iterations, a note if it made fewer, and a branch to ``after``."""
         editor, reporter, writer = self._editor, self._reporter, Writer(self._editor)
         u32, boolean = editor.u32(), editor.bool_type()
         zero, one, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))

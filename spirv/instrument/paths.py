@@ -141,7 +141,7 @@ class Paths:
         return constant.value if constant is not None and type(constant.value) is int else None
 
     def walk(self, pointer: int) -> Path | None:
-        """Returns the path of a pointer, ``None`` if it is not a pointer that is known."""
+        """Returns the path of a pointer, ``None`` for an unknown pointer."""
         chains: list[Words] = []
         at = pointer
         while True:
@@ -284,7 +284,7 @@ class Paths:
         return None
 
     def _size(self, type_id: int, matrix_stride: int = 0, row_major: bool = False) -> int | None:
-        """Returns bytes of a type in a block, up to its last; ``None`` if that is not known."""
+        """Returns the bytes of a type in a block, up to its last byte; ``None`` if that is not known."""
         editor = self.editor
         of = editor.defs.get(type_id, ())
         opcode = opcode_of(of) if of else 0

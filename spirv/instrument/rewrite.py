@@ -54,7 +54,7 @@ class Writer:
         return self.op(Op.FunctionCall, result_type, function, *arguments)
 
     def enter(self, label: int) -> None:
-        """Starts a block that the body has: no line holds over from the one before."""
+        """Starts a block that the body has; the source line of the block before ends."""
         self._line = ()
         self.block(label)
 
@@ -83,7 +83,7 @@ class Writer:
             self.out.append(self._line)
 
     def all_of(self, conditions: list[int]) -> int:
-        """Whether all hold; there is at least one."""
+        """Emits the conjunction of conditions, of which there is at least one."""
         combined = conditions[0]
         for condition in conditions[1:]:
             if condition != combined:
@@ -177,9 +177,7 @@ def rewrite(
 
 
 def _blocks(body: list[Words]) -> list[list[Words]]:
-    """Returns the blocks of a body. A line instruction between two blocks is dropped: it says nothing of an
-    instruction.
-    """
+    """Returns the blocks of a body. A line instruction between two blocks is dropped: it belongs to no instruction."""
     blocks: list[list[Words]] = []
     is_open = False
     for instruction in body:

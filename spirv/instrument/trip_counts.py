@@ -36,8 +36,8 @@ class TripCounts:
         self._instructions: dict[int, dict[int, Words]] = {}
 
     def of_function(self, number: int) -> float:
-        """Returns the iterations of all loops that a call of a function runs, including its calls; ``UNKNOWN`` if there
-        is not a bound.
+        """Returns the iterations of all loops that a call of a function runs, including its calls; ``UNKNOWN`` without
+        a bound.
         """
         if number not in self._flows:
             return 0
@@ -48,7 +48,9 @@ class TripCounts:
         return self._totals[number]
 
     def _within(self, flow: Flow, blocks: frozenset[int], outer: Loop | None) -> float:
-        """Passes that running some blocks once makes: of the loops right within them, and of calls outside of loops."""
+        """Returns the iterations while some blocks run once: of the loops directly within, and of calls outside of
+        loops.
+        """
         total = 0.0
         inner = [nested for nested in flow.loops if nested is not outer and nested.header in blocks]
         right_within = [
@@ -65,7 +67,7 @@ class TripCounts:
         return total
 
     def _passes(self, flow: Flow, loop: Loop) -> float:
-        """Returns the iterations of a loop, from any exit that is tested in each of them."""
+        """Returns the iterations of a loop, by the lowest bound of the exits that every iteration tests."""
         asked = [loop.header]
         while len(targets := flow.blocks[asked[-1]].targets) == 1 and targets[0] in loop.blocks - {*asked}:
             asked.append(targets[0])
@@ -111,7 +113,7 @@ class TripCounts:
         return max(counts) + is_next
 
     def _made(self, flow: Flow) -> dict[int, Words]:
-        """Returns the instructions of a function that counters are made of, by result."""
+        """Returns the instructions of a function that compute counters, by result."""
         if flow.id not in self._instructions:
             code = [instruction for block in flow.blocks.values() for instruction in block.code]
             wanted = (Op.IAdd, Op.ISub, Op.Load, Op.Phi, *_COMPARISONS)
@@ -121,7 +123,9 @@ class TripCounts:
         return self._instructions[flow.id]
 
     def _phi(self, flow: Flow, loop: Loop, phi: Words) -> tuple[set[int | None], set[int | None]]:
-        """Constants that a counter starts at, and those that are added to it; ``None`` for what is not a constant."""
+        """Returns the constants that a counter starts at, and those that are added to it; ``None`` for a value that is
+        not constant.
+        """
         starts: set[int | None] = set()
         steps: set[int | None] = set()
         for value, parent in zip(phi[3::2], phi[4::2], strict=True):

@@ -84,7 +84,7 @@ class WorkgroupChecks:
             self._variable = editor.variable(StorageClass.Workgroup, array, editor.null(array), "pumice_written")
 
     def _refused(self, functions: list[list[Words]], variables: set[int]) -> set[int]:
-        """Variables that something accesses in a way that is not followed."""
+        """Returns the variables with accesses that the pass cannot follow."""
         paths = self._checks.paths
         refused: set[int] = set()
         for body in functions:
@@ -118,7 +118,7 @@ class WorkgroupChecks:
         return refused
 
     def check(self, writer: Writer, path: Path, place: Place, conditions: list[int]) -> None:
-        """Notes a read of scalars none of which was written; where the conditions do not hold there is none."""
+        """Notes a read of scalars that were never written; without the conditions, nothing is read."""
         editor = self._editor
         u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
         shadow = self._shadows[path.variable]
@@ -167,7 +167,7 @@ class WorkgroupChecks:
         return component
 
     def _words(self, writer: Writer, path: Path, is_in_range: int) -> list[tuple[int, int]]:
-        """Returns the words and masks of a path's bits; word 0 where it is not in range, if that is given."""
+        """Returns the words and masks of a path's bits; word 0 where ``is_in_range`` is given and false."""
         editor, u32, paths = self._editor, self._editor.u32(), self._checks.paths
         constant = editor.constant_u32
         count = paths.scalars(path.pointee) or 1

@@ -24,7 +24,9 @@ PADDED: Final = "value"
 
 
 def member_names(members: Sequence[BlockMember]) -> dict[str, BlockMember]:
-    """Members by name in their order; those without one of their own are ``member0``, ``member1``, … by position."""
+    """Returns the members by name in their order; those without a name of their own are ``member0``, ``member1``, … by
+    position.
+    """
     members_by_name: dict[str, BlockMember] = {}
     for index, member in enumerate(members):
         name = member.name if member.name and member.name not in members_by_name else f"member{index}"
@@ -88,7 +90,7 @@ def element_dtype(block: BufferBlock) -> Dtype:
 
 
 def _dtype(of: Dtype, shape: tuple[int, ...]) -> Dtype:
-    """Arrays of a dtype as one, flat in its axes."""
+    """Returns the dtype of arrays of a dtype, with the axes of both."""
     base, inner = of.subdtype or (of, ())
     try:
         return np.dtype((base, (*shape, *inner))) if shape or inner else base
@@ -119,7 +121,7 @@ def _member(member: BlockMember, length: int | None) -> Dtype:
 
 
 def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], padded_to: int | None) -> Dtype:
-    """Returns a member's type in arrays of these lengths and strides, itself padded to a size where that is given."""
+    """Returns a member's dtype in arrays of these lengths and strides, padded to a size where one is given."""
     dtype = _single(member)
     lengths: tuple[int, ...] = ()
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -220,7 +222,7 @@ def difference(declared: Dtype, actual: Dtype) -> str:
 
 
 def fits(declared: Dtype, actual: Dtype) -> bool:
-    """Whether scalars of a dtype may be given for those that a shader declares."""
+    """Whether scalars of a dtype may be passed for those that a shader declares."""
     if actual == declared or actual == np.uint8:
         return True
     return actual.itemsize == declared.itemsize and (

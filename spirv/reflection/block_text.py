@@ -1,4 +1,4 @@
-"""GLSL's declarations of blocks as data: what names and types their members have.
+"""GLSL's declarations of blocks as data: the names and types of their members.
 
 Grammar, in which ``layout(…)`` and words such as ``readonly`` may stand before anything::
 
@@ -220,7 +220,7 @@ class _Parser:
         return tuple(lengths)
 
     def _qualifiers(self) -> dict[str, int | None]:
-        """Skips qualifiers; the entries of those in ``layout(…)``."""
+        """Skips qualifiers; returns the entries of those in ``layout(…)``."""
         qualifiers: dict[str, int | None] = {}
         while True:
             if self._accept("layout"):
@@ -246,7 +246,7 @@ class _Parser:
         return self._tokens[self._at][0]
 
     def _skip(self) -> None:
-        """Passes over a token of any kind, but not over the end."""
+        """Skips a token of any kind, except the end."""
         self._at += self._at < len(self._tokens) - 1
 
     def _accept(self, text: str) -> bool:

@@ -114,7 +114,7 @@ class Module:
         self.unsettled[target] = what + settable
 
     def check_id(self, value: int) -> int:
-        """Passes on an id that lies within the header's bound."""
+        """Returns an id, after a check that it lies within the header's bound."""
         bound = self.binary.bound
         if not 0 < value < bound:
             raise InvalidArgumentError(

@@ -59,7 +59,7 @@ class _Rounding:
         return self._writer.out
 
     def _replaces(self, instruction: Words) -> bool:
-        """Whether an instruction goes wrong; then others are written that give its result."""
+        """Whether the driver gets an instruction wrong; then others that give its result are written."""
         opcode = opcode_of(instruction)
         if opcode not in (Op.ExtInst, Op.FRem, Op.ConvertSToF) or not self._is_double(instruction[1]):
             return False

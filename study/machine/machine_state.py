@@ -64,7 +64,7 @@ class _Waker(Closeable):
             self._told.release()
 
     def wake(self) -> int:
-        """Nanoseconds until the sleeping thread ran."""
+        """Wakes the sleeping thread; returns the nanoseconds until it ran."""
         time.sleep(_ASLEEP_S)
         began = time.monotonic_ns()
         self._go.release()

@@ -184,8 +184,8 @@ def _matched(first: Sequence[_Numbers], second: Sequence[_Numbers]) -> _Numbers:
 
 
 def _quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic: str) -> list[_Numbers]:
-    """Returns the quantile of each unit of either side. The minimum falls with the number of samples, so it is that of
-    as many samples as the smallest unit has: the median of what a random choice of so many gives.
+    """Returns the quantile of each unit of either side. The minimum falls as samples grow in number, so for it the
+    expected minimum of the smallest unit's number of samples is computed.
     """
     fewest = min(unit.size for side in (first, second) for unit in side)
     level = STATISTICS[statistic] or 1 - 0.5 ** (1 / fewest)

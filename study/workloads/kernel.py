@@ -161,7 +161,8 @@ class KernelWorkload(Workload):
             self._submissions.append(PreparedSubmission(queue, self._commands[-per:]))
 
     def count(self, names: Sequence[str]) -> list[tuple[Counter, float]]:
-        """Counters of the dispatches of one command buffer, after ``first``; it is submitted once for each pass.
+        """Returns counters of the dispatches of one command buffer, after ``first``; it is submitted once for each
+        pass.
 
         Raises:
             NotFoundError, UnimplementedError, UnavailableError: see ``counters_named`` and ``profiling_lock``.

@@ -55,7 +55,7 @@ def kernel_source(settings: Mapping[str, Any], context: WorkloadContext) -> str:
 
 
 def macros(defines: Mapping[str, object]) -> dict[str, str]:
-    """Macros as texts of C: a truth value is 1 or 0."""
+    """Returns macros as C texts: a truth value is 1 or 0."""
     return {name: str(int(value) if isinstance(value, bool) else value) for name, value in defines.items()}
 
 
@@ -128,8 +128,8 @@ def view_as_declared(array: DeviceArray, declared: np.dtype[np.generic] | None) 
 
 
 class PlantedSleep:
-    """The settings ``host_sleep`` and ``host_sleep_in``: a sleep planted into a segment, for tests that it shows there
-    and nowhere else.
+    """The settings ``host_sleep`` and ``host_sleep_in``: a sleep in one segment, for tests that it shows there and
+    nowhere else.
     """
 
     def __init__(self, settings: Mapping[str, Any]) -> None:

@@ -61,7 +61,7 @@ class ModuleWorkload(Workload):
 
     @property
     def load(self) -> Load:
-        """Programs' dispatches mostly have more workgroups than a processor has cores."""
+        """The load of a call: dispatches of programs mostly have more workgroups than a processor has cores."""
         nbytes = sum(argument.nbytes for argument in self._arguments if isinstance(argument, DeviceArray))
         return Load(_GROUPS, 64, nbytes)
 

@@ -87,7 +87,7 @@ class FunctionVerifier:
         self.ref_count = max(self.ref_count, ref)
 
     def check_blocks(self) -> None:
-        """Blocks start with a marker, end with a terminator, and are as many as the descriptor says."""
+        """Checks that blocks start with a marker and end with a terminator, and checks their number."""
         in_block = False
         for instruction in self.instructions:
             if instruction.operation.mnemonic == "block":

@@ -212,7 +212,7 @@ def _part_name(index: int) -> str:
 
 
 def _place(rodata: Sequence[memoryview], embedded_limit: int, polyglot: bool) -> dict[int, int]:
-    """Offsets of external constants, from the boundary after the FlatBuffer: they are known before it is built."""
+    """Returns offsets of external constants from the boundary after the FlatBuffer, known before that is built."""
     offsets = {}
     end = 0
     for index, data in enumerate(rodata):

@@ -41,7 +41,7 @@ class CodeCache:
     """The cache entries of one module."""
 
     def __init__(self, content: bytes | memoryview) -> None:
-        """``content``: the module's file without external constants, which do not influence code."""
+        """Opens the entries for ``content``: the module's file without external constants, which affect no code."""
         self._module = digest(content)
 
     def is_verified(self) -> bool:

@@ -1,4 +1,4 @@
-"""The exception that ends an invocation whose deadline passed, and the deadlines under way."""
+"""The exception that ends an invocation whose deadline has passed, and the deadlines under way."""
 
 from __future__ import annotations
 

@@ -142,7 +142,7 @@ class MachineTier:
         return self._run(None, entry, registers, replaced=False)
 
     def _compile(self) -> bool:
-        """Compiles the function; whether there is machine code by now."""
+        """Compiles the function; returns whether there is machine code by now."""
         if self._is_hopeless:
             return False
         llvm = compiler(wait=not Settings.hot)
@@ -218,7 +218,7 @@ class MachineTier:
         return RESUME
 
     def _judge(self, begun: int, spent: int) -> None:
-        """Adapts, after a run, how often loops are entered: ever less where a run does too little."""
+        """Adapts how often loops are entered, after a run: the more seldom, the less each run does."""
         if spent >= _SHORT:
             self._delay = 0
         elif begun and Settings.hot:

@@ -32,14 +32,14 @@ if TYPE_CHECKING:
 
 
 class RunFunction(Protocol):
-    """A function (context.py), as runs know it."""
+    """The part of a ``Function`` (context.py) that runs use."""
 
     @property
     def full_name(self) -> str: ...
 
 
 class RunContext(Protocol):
-    """A context (context.py), as runs know it."""
+    """The part of a ``Context`` (context.py) that runs use."""
 
     gate: ContextGate
 
@@ -226,7 +226,7 @@ class Run(Turn):
     # -- the end -------------------------------------------------------------------------------------
 
     def _fail(self, error: BaseException) -> bool:
-        """Ends it with an error; whether that is its outcome, and not one of the thread."""
+        """Ends it with an error; returns whether that is its outcome, and not an interruption of the thread."""
         self.close()
         if isinstance(error, Interrupted):
             if self.ending is not None:

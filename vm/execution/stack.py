@@ -54,7 +54,7 @@ class Stack:
         function: ContextFunction | None = None,
         arguments: tuple[Any, ...] | None = None,
     ) -> None:
-        """``function``: the outermost one, with its ``arguments``."""
+        """Begins a call of the outermost ``function`` with its ``arguments``."""
         self.frames: list[Frame | NativeFrame | WaitFrame] = []
         self.max_depth: int = max_depth
         self.on_wait: OnWait = "suspend"

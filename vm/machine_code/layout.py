@@ -78,7 +78,7 @@ class Loops:
 
 
 def _body(predecessors: dict[int, list[int]], source: int, header: int) -> frozenset[int]:
-    """Returns the header, and the blocks from which control reaches ``source`` without it."""
+    """Returns the blocks of a loop: the header, and those that reach ``source`` without passing the header."""
     body = {header}
     pending = [source]
     while pending:

@@ -71,8 +71,8 @@ class UnitModule:
         return not callee & IMPORT_BIT and self.closure(callee) is not None
 
     def warmth(self, analysis: FunctionAnalysis) -> Warmth:
-        """Returns the work that a function's translation counts: iterations of loops, and calls of
-        recursive functions.
+        """Returns the events that a function's translation counts: iterations of loops, and calls of recursive
+        functions.
         """
         ordinal, instructions = analysis.function.ordinal, analysis.instructions
         if len(instructions) > MAX_INSTRUCTIONS or self._verified.definition.global_bytes > MAX_BYTES:

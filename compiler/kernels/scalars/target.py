@@ -99,7 +99,9 @@ class Target:
                 )
 
     def variants(self) -> Iterator[tuple[str, tuple[str, ...], Target]]:
-        """Yields kinds in the order in which a device is asked for them, with their features and targets."""
+        """Yields the kinds of devices in the order in which a device is asked for them, with their features and
+        targets.
+        """
         listed = [text.partition(":") for text in dict.fromkeys(self.kinds)]
         variants = [(kind, tuple(features.split("+")) if features else ()) for kind, _, features in listed]
         for kind, features in sorted(variants, key=lambda variant: (KINDS.index(variant[0]), -len(variant[1]))):
@@ -121,7 +123,7 @@ class Target:
 
 
 class NeedsSplitError(CompileError):
-    """A region that is too much for one kernel.
+    """A region that is too large for one kernel.
 
     Attributes:
         operation: the operation to compute in a region of its own, or to split if it is a reduction.

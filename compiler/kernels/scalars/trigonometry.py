@@ -122,9 +122,7 @@ def _float(f: Floats, word: Id, exponent: int) -> Id:
 
 
 def _product(left: Sequence[Id], right: Sequence[Id]) -> list[Id]:
-    """Returns the low words of a product, the number of the right operand's words; the lowest word comes first
-    everywhere.
-    """
+    """Returns a product, lowest word first, cut to the number of the right operand's words."""
     builder = right[0].builder
     result = [builder.word(0)] * len(right)
     for shift, digit in enumerate(left):

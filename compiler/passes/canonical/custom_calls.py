@@ -130,7 +130,7 @@ def _gesdd(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _syevd(builder: Builder, operation: Operation, options: Options) -> Values:
-    """Eigenvectors and eigenvalues from one triangle of the matrix."""
+    """Computes eigenvectors and eigenvalues from one triangle of the matrix."""
     matrix = Matrix(builder, operation.operands[0])
     rows, columns = matrix.row_numbers(), matrix.column_numbers()
     is_lower = _letter(options, "uplo") != "U"

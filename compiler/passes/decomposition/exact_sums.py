@@ -92,7 +92,9 @@ def _fixed(bits: Expression, magnitude: Expression, largest: Expression, most: i
 
 
 def _special(counts: Expression) -> Expression:
-    """Returns the sum of values of which some are not finite; NaN counts on both sides."""
+    """Returns the sum of values that are not all finite, from packed counts of positive and negative ones; a NaN counts
+    as both.
+    """
     above = counts.call("shift_right_logical", _MANY).differs(0)
     below = (counts & ((1 << _MANY) - 1)).differs(0)
     positive = counts.builder.constant(math.inf, TensorType(tensor_of(counts.value).lengths, F32))

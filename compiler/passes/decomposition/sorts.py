@@ -86,7 +86,7 @@ def sort(target: Target, builder: Builder, operation: Operation) -> Values | Non
 
 
 def _compared(operation: Operation) -> list[int]:
-    """Numbers of the operands that a comparison depends on."""
+    """Returns the numbers of the operands that a comparison depends on."""
     block = operation.regions[0].block
     read = {value for outer in block.operations for inner in outer.walk() for value in inner.operands}
     arguments = block.arguments

@@ -44,7 +44,7 @@ def _partial_type(operation: Operation) -> TensorType:
 
 
 def _most_products(operation: Operation, count: int, target: Target) -> int:
-    """Products that an invocation sums, at most; fewer where a split keeps the target busy."""
+    """Returns the largest number of products that an invocation sums; less where a split keeps the target busy."""
     results = tensor_of(operation.results[0]).count
     if isinstance(results, Size):
         return MAX_PRODUCTS
@@ -53,9 +53,7 @@ def _most_products(operation: Operation, count: int, target: Target) -> int:
 
 
 def _part_of(length: int, size: int) -> int:
-    """Returns a part of a length, no shorter than ``size`` and about as long; one that divides the length if there is
-    one.
-    """
+    """Returns a part length of at least ``size`` and close to it; a divisor of the whole length if there is one."""
     return next((part for part in range(size, min(2 * size, length)) if length % part == 0), size)
 
 

@@ -42,7 +42,7 @@ def in_stages(builder: Builder, operation: Operation) -> Values | None:
 
 
 def most_reduced(body: Block) -> int:
-    """Returns elements that an invocation reduces, at most, by the loops in the body."""
+    """Returns the largest number of elements that an invocation reduces, given the loops in the body."""
     return max(2, MAX_ALONE // (1 + sum(iterations_of(operation) for operation in body.operations)))
 
 
@@ -75,7 +75,7 @@ def _reduced_count(value: Value, axes: Sequence[int]) -> Dim:
 
 
 def _are_runs(values: Values, axes: Sequence[int]) -> bool:
-    """Whether the only dimension left to reduce is a number of runs that depends on the call."""
+    """Whether a single dimension is left to reduce, whose length is a number of runs that depends on the call."""
     lengths = [tensor_of(values[0]).lengths[axis] for axis in axes]
     return len(axes) == 1 and isinstance(lengths[0], Size) and not lengths[0].symbols & lengths[0].plain_symbols
 
@@ -200,7 +200,7 @@ def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int
 
 
 def _beside(builder: Builder, body: Block, left: Values, right: Values, axis: int, distance: int) -> Values:
-    """Applies a body to elements and those at a distance, where both exist."""
+    """Applies a body to each element and the one at a distance, where both exist."""
     length = min(shape_of(left[0])[axis], shape_of(right[0])[axis] - distance)
     firsts = [builder.piece(value, axis, 0, length) for value in left]
     seconds = [builder.piece(value, axis, distance, distance + length) for value in right]

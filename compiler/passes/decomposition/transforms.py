@@ -129,7 +129,7 @@ def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
 
 
 def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Value) -> Value:
-    """Powers of a root of unity by the product of row and column: a table, or products from two short ones."""
+    """Returns powers of a root of unity by the product of row and column: a table, or products from two short ones."""
     length, element = factor * rest, tensor_of(like).element
     grid = TensorType((factor, rest), element)
     sign = 2j if inverse else -2j

@@ -107,7 +107,7 @@ class Cluster:
         return all(name_of(operation) != "transpose" for operation in self.followed)
 
     def words_with(self, operation: Operation, places: int) -> int:
-        """Returns words of an operation's code at a number of places."""
+        """Returns the words of an operation's code at this many places."""
         return words_of(operation) * self._lanes * places
 
     def depth_of(self, operation: Operation, users: set[Operation]) -> int:
@@ -187,14 +187,14 @@ class Cluster:
         return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
 
     def _spaces_with(self, operation: Operation, every: set[RowShape | None]) -> RowSpaces | None:
-        """Returns the places where values are read if all reductions, with one more operation, are over the same rows;
-        else None.
+        """Returns the spaces of the cluster's values with one more operation if all reductions have the same rows; else
+        None.
         """
         spaces = self._spaces_over(every)
         return spaces if spaces is not None and spaces.takes(operation) else None
 
     def _spaces_over(self, every: set[RowShape | None]) -> RowSpaces | None:
-        """Returns the places where values are read if these rows of all reductions are the same; else None."""
+        """Returns the spaces of the cluster's values if all reductions have the same rows, ``every``; else None."""
         rows = next(iter(every)) if len(every) == 1 else None
         if rows is None:
             return None

@@ -111,7 +111,7 @@ class _Outliner:
 
 
 def sharing(body: Block) -> dict[str, Attribute]:
-    """Attributes for inputs that may share memory with the result, and for the part of it that is written."""
+    """Returns the attributes for inputs that may share memory with the result, and for its part that is written."""
     if is_view(body):
         return {"view": None}
     if body.scratch is not None:

@@ -105,7 +105,9 @@ def _repeat_views(block: Block) -> None:
 
 
 def _is_view(operation: Operation) -> bool:
-    """Whether elements cost no more than reading the operand's, or are wider when read than when stored."""
+    """Whether computing an operation again costs no more than loading its result: it only reads its operand, or its
+    operand is narrower.
+    """
     if name_of(operation) not in ("bitcast_convert", "convert"):
         return name_of(operation) in _VIEWS
     narrow, wide = (bits_of(value.tensor.scalar) for value in (operation.operands[0], operation.results[0]))

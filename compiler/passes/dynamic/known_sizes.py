@@ -135,7 +135,7 @@ class Known:
         return tuple(elements)
 
     def comparison(self, value: Value) -> tuple[str, Dim, Dim] | None:
-        """Returns direction and sides of the comparison of sizes that a value is, if it is one."""
+        """Returns the direction and the sides of a value that compares sizes; None for other values."""
         owner = value.owner
         if not isinstance(owner, Operation) or owner.name != "stablehlo.compare":
             return None

@@ -184,11 +184,11 @@ class Matrix(Expression):
     # -- parts -----------------------------------------------------------------------------------------
 
     def rows(self, start: int, stop: int) -> Self:
-        """Returns rows from ``start`` to ``stop``."""
+        """Returns the rows from ``start`` to ``stop``."""
         return self._part(self.rank - 2, start, stop)
 
     def columns(self, start: int, stop: int) -> Self:
-        """Columns from ``start`` to ``stop``."""
+        """Returns the columns from ``start`` to ``stop``."""
         return self._part(self.rank - 1, start, stop)
 
     def _part(self, axis: int, start: int, stop: int) -> Self:
@@ -269,7 +269,7 @@ class Matrix(Expression):
         return self.of(self.builder.complex(self.value, self.builder.like(self.value, 0)))
 
     def squares(self) -> Self:
-        """Squares of absolute values."""
+        """Returns the squares of absolute values."""
         real, imaginary = self.real(), self.imaginary()
         return real * real + imaginary * imaginary if self.is_complex else self * self
 

@@ -170,7 +170,7 @@ _LANCZOS: Final = _table(
 
 
 def limits(element: ScalarType) -> np.finfo[np.float32 | np.float64]:
-    """Limits of f32 or f64."""
+    """Returns the limits of f32 or f64."""
     return np.finfo(np.float64 if element.bits == 64 else np.float32)
 
 

@@ -36,7 +36,7 @@ def reuses(plan: Schedule) -> list[tuple[int, ...]]:
 
 
 def read_in_place(step: Step) -> set[Buffer]:
-    """Returns operands of a step whose elements it reads only where it writes the result's."""
+    """Returns the operands of which a step reads each element only where it writes that element of the result."""
     if isinstance(step, Copy):
         return {step.source.root}
     if not isinstance(step, Dispatch) or step.results != 1:
@@ -55,7 +55,7 @@ class _Walk:
         self._writes: dict[Buffer, tuple[int, list[Step]]] = {}
 
     def arguments_for(self, result: Buffer, arguments: Sequence[Buffer]) -> tuple[int, ...]:
-        """Numbers of the arguments whose memory a result may have."""
+        """Returns the numbers of the arguments whose memory a result may have."""
         first, writers = self._writes.get(result, (self._now + 1, []))
         places = read_in_place(writers[0]) if len(writers) == 1 else set()
         numbers = []
@@ -67,7 +67,7 @@ class _Walk:
         return tuple(number for _, number in sorted(numbers)[:MAX_NAMED])
 
     def steps(self, steps: Sequence[Step]) -> None:
-        """Adds steps that come after those before."""
+        """Adds steps, which follow the earlier ones."""
         for step in steps:
             reads, writes = uses(step)
             if isinstance(step, Dispatch | Copy):

@@ -176,7 +176,7 @@ class _Predicator:
         return made
 
     def _table(self, guard: Buffer, steps: Sequence[Step]) -> Buffer:
-        """Makes the constant that a guard is a copy of where its steps run."""
+        """Makes the table that a guard holds a copy of while its steps run."""
         guard.type = _counts(steps)  # copies may have been elided since the guard was made
         table = Buffer(guard.type, "constant", len(self._plan.constants) + len(self._plan.tables))
         self._rows[guard] = []

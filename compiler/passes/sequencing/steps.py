@@ -250,7 +250,7 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def held(step: Step) -> list[Buffer]:
-    """Returns the buffers that a step reads while it writes others, which must not share memory with these."""
+    """Returns the buffers that a step reads while it writes others; the others must not share memory with them."""
     if not isinstance(step, Dispatch):
         return []
     shared = step.operation.integers("in_place")
@@ -258,7 +258,7 @@ def held(step: Step) -> list[Buffer]:
 
 
 def recorded_size(steps: Sequence[Step]) -> int | None:
-    """Returns the number of commands that steps are when recorded; None where the host has to decide in between."""
+    """Returns the number of commands that steps take when recorded; None where the host has to decide in between."""
     total = 0
     for step in steps:
         if isinstance(step, Dispatch | Copy):

@@ -109,7 +109,7 @@ class _Reader:
         return buffer
 
     def _written(self, value: Value) -> Buffer:
-        """Returns a buffer that may be written."""
+        """Returns the buffer of a value that may be written."""
         buffer = self._buffer(value)
         if buffer.kind in ("constant", "argument"):
             raise OperationError(f"to write no {buffer.kind}")

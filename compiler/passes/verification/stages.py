@@ -61,7 +61,7 @@ class _ExecutableChecker:
         self.entries: dict[str, Entry] = {}
 
     def executable(self, operation: Operation) -> None:
-        """Checks the variants of an executable, one for each target and its features; all have the same entry point."""
+        """Checks an executable's variants, one for each target and its features, which must have equal entry points."""
         if self._stage in ("canonical", "regions"):
             raise OperationError("no executables at this stage")
         variants = operations_of(operation)

@@ -179,7 +179,7 @@ class ContractionGrid:
         return Index(builder, self._shape, element)
 
     def _is_written_once(self, region: KernelRegion) -> bool:
-        """Returns whether no element may be written twice: one that is read there, or shares a word."""
+        """Returns whether no element may be written twice: results overwrite inputs, or elements share words."""
         return bool(region.in_place) or storage_bits(scalar_of(region.results[0])) < 32
 
     def _store(

@@ -204,7 +204,7 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
 
 
 def _merged(lengths: Sequence[Dim]) -> int:
-    """Returns the first of the last lengths to merge: short lengths together make runs worth a loop."""
+    """Returns the first of the last lengths to merge: short lengths together are long enough for a loop."""
     merged = len(lengths) - 1
     while merged and number_of(product(lengths[merged:])) < _MIN_RUN:
         merged -= 1

@@ -108,7 +108,7 @@ class CooperativeTile(Strategy):
         )
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the device multiplies such matrices of the operands' types, and tiles fit."""
+        """Returns whether the device multiplies matrices of these shapes and the operands' types, and tiles fit."""
         hero, target = contraction_in(region), region.target
         if hero is None or not all(getattr(self, name) for name in self.parameters()):
             return False

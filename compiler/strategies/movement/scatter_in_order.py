@@ -37,12 +37,12 @@ class ScatterInOrder(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ScatterInOrder]]:
-        """Yields the only candidate for such a scatter."""
+        """Yields the only candidate for an ordered scatter of long rows."""
         if _hero(region) is not None:
             yield 0.0, cls(WORKGROUPS.get(region.target.family, WORKGROUPS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the region is such a scatter, in the memory of its operand."""
+        """Returns whether the region is an ordered scatter of long rows, in the memory of its operand."""
         return _hero(region) is not None and 1 <= self.workgroup <= region.target.max_workgroup_invocations
 
     def emit(self, region: KernelRegion) -> Kernel:

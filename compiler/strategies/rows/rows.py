@@ -131,7 +131,7 @@ class Rows(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """Returns the number of elements of an invocation that are not iterations of a loop."""
+        """Returns the number of an invocation's elements with code of their own, outside of loops."""
         rows_and_spaces = spaces_in(region)
         length = rows_and_spaces[0].length if rows_and_spaces is not None and self.unrolled else 0
         if isinstance(length, Size):

@@ -33,7 +33,7 @@ def joins_in_order(region: KernelRegion) -> bool:
 
 
 def is_small(shape: RowShape) -> bool:
-    """Returns whether short compile time matters more than speed."""
+    """Returns whether a region is so small that short compile time matters more than speed."""
     size = shape.row_count * shape.length
     return isinstance(size, int) and size < _SMALL
 

@@ -119,7 +119,7 @@ class RowsWriter:
         return self._shader.group(groups)
 
     def _row(self, row: Id, number: Id, words: list[Scalar], is_there: Id | None) -> list[Scalar]:
-        """Computes a row; returns the words of narrow results with this row's added."""
+        """Computes a row; returns the words of narrow results, with those of this row added."""
         frame, builder, region = self._shader.frame, self._builder, self._region
         parts = split(builder, row, self._shape.rows)
         for operation in region.block.operations[:-1]:
@@ -229,7 +229,7 @@ class RowsWriter:
         return join(chosen(is_first, values, others), chosen(is_first, others, values))
 
     def _first(self, words: int) -> int:
-        """Returns the start of the next shared values: those shared before the last barrier may still be read."""
+        """Returns the start of the next shared values, past those of the last barrier, which may still be read."""
         self._reductions += 1
         return words * (self._reductions % 2)
 

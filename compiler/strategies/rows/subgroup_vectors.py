@@ -84,7 +84,7 @@ class SubgroupVectors(Strategy):
 
     @property
     def _part(self) -> int:
-        """Elements of a workgroup."""
+        """Returns the number of a workgroup's elements."""
         return self.vectors * self.subgroups * WIDTH
 
     def _groups(self, region: KernelRegion, count: int) -> tuple[int, int, int]:

@@ -84,7 +84,7 @@ class LookBackScans(Strategy):
         return -(-length // (self.run * self.invocations))
 
     def copies(self, region: KernelRegion) -> int:
-        """Returns two for each element of an invocation: tiles of others have code of their own."""
+        """Returns two for each element of an invocation, as other workgroups' tiles have code of their own."""
         return 2 * self.run
 
     def emit(self, region: KernelRegion) -> Kernel:

@@ -31,7 +31,9 @@ class Names:
     """The names of a kernel's bindings and push constants in a call."""
 
     def __init__(self, parameters: Sequence[Parameter], push: Sequence[str], kernel: str) -> None:
-        """``push`` are the names of the push constants; ``kernel`` the kernel's, for messages."""
+        """Indexes the names. ``push`` has the names of the push constants; ``kernel`` is the kernel's name, for
+        messages.
+        """
         self._parameters = parameters
         self._push = tuple(push)
         self._kernel = kernel

@@ -39,7 +39,7 @@ class PushConstants:
         check: Callable[[Iterable[str]], None],
         defaults: Defaults = None,
     ) -> None:
-        """``block`` is the shader's declaration, ``None`` for none; ``kernel`` the kernel's name, for messages.
+        """Takes the shader's declaration ``block``, ``None`` for none; ``kernel`` is the kernel's name, for messages.
 
         ``check`` raises for names that are not those of push constants. ``defaults`` are values of members that a call
         leaves out, or 0 for zeros in place of all but pointers.

@@ -103,12 +103,12 @@ class CheckState:
 
     @export("expect_true", "0i_v")
     def expect_true(self, operand: int) -> None:
-        """Expects that the operand is not zero."""
+        """Checks that the operand is not zero."""
         self._expect_scalar("expect_true", operand, operand != 0, "a number other than 0")
 
     @export("expect_false", "0i_v")
     def expect_false(self, operand: int) -> None:
-        """Expects that the operand is zero."""
+        """Checks that the operand is zero."""
         self._expect_scalar("expect_false", operand, operand == 0, "0")
 
     def _expect_scalar(self, name: str, operand: int, holds: bool, expected: str) -> None:
@@ -122,7 +122,7 @@ class CheckState:
 
     @export("expect_all_true", "0rr_v", "0r_v")
     def expect_all_true(self, *operands: object) -> None:
-        """Expects that no element is zero. A NaN is not zero, -0.0 is."""
+        """Checks that no element is zero. A NaN is not zero, -0.0 is."""
         name = "expect_all_true"
         self._recorder.expected()
         value = self._read(operands[-1], f"{name} operand")
@@ -143,9 +143,7 @@ class CheckState:
 
     @export("expect_eq", "0rrr_v", "0rr_v")
     def expect_eq(self, *operands: object) -> None:
-        """Expects that type, shape and the bits of each element are the same: a NaN equals itself, and
-        0.0 is not -0.0.
-        """
+        """Checks that type, shape and the elements' bits are the same: a NaN equals itself, and 0.0 is not -0.0."""
         name = "expect_eq"
         self._recorder.expected()
         left, right = self._read(operands[-2], f"{name} lhs"), self._read(operands[-1], f"{name} rhs")
@@ -160,7 +158,7 @@ class CheckState:
 
     @export("expect_almost_eq", "0rrrff_v")
     def expect_almost_eq(self, device: object, lhs: object, rhs: object, atol: float, rtol: float) -> None:
-        """Expects that type and shape are the same, and elements are close: ``|lhs - rhs| <= atol + rtol * |rhs|``.
+        """Checks that type and shape are the same, and elements are close: ``|lhs - rhs| <= atol + rtol * |rhs|``.
 
         A NaN equals a NaN, and an infinity only itself. Computed in f64; complex numbers by their absolute values.
         """

@@ -163,7 +163,7 @@ class CheckReport:
 
     @property
     def results(self) -> list[CheckResult]:
-        """Those of all files."""
+        """The results of all files."""
         return [result for file in self.files for result in file.results]
 
     def count(self, outcome: Outcome) -> int:

@@ -124,7 +124,7 @@ class _Parameters:
     def gather(
         self, device: object, affinity: int, wait: object, target: object, scope: object, buffer: object, *keys: object
     ) -> None:
-        """Parameters into ranges of one buffer."""
+        """Copies parameters into ranges of one buffer."""
         with self._call(device, wait, target) as (context, wait_fence, signal_fence):
             checked = check_buffer(buffer, "io_parameters.gather")
             spans = self._resolve(scope, keys, checked)
@@ -141,7 +141,7 @@ class _Parameters:
     def scatter(
         self, device: object, affinity: int, wait: object, target: object, buffer: object, scope: object, *keys: object
     ) -> None:
-        """Ranges of one buffer into parameters, which must be writable."""
+        """Copies ranges of one buffer into parameters, which must be writable."""
         with self._call(device, wait, target) as (context, wait_fence, signal_fence):
             checked = check_buffer(buffer, "io_parameters.scatter")
             # All are checked before the first is written.

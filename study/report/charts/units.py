@@ -17,7 +17,7 @@ class TimeUnit:
     ns: float
 
     def text(self, ns: float | None, digits: int = 4) -> str:
-        """Nanoseconds in this unit, without its symbol; a dash for unknown."""
+        """Formats nanoseconds in this unit, without its symbol; a dash for unknown."""
         return "—" if ns is None else number_text(ns / self.ns, digits)
 
 

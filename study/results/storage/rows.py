@@ -133,7 +133,7 @@ def to_json(value: object, name: str) -> str:
 
 
 def _plain(value: object) -> object:
-    """Mappings and sequences of all kinds as the dicts and lists that ``json`` takes."""
+    """Converts mappings and sequences of all kinds to the dicts and lists that ``json`` takes."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

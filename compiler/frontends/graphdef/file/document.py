@@ -113,9 +113,8 @@ def _of_text(text: str, file_name: str) -> Document:
 
 
 def _blocks(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """Yields blocks with braces: the enclosing names and the block's own, where that name starts, and where the block
-    ends,
-    which is -1 when it opens. A block is yielded twice, when it opens and when it closes.
+    """Yields each block in braces twice, when it opens and when it closes: its name after those of the enclosing
+    blocks, the offset of its name, and the offset of its end, which is -1 when it opens.
     """
     stack: list[tuple[str, int]] = []
     name, start = "", 0

@@ -42,7 +42,7 @@ class Variable(NamedTuple):
 
 @dataclass(slots=True)
 class GraphLoop:
-    """A frame.
+    """A loop of the graph, which TensorFlow calls a frame.
 
     Attributes:
         enters: the names of the nodes that lead into the loop.

@@ -71,7 +71,7 @@ def _named(name: str) -> Translate:
 
 
 def _to_whole(name: str) -> Translate:
-    """Rounds; integers are whole already."""
+    """Rounds floats to whole numbers; returns integers unchanged."""
     return _unary(lambda x: x if x.element.is_integer else x.call(name))
 
 

@@ -184,7 +184,7 @@ def _shown(starts: Sequence[int | Value]) -> list[str]:
 
 
 def _strided_slice(node: Node) -> Sequence[Value]:
-    """Slices; each mask has a bit for each element of begin, end and strides."""
+    """Translates StridedSlice, whose masks have a bit for each element of begin, end and strides."""
     value, begins, ends, _ = node.expect(4)
     shape = node.shape(0)
     strides = node.known_integers(3, "the strides")

@@ -14,7 +14,7 @@ from .windows import reduced_windows
 
 
 def _fused_batch_norm(node: Node) -> Sequence[Value]:
-    """Statistics are operands for inference, and of the batch for training; all are computed in f32."""
+    """Normalizes a batch in f32: for inference by statistics that are operands, for training by the batch's own."""
     value, scale, offset, given_mean, given_variance = node.expect(5)
     builder = node.builder
     shape = node.shape(0)

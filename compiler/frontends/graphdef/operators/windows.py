@@ -35,7 +35,7 @@ class Layout:
     spatial: tuple[int, ...]
 
     def of(self, values: Sequence[Dim]) -> list[int]:
-        """Returns the numbers of spatial dimensions, from one for each dimension."""
+        """Selects the numbers of the spatial dimensions from a list with a number for each dimension."""
         return [number_of(values[axis]) for axis in self.spatial]
 
 
@@ -57,7 +57,7 @@ def same_padding(length: Dim, size: int, stride: int) -> tuple[int, int]:
 
 
 def _unmoved(length: Size, size: int, stride: int) -> tuple[int, int]:
-    """Returns the padding of a dimension whose length depends on the call: its windows have one element of it."""
+    """Returns the padding of a dimension whose length depends on the call; windows must be 1 long there."""
     if size != 1 or stride != 1:
         raise ValueError(f"windows move along a dimension whose length depends on the call, {length}")
     return 0, 0
@@ -190,7 +190,7 @@ def _padding(
 
 
 def _convolution(node: Node) -> Sequence[Value]:
-    """Filters have spatial dimensions, input features of a group, and output features."""
+    """Translates a convolution, whose filters have spatial dimensions, input features of a group, and outputs."""
     value, kernel = node.expect(2)
     rank = node.type(0).rank
     layout = _layout(node, rank)
