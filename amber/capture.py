@@ -114,7 +114,7 @@ def captured_script(
         glsl: the source and the target environment that it was compiled for, to be written in place of SPIR-V.
 
     Raises:
-        InvalidArgumentError: nothing is bound.
+        InvalidArgumentError: the dispatch binds nothing.
     """
     if not buffers:
         raise InvalidArgumentError("a kernel without bindings has no results to expect; there is nothing to report")

@@ -21,8 +21,8 @@ def parse(path: str | Path) -> Script:
 
     Raises:
         ScriptError: the script is wrong; the message has the place, the line and what is expected there.
-        UnsupportedScriptError: it needs what pumice does not run, such as a graphics pipeline.
-        NotFoundError: no such file.
+        UnsupportedScriptError: the script needs a feature that pumice does not run, such as a graphics pipeline.
+        NotFoundError: there is no such file.
     """
     path = Path(path)
     with reading_errors(path):
@@ -36,7 +36,7 @@ def parse_text(text: str, file_name: str = "<script>", folder: str | Path = ".")
     """Reads a script's text.
 
     Args:
-        text: the text: AmberScript, whose first line is ``#!amber``, or VkScript.
+        text: AmberScript, whose first line is ``#!amber``, or VkScript.
         file_name: the name of the script in messages.
         folder: the folder of the files that it names.
     """

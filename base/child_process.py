@@ -56,7 +56,7 @@ class ChildProcess(Closeable):
         variables: additional environment variables.
 
     Raises:
-        NotFoundError: no such interpreter, or none with pumice.
+        NotFoundError: there is no such interpreter, or it has no pumice.
         IncompatibleError: its pumice has a version that cannot take part.
         AbortedError: the process did not start.
     """

@@ -42,7 +42,7 @@ def switch(variable: str) -> bool | None:
     """Returns whether an environment variable is on; ``None`` where it is unset or empty.
 
     Raises:
-        InvalidArgumentError: its value is neither on nor off.
+        InvalidArgumentError: the variable's value is neither on nor off.
     """
     value = os.environ.get(variable, "")
     word = value.strip().lower()

@@ -227,7 +227,7 @@ def _lower_executables(program: Program, target: Target) -> None:
 
 
 def _longer(executable: Operation, target: Target) -> tuple[Operation, Strategy] | tuple[None, None]:
-    """Returns an executable for calls in which the loops of this one's kernel are too long, and its strategy."""
+    """Returns an executable, and its strategy, for calls that exceed the loops of this executable's kernel."""
     _, function = entry_of(executable)
     made_for = [facts for kind, _, facts in target.variants() if kind == "vulkan"]
     strategy = vulkan.longer_strategy(function, made_for[0]) if made_for else None

@@ -157,7 +157,7 @@ def read_program(text: str, file_name: str) -> Program:
         file_name: the file's name, for errors.
 
     Raises:
-        CompileError: at the first syntax error.
+        CompileError: the text has a syntax error; the error is at the first.
     """
     source = SourceText(text, file_name)
     return program_of(parse(text, file_name), source)

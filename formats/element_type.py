@@ -184,7 +184,7 @@ class ElementType(enum.IntEnum):
         """Returns the element type of a name: those of ``short_name``, and MLIR's ``complex<f32>``, ``complex<f64>``.
 
         Raises:
-            InvalidArgumentError: no such type; the message lists those there are.
+            InvalidArgumentError: there is no such type; the message lists those there are.
         """
         element_type = _names().get(text)
         if element_type is None:
@@ -256,7 +256,7 @@ class ElementType(enum.IntEnum):
         """Returns the NumPy dtype of one element.
 
         Raises:
-            UnimplementedError: the type has none.
+            UnimplementedError: the type has no dtype.
         """
         dtype = self.dtype
         if dtype is None:
@@ -287,7 +287,7 @@ def dtype_of(dtype: npt.DTypeLike) -> np.dtype[np.generic]:
     """Returns the dtype of a type, a name or a dtype that NumPy accepts; the names of ml_dtypes' are known too.
 
     Raises:
-        TypeError, ValueError: as ``numpy.dtype``.
+        TypeError, ValueError: NumPy accepts no such dtype.
     """
     try:
         return np.dtype(dtype)

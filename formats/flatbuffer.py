@@ -31,7 +31,7 @@ def contiguous_bytes(data: bytes | bytearray | memoryview, name: str) -> memoryv
     """Returns a read-only view of ``data`` as single bytes.
 
     Raises:
-        InvalidArgumentError: it is strided; the message begins with ``name``.
+        InvalidArgumentError: the data is strided; the message begins with ``name``.
     """
     view = memoryview(data).toreadonly()
     if not view.c_contiguous:
@@ -52,7 +52,7 @@ class FlatBuffer:
         name: the root's name in messages.
 
     Raises:
-        InvalidArgumentError: too short, or another identifier.
+        InvalidArgumentError: the data is too short, or has another identifier.
     """
 
     __slots__ = ("_budget", "_limit", "data", "name")

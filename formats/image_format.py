@@ -134,7 +134,7 @@ class ImageFormat:
         """Returns the format of a name.
 
         Raises:
-            InvalidArgumentError: no such format; the message lists those there are.
+            InvalidArgumentError: there is no such format; the message lists those there are.
         """
         if not isinstance(name, str):
             raise InvalidArgumentError(f"a format is a name such as 'rgba8unorm', got {shown(name)}")
@@ -173,7 +173,7 @@ class ImageFormat:
             kind: the kind itself, in place of all that.
 
         Raises:
-            InvalidArgumentError: no format holds them.
+            InvalidArgumentError: no format holds these channels and dtype.
         """
         bits = 8 * dtype.itemsize
         if kind is None:

@@ -37,7 +37,7 @@ def to_texels(array: Array, image_format: ImageFormat, where: str = "image") -> 
         A C-contiguous array of ``stored_dtype``.
 
     Raises:
-        InvalidArgumentError: a dtype that the format cannot take, or integers out of its range.
+        InvalidArgumentError: the format cannot take the dtype, or integers are out of its range.
     """
     check_plain(image_format, where)
     if array.dtype == image_format.stored_dtype and not (image_format.packed and _has_channels(array, image_format)):

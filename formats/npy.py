@@ -26,7 +26,7 @@ def read_npy_header(file: BinaryIO, where: str) -> tuple[tuple[int, ...], bool, 
         elements' dtype as stored.
 
     Raises:
-        InvalidArgumentError: not a ``.npy`` file of these formats, or a header that describes no array.
+        InvalidArgumentError: the file is no ``.npy`` file of these formats, or its header describes no array.
         OSError: the file cannot be read.
     """
     try:

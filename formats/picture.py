@@ -35,7 +35,7 @@ def decode_picture(data: bytes, where: str) -> np.ndarray:
     """Returns the picture in a file's content; ``where`` is for messages.
 
     Raises:
-        InvalidArgumentError: no PNG or JPEG, a damaged one, or one with more bits a channel than Pillow keeps.
+        InvalidArgumentError: the content is no PNG or JPEG, is damaged, or has more bits a channel than Pillow keeps.
         UnavailableError: Pillow is not installed.
     """
     pillow = _pillow()
@@ -128,7 +128,7 @@ def array_to_picture(array: np.ndarray, where: str) -> np.ndarray:
     Floats within 0 … 1 become 8 bits, clamped and rounded; integers stay, uint16 without channels as 16 bits.
 
     Raises:
-        InvalidArgumentError: another shape or dtype, or integers that 8 bits do not hold.
+        InvalidArgumentError: the array has another shape or dtype, or integers that 8 bits do not hold.
     """
     if array.ndim == 3 and array.shape[2] == 1:
         array = array[:, :, 0]

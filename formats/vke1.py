@@ -185,8 +185,8 @@ def validate_executable(executable: ExecutableDef) -> None:
     """Checks every rule that needs no device: ordinals, ranges, ABIs and the outline of each SPIR-V module.
 
     Raises:
-        IncompatibleError: a BDA ABI version that this build does not know.
-        InvalidArgumentError: the first rule broken, with the path of the field.
+        IncompatibleError: this build does not know the BDA ABI version.
+        InvalidArgumentError: a rule is broken; the message names the first one, with the path of the field.
     """
     if not executable.pipelines:
         raise InvalidArgumentError("pipelines: expected at least one pipeline, got none")

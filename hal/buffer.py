@@ -112,7 +112,7 @@ class Buffer(Closeable):
         the call that took the memory, for messages.
 
         Raises:
-            ClosedError: it was closed.
+            ClosedError: the buffer was closed.
         """
 
     @abstractmethod

@@ -37,7 +37,7 @@ class BufferView:
         """Views a buffer.
 
         Raises:
-            InvalidArgumentError: a negative length.
+            InvalidArgumentError: a length is negative.
             OutOfRangeError: the buffer is shorter than the elements (for dense encodings).
             ClosedError: the buffer was closed.
         """
@@ -89,8 +89,8 @@ class BufferView:
         """Returns bytes from the buffer's start to the element at ``indices``.
 
         Raises:
-            OutOfRangeError: a wrong number of indices, or one outside its axis.
-            UnimplementedError: elements that share a byte, or an encoding that is not dense.
+            OutOfRangeError: the number of indices is wrong, or one is outside its axis.
+            UnimplementedError: elements share a byte, or the encoding is not dense.
         """
         self._require_dense("byte_offset")
         if self.element_type.is_sub_byte:
@@ -106,7 +106,7 @@ class BufferView:
         """Returns the contiguous part with these starts and lengths for each axis.
 
         Raises:
-            OutOfRangeError: it is not within the view.
+            OutOfRangeError: the part is not within the view.
             InvalidArgumentError: the part is not contiguous.
         """
         self._require_dense("subview")
@@ -137,7 +137,7 @@ class BufferView:
         Raises:
             FailedPreconditionError: the memory is not host-visible.
             InvalidArgumentError: NumPy has no dtype for the element type.
-            UnimplementedError: an encoding that is not dense.
+            UnimplementedError: the encoding is not dense.
         """
         self._require_dense("read")
         return self.element_type.unpack(self.buffer.read(0, self.byte_length), self.shape)

@@ -30,7 +30,7 @@ def resolve_slots(argument: object, table: Sequence[object]) -> object:
     """Returns an argument of a command, or a sequence of such, with the table's entries in place of slots.
 
     Raises:
-        InvalidArgumentError: a part of an entry that is not a buffer.
+        InvalidArgumentError: a part of an entry is not a buffer.
     """
     if isinstance(argument, BindingSlot):
         entry = table[argument.slot]

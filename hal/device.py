@@ -48,8 +48,8 @@ class Device(LogicalDevice):
         """Returns a buffer of ``size`` bytes; its contents are undefined.
 
         Raises:
-            InvalidArgumentError: a negative size, or a memory type that the device does not have.
-            ResourceExhaustedError: no memory; nothing is made.
+            InvalidArgumentError: the size is negative, or the device does not have the memory type.
+            ResourceExhaustedError: there is no memory; nothing is made.
         """
 
     @abstractmethod
@@ -88,8 +88,8 @@ class Device(LogicalDevice):
             constants: the values of the executable's constants 0, 1, …, as u32.
 
         Raises:
-            NotFoundError: a format that the device does not run; the message lists those that it runs.
-            InvalidArgumentError: a damaged blob.
+            NotFoundError: the device does not run the format; the message lists those that it runs.
+            InvalidArgumentError: the blob is damaged.
         """
 
     @abstractmethod

@@ -37,8 +37,8 @@ class Submits(Protocol):
             held back.
 
         Raises:
-            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
-            ClosedError: something used was closed.
+            FailedPreconditionError: a command buffer is not ready, or a payload would not increase.
+            ClosedError: a command buffer, a semaphore or a buffer was closed.
         """
 
     def resubmit(self, commands: Any, generation: int, bindings: Sequence[Any] | None = None) -> int:

@@ -57,8 +57,8 @@ class Semaphore(Closeable):
             value: the new payload: more than the payload now, and less than any payload that pending work will signal.
 
         Raises:
-            InvalidArgumentError: the payload would not go up.
-            FailedPreconditionError: submitted work is to signal a payload at or below it.
+            InvalidArgumentError: the payload would not increase.
+            FailedPreconditionError: submitted work will signal a payload at or below it.
         """
 
     @abstractmethod

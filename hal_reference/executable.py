@@ -42,7 +42,7 @@ class Executable(AnyExecutable):
         Raises:
             OutOfRangeError: a binding is too short.
             InvalidArgumentError: an operation's attributes are invalid; only in forged executables.
-            ResourceExhaustedError: no memory for a value.
+            ResourceExhaustedError: there is no memory for a value.
             CancelledError: the device was closed.
         """
         name, inputs = function.name, len(function.inputs)

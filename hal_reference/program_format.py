@@ -66,8 +66,8 @@ class Function:
         """Returns the function with a dispatch's values in place of symbols.
 
         Raises:
-            InvalidArgumentError: their number is not that of the symbols, or a length is negative or too large with
-                them.
+            InvalidArgumentError: the number of values is not that of the symbols, or a length is negative or too large
+                with them.
         """
         if len(constants) != self.symbols:
             raise InvalidArgumentError(f"{self.name} takes {self.symbols} constants, got {len(constants)}")
@@ -121,9 +121,9 @@ def decode(blob: memoryview) -> tuple[Function, ...]:
     """Decodes the functions of an executable and checks that values are defined before use and operations are known.
 
     Raises:
-        InvalidArgumentError: not an executable of the format, or a damaged one.
-        IncompatibleError: another version of the format.
-        UnimplementedError: an unknown operation.
+        InvalidArgumentError: the data is no executable of the format, or is damaged.
+        IncompatibleError: it has another version of the format.
+        UnimplementedError: it has an unknown operation.
     """
     if blob.nbytes < HEADER.size or bytes(blob[:4]) != MAGIC:
         raise InvalidArgumentError(f"an executable of format {FORMAT} starts with {MAGIC!r}, got {bytes(blob[:4])!r}")

@@ -96,8 +96,8 @@ class Device(LogicalDevice, AnyDevice):
             persistent_cache: whether to keep compiled pipelines on disk.
 
         Raises:
-            NotFoundError: no such device; the message lists those that exist.
-            UnavailableError: no driver, or the device lacks something that pumice needs.
+            NotFoundError: there is no such device; the message lists those that exist.
+            UnavailableError: there is no driver, or the device lacks something that pumice needs.
         """
         super().__init__(driver, index, options)
         try:
@@ -144,8 +144,8 @@ class Device(LogicalDevice, AnyDevice):
         """Returns a buffer of ``size`` bytes; its contents are undefined.
 
         Raises:
-            InvalidArgumentError: a negative size, or a memory type that the device does not have.
-            ResourceExhaustedError: no memory; the message has sizes and heaps, nothing is made.
+            InvalidArgumentError: the size is negative, or the device does not have the memory type.
+            ResourceExhaustedError: there is no memory; the message has sizes and heaps, nothing is made.
         """
         return Buffer.create(self.allocator, size, memory_type=memory_type, usage=usage, access=access)
 
@@ -175,10 +175,10 @@ class Device(LogicalDevice, AnyDevice):
             mutable_format: whether views may have other formats of the same size, which may cost speed.
 
         Raises:
-            InvalidArgumentError: sizes that are not positive ints or do not fit the dimension.
-            OutOfRangeError: more than the device's limits.
+            InvalidArgumentError: sizes are not positive ints or do not fit the dimension.
+            OutOfRangeError: the device's limits are exceeded.
             UnimplementedError: the device has no such images of the format; the message lists the formats it has.
-            ResourceExhaustedError: no memory.
+            ResourceExhaustedError: there is no memory.
         """
         texels = format if isinstance(format, ImageFormat) else ImageFormat.parse(format)
         sizes = (extent,) if isinstance(extent, int) else extent
@@ -209,9 +209,9 @@ class Device(LogicalDevice, AnyDevice):
         """Returns a sampler; ``SamplerOptions`` lists the choices.
 
         Raises:
-            InvalidArgumentError: an unknown choice, or choices that exclude each other.
-            OutOfRangeError: past a limit of the device.
-            UnimplementedError: the device lacks it; the message says what it has.
+            InvalidArgumentError: a choice is unknown, or choices exclude each other.
+            OutOfRangeError: a limit of the device is exceeded.
+            UnimplementedError: the device lacks a choice; the message says what it has.
         """
         return Sampler(self.allocator, **options)
 
@@ -219,8 +219,9 @@ class Device(LogicalDevice, AnyDevice):
         """Returns a buffer as texels of a format, for bindings of texel buffers. It is closed with the buffer.
 
         Raises:
-            InvalidArgumentError: the bytes are not a whole number of texels, or do not start where the device wants.
-            OutOfRangeError: more texels than the device takes.
+            InvalidArgumentError: the bytes are not a whole number of texels, or their offset is not aligned as the
+                device requires.
+            OutOfRangeError: there are more texels than the device takes.
             UnimplementedError: the device has no texel buffers of the format; the message lists those it has.
         """
         return TexelBuffer(buffer, format if isinstance(format, ImageFormat) else ImageFormat.parse(format))
@@ -263,7 +264,7 @@ class Device(LogicalDevice, AnyDevice):
         Args:
             code: the module or blob.
             validate: whether to check modules with ``spirv-val``: drivers may crash on invalid ones.
-            sanitize: report accesses that go wrong; ``None`` as the device was opened.
+            sanitize: whether shaders report accesses that go wrong; ``None`` as the device was opened.
         """
         sanitize = self.plan.sanitize if sanitize is None else sanitize
         self.check_usable()

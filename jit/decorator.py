@@ -82,7 +82,7 @@ def jit(
     Raises:
         UnavailableError: JAX is not installed, or is older than 0.6.
         InvalidArgumentError: ``device``, ``cache_size`` or ``tune`` has the wrong type.
-        TypeError, ValueError: from ``jax.jit``, for the other arguments.
+        TypeError, ValueError: ``jax.jit`` refuses another argument.
     """
     try:
         from .function import JitFunction

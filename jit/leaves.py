@@ -35,7 +35,7 @@ def leaf_key(leaf: object) -> Hashable:
     """Returns an argument's part of the trace's key: shape, dtype, and whether the type is weak.
 
     Raises:
-        TracedError: it is a tracer.
+        TracedError: the argument is a tracer.
     """
     return _KEYS.get(type(leaf), _other_key)(leaf)
 

@@ -125,7 +125,7 @@ class Compiled(Stage, Closeable):
         """Runs it with the arguments that it was lowered for, without static ones.
 
         Raises:
-            TypeError: another tree, shape or dtype.
+            TypeError: an argument has another tree, shape or dtype.
         """
         return self.run(self._checked(args, kwargs))
 

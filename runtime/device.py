@@ -49,7 +49,7 @@ class Device(ArrayDevice):
         """``hal`` of a Vulkan device, for pipelines, timestamps and memory statistics.
 
         Raises:
-            UnimplementedError: it is the reference device.
+            UnimplementedError: the device is the reference device.
         """
         from ..hal_vulkan import Device as VulkanDevice
 
@@ -91,8 +91,8 @@ class Device(ArrayDevice):
         """Creates an array of undefined contents.
 
         Raises:
-            InvalidArgumentError: a negative length, or a dtype of Python objects.
-            ResourceExhaustedError: no memory; the message has sizes and heaps.
+            InvalidArgumentError: a length is negative, or the dtype is of Python objects.
+            ResourceExhaustedError: there is no memory; the message has sizes and heaps.
         """
         return new_array(self, check_shape(shape), check_dtype(dtype))
 
@@ -142,7 +142,7 @@ class Device(ArrayDevice):
             mips: whether to make all smaller levels by halving, or the number of levels in all.
 
         Raises:
-            InvalidArgumentError: a shape that does not fit this dim, or a dtype that the format cannot take.
+            InvalidArgumentError: the shape does not fit this dim, or the format cannot take the dtype.
             UnimplementedError: the device has no images of this format; the message lists those it has.
         """
         from .images.making import image_of
@@ -204,7 +204,7 @@ class Device(ArrayDevice):
             unnormalized: whether coordinates are in texels.
 
         Raises:
-            InvalidArgumentError: an unknown value, or values that exclude each other.
+            InvalidArgumentError: a value is unknown, or values exclude each other.
             UnimplementedError: the device has no such sampler.
         """
         from .images.sampler import Sampler
@@ -279,13 +279,14 @@ class Device(ArrayDevice):
             layouts: names for members of blocks that a stripped module has none for: GLSL's declarations of the blocks
                 as text, or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint n;
                 float scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
-            sanitize: report invalid accesses, as for ``open_device``; ``None`` as the device was opened.
+            sanitize: whether to report invalid accesses, as for ``open_device``; ``None`` as the device was opened.
 
         Raises:
-            NotFoundError: no such file, entry point or constant; the message lists those that exist.
-            InvalidArgumentError: a source that does not compile, or SPIR-V that is damaged or breaks a rule.
+            NotFoundError: there is no such file, entry point or constant; the message lists those that exist.
+            InvalidArgumentError: the source does not compile, or the SPIR-V is damaged or breaks a rule.
             UnavailableError: no compiler of the language is installed; the message says what to install.
-            UnimplementedError: a capability that the device lacks, by name; the reference device runs no kernels.
+            UnimplementedError: the device lacks a capability, which the message names; the reference device runs no
+                kernels.
         """
         if subgroup_size is not None and (type(subgroup_size) is not int or subgroup_size < 1):
             raise InvalidArgumentError(f"subgroup_size is a positive int, got {subgroup_size!r}")

@@ -23,7 +23,7 @@ def list_devices(*, validation: bool | None = None) -> tuple[DeviceProfile, ...]
     """Returns the profile of every Vulkan device of this machine, in the order of ``vulkan://<index>``.
 
     Raises:
-        UnavailableError: no Vulkan loader; the message says what to install.
+        UnavailableError: there is no Vulkan loader; the message says what to install.
     """
     from ..hal_vulkan import shared_driver
 
@@ -67,9 +67,9 @@ def open_device(
             The reference device works inside the calls and needs no wait.
 
     Raises:
-        InvalidArgumentError: not a URI, or not a mode of waiting.
-        NotFoundError: no such device; the message lists those that exist. No other device is opened instead.
-        UnavailableError: no Vulkan loader or driver; the message says what to install.
+        InvalidArgumentError: an argument is no URI, or no wait mode.
+        NotFoundError: there is no such device; the message lists those that exist. No other device is opened instead.
+        UnavailableError: there is no Vulkan loader or driver; the message says what to install.
     """
     if wait is not None:
         checked_wait_mode(wait)

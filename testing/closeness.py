@@ -116,8 +116,10 @@ def assert_close(
         what: the begin of the message.
 
     Raises:
-        NotCloseError: they differ; an AssertionError. Under the pytest plug-in both arrays and a picture are saved.
-        InvalidArgumentError: they cannot be compared: other shapes, floats expected of integers, or no numbers.
+        NotCloseError: the arrays differ; an AssertionError. Under the pytest plug-in both arrays and a picture are
+            saved.
+        InvalidArgumentError: the arrays cannot be compared: shapes differ, floats are expected of integers, or elements
+            are no numbers.
     """
     __tracebackhide__ = True
     a, b = _host(got), _host(expected)

@@ -122,10 +122,11 @@ def install(program: click.Command, name: str, shell: str | None) -> str:
     """Writes the script for a shell, or for that of ``$SHELL``, where it is found; returns a message for the user.
 
     Raises:
-        InvalidArgumentError: another shell, or none is known.
+        InvalidArgumentError: the shell is another one, or none is known.
         FailedPreconditionError: bash is too old, or there is no home folder.
-        AlreadyExistsError: there is a file that holds something else.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: it cannot be read or written.
+        AlreadyExistsError: a file of that name holds something else.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be read or
+            written.
     """
     chosen = _chosen(shell)
     if chosen == "bash":

@@ -25,10 +25,10 @@ def device_profile(uri: str | None) -> DeviceProfile | None:
             ``None`` as for ``pumice.open_device``.
 
     Raises:
-        UsageError: it is no URI.
+        UsageError: the text is no URI.
         NotFoundError: there is no such device or file.
         InvalidArgumentError: the file is not a profile.
-        UnavailableError: no Vulkan loader or driver.
+        UnavailableError: there is no Vulkan loader or driver.
     """
     from ..runtime.opening import is_reference
 

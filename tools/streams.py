@@ -80,7 +80,7 @@ def writing_results() -> Iterator[None]:
     """Distinguishes failures to write stdout from other errors, whoever wrote.
 
     Raises:
-        click.exceptions.Exit: with ``READER_GONE``.
+        click.exceptions.Exit: the reader of stdout is gone; the status is ``READER_GONE``.
         UnavailableError: stdout cannot be written; the message says why.
     """
     try:

@@ -72,7 +72,7 @@ class TuningDatabase:
 
         Raises:
             InvalidArgumentError: the user's file is not a database.
-            PermissionDeniedError, UnavailableError: it cannot be read.
+            PermissionDeniedError, UnavailableError: the file cannot be read.
         """
         driver = f"{profile.driver_name} {profile.driver_info} {profile.driver_version:#x}"
         database = cls(f"{profile.name}, {driver}", path)

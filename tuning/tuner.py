@@ -79,9 +79,9 @@ def tune(
         progress: the receiver of progress.
 
     Raises:
-        PumiceError: as ``TuningDatabase.store``, before anything is measured.
+        PumiceError: the database cannot be written, which is tried before anything is measured.
         DeviceLostError: the device was lost; earlier findings are kept.
-        KeyboardInterrupt: by the user; earlier findings are kept.
+        KeyboardInterrupt: the user interrupted tuning; earlier findings are kept.
     """
     tuner = _Tuner(uri, database, time.monotonic() + seconds, progress)
     tuner.total = sum(len(tunable.candidates) - 1 for tunable in regions)

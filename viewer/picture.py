@@ -18,7 +18,7 @@ Size = tuple[int, int]
 
 
 class Picture(Closeable):
-    """A source of frames.
+    """A source of frames, which are images on its device.
 
     Calling sequence: ``resize`` → ``record`` for each frame, in order → ``close``.
 

@@ -38,8 +38,9 @@ class ProgramPicture(Picture):
         """Loads a module; ``function`` is its function's name.
 
         Raises:
-            NotFoundError: no such function.
-            InvalidArgumentError: its first result is not a picture, or its state has no next value among the results.
+            NotFoundError: there is no such function.
+            InvalidArgumentError: the first result is not a picture, or the program's state has no next value among the
+                results.
         """
         self.device = device
         self._session = Session(device)

@@ -83,7 +83,7 @@ class ShaderPicture(Picture):
             options: the options to compile it, and its inputs.
 
         Raises:
-            InvalidArgumentError: it does not compile, or writes no picture; the location is file and line.
+            InvalidArgumentError: the shader does not compile, or writes no picture; the location is file and line.
         """
         self.device = device
         options = self._options = options or ShaderOptions()

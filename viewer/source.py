@@ -176,7 +176,7 @@ def viewed_source(
         on_cpu: whether the device is a CPU, with shuffles and workgroups of ``WIDEST_GROUP``.
 
     Raises:
-        InvalidArgumentError: it has no entry point, or takes derivatives that the device has not.
+        InvalidArgumentError: the shader has no entry point, or needs derivatives that the device lacks.
     """
     text = text.removeprefix("\ufeff").replace("\r\n", "\n")
     bare = _COMMENT.sub(lambda match: re.sub(r"[^\n]", " ", match[0]), text)

@@ -66,13 +66,13 @@ class Window(Closeable):
             title: the title of the window, with which names of screenshots begin.
             size: the width and height of the window.
             device: the device, as for ``open_device``; it has to be one that shows images.
-            validation: the validation, as for ``open_device``.
+            validation: whether to turn validation on, as for ``open_device``.
             vsync: whether to wait for the display's refresh.
             has_overlay: whether to show frame times from the start.
             screenshots: the folder that they go to.
 
         Raises:
-            UnavailableError: no GLFW, no display, or no device that can show images there.
+            UnavailableError: there is no GLFW, no display, or no device that can show images there.
         """
         self._glfw = glfw = _glfw()
         self._title, self._screenshots, self._vsync = title, screenshots, vsync

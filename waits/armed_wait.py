@@ -69,7 +69,7 @@ def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callba
 
     Raises:
         InvalidArgumentError: one of the sources is not a wait source, or its ``notify`` returns nothing to cancel.
-        BaseException: what a source's ``notify`` raised. The callback does not come then.
+        BaseException: a source's ``notify`` raised it. The callback does not come then.
     """
     armed = ArmedWait(len(sources), any, callback)
     armed.arm(sources)
@@ -97,7 +97,7 @@ def _adapt(frame: WaitFrame) -> bool:
     """Replaces the futures among a frame's sources by wait sources; returns whether there were any.
 
     Raises:
-        InvalidArgumentError: a source is neither.
+        InvalidArgumentError: a source is neither a wait source nor a future.
     """
     sources = frame.sources
     adapted = []
@@ -118,7 +118,7 @@ def perform_wait(frame: WaitFrame, deadline: float | None) -> None:
 
     Raises:
         InvalidArgumentError: one of the sources is not a wait source.
-        BaseException: another error than pumice's that a source raised, or that of a signal handler
+        BaseException: a source raised an error that is not pumice's, or a signal handler raised one
             (KeyboardInterrupt).
     """
     until = frame.until(deadline)

@@ -177,7 +177,7 @@ def await_source(source: Any) -> Generator[Any, Any, None]:
 
     Raises:
         FailedPreconditionError: there is neither a running loop nor an invocation.
-        PumiceError: the source's failure.
+        PumiceError: the source failed; this is its failure.
     """
     if driving.depth:
         yield source

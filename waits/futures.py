@@ -150,7 +150,7 @@ def as_wait_source(source: Any) -> WaitSource:
     """Returns the wait source itself, or the adapter of a future or of an object with ``when_ready``.
 
     Raises:
-        InvalidArgumentError: anything else.
+        InvalidArgumentError: the object is none of these.
     """
     if hasattr(source, "notify") and hasattr(source, "query") and hasattr(source, "wait_until"):
         whole: WaitSource = source

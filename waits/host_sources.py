@@ -50,7 +50,7 @@ class Delay(Source):
         seconds: the seconds from now.
 
     Raises:
-        InvalidArgumentError: not a number.
+        InvalidArgumentError: the argument is not a number.
     """
 
     __slots__ = ("when",)
@@ -98,8 +98,8 @@ class FileReady(Latch):
         read, write: whether to wait for reading and for writing; with both, either is enough.
 
     Raises:
-        InvalidArgumentError: no descriptor, or nothing to wait for. A descriptor that cannot be waited for fails the
-            source.
+        InvalidArgumentError: there is no descriptor, or nothing to wait for. A descriptor that cannot be waited for
+            fails the source.
     """
 
     __slots__ = ("_events", "_file", "_watch", "descriptor")

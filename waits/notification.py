@@ -104,7 +104,7 @@ class JointNotification(Notification):
 
         Raises:
             InvalidArgumentError: a ``notify`` returns nothing to cancel.
-            BaseException: what a source's ``notify`` raised. Everything is disarmed and the callback does not come.
+            BaseException: a source's ``notify`` raised it. Everything is disarmed and the callback does not come.
         """
         try:
             for source in sources:

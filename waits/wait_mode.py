@@ -66,7 +66,7 @@ class waits:
     """Sets the mode of this thread's waits: ``with waits("spin"): …``; ``None`` changes nothing.
 
     Raises:
-        InvalidArgumentError: not a mode.
+        InvalidArgumentError: the text is no wait mode.
     """
 
     __slots__ = ("_before", "_mode")

@@ -47,7 +47,7 @@ def write_call(values: Values, instruction: Instruction) -> list[Statement]:
     """Writes a call of an import.
 
     Raises:
-        UnimplementedError: an import without a translation; the message names it.
+        UnimplementedError: the import has no translation; the message names it.
     """
     name = str(instruction.callee)
     write = _CALLS.get(name)

@@ -94,7 +94,7 @@ class Executables:
         """Adds the executable in a constant; returns its index.
 
         Raises:
-            UnimplementedError: no VKE1 executable, or one that needs more than Vulkan 1.2.
+            UnimplementedError: the constant is no VKE1 executable, or needs more than Vulkan 1.2.
         """
         if ordinal not in self.sources:
             if bytes(data[:4]) != b"VKE1":

@@ -36,7 +36,7 @@ def c_type(variable: Variable) -> str | None:
     """Returns the C type of a variable; for references the pointee type; ``None`` if it has no variable in C.
 
     Raises:
-        UnimplementedError: a type without a C form; the message names it.
+        UnimplementedError: the type has no C form; the message names it.
     """
     if variable.kind != "r":
         return _NUMBERS[variable.kind]

@@ -51,7 +51,7 @@ def write_c(
         data: whether to put shaders and constants into ``stem.data`` beside the program, which reads it at run time.
 
     Raises:
-        InvalidArgumentError: a damaged module.
+        InvalidArgumentError: the module is damaged.
         UnimplementedError: the module has an operation without a C form; the message names it.
     """
     return CProgram(module, stem, source, is_data_beside=data).files(main=main, cmake=cmake)

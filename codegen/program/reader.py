@@ -39,7 +39,7 @@ def read_program(data: bytes, name: str, *, formats: Sequence[str] = ()) -> Prog
             the code that chooses a device disappears; otherwise the queries stay.
 
     Raises:
-        InvalidArgumentError: a damaged file.
+        InvalidArgumentError: the file is damaged.
         UnimplementedError: the module has something that no code can be written for; the message says what and where.
     """
     with ModuleArchive.from_bytes(data, name) as archive:
@@ -89,7 +89,7 @@ def with_exports(definition: ModuleDef, names: Sequence[str]) -> ModuleDef:
     """Returns a module with only some of its exports, their asynchronous siblings, and the initializers.
 
     Raises:
-        InvalidArgumentError: no such export; the message lists those that exist.
+        InvalidArgumentError: there is no such export; the message lists those that exist.
     """
     exports = [export.name for export in definition.exports if not export.name.startswith("__")]
     for name in names:

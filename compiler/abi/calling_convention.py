@@ -97,7 +97,7 @@ class CallingConvention:
         """Converts a type; returns None if a type in it has no ABI.
 
         Raises:
-            InvalidArgumentError: a conversion raises, or returns what is not a type.
+            InvalidArgumentError: a conversion raises, or returns no type.
         """
         try:
             boundary = self._boundary(type)
@@ -110,7 +110,7 @@ class CallingConvention:
         """Composes this convention with one that is applied to its result. The context is prepended once.
 
         Raises:
-            InvalidArgumentError: both register a type, with different ABIs.
+            InvalidArgumentError: both conventions register a type, with different ABIs.
         """
         for name, abi in other._abis.items():
             if self._abis.get(name, abi) != abi:
@@ -125,9 +125,9 @@ class CallingConvention:
             tensors: the same type, with tensors in place of users' types.
 
         Raises:
-            ConventionError: the function has none: a type is not converted to one with an ABI, or that does not fit the
-                tensor.
-            InvalidArgumentError: a conversion raises, or returns what is not a type.
+            ConventionError: the function has no ABI: a type is not converted to one with an ABI, or that does not fit
+                the tensor.
+            InvalidArgumentError: a conversion raises, or returns no type.
         """
         boundary = self._boundary(type)
         arguments, results = self._kinds(boundary)
@@ -314,7 +314,7 @@ def named_convention(names: str) -> CallingConvention:
     """Returns a convention of ``NAMED``, or several, separated by commas, composed in order.
 
     Raises:
-        InvalidArgumentError: there is no convention of a name.
+        InvalidArgumentError: there is no convention of this name.
     """
     parts = tuple(name.strip() for name in names.split(","))
     for name in parts:

@@ -34,8 +34,8 @@ def give_abis(
         source: the program's text, for errors.
 
     Raises:
-        CompileError: at the argument or the result that has no ABI by the convention, or at a function that already has
-            another convention.
+        CompileError: an argument or a result has no ABI by the convention, or a function already has another
+            convention.
     """
     check_abis({name: tensor for name, tensor in functions.items() if ABI in tensor.attributes}, convention, source)
     for name, function in functions.items():
@@ -59,7 +59,7 @@ def check_abis(functions: Mapping[str, Operation], convention: CallingConvention
     """Checks that functions that were read with an ABI have one that fits, of the same convention.
 
     Raises:
-        CompileError: at the function.
+        CompileError: an ABI does not fit, or belongs to another convention; the error is at the function.
     """
     for function in functions.values():
         try:

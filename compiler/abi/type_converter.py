@@ -58,8 +58,7 @@ class TypeConverter:
         """Adds a conversion.
 
         Args:
-            conversion: the conversion: it takes a type and returns another, the same one to keep it, or None to
-                decline.
+            conversion: a function that takes a type and returns another, the same one to keep it, or None to decline.
             roles: the roles it applies to, of ``"argument"``, ``"result"`` and ``"out"``.
 
         Returns:
@@ -87,7 +86,7 @@ class TypeConverter:
             The converter.
 
         Raises:
-            InvalidArgumentError: it is not the name of a user's type, it is registered already, or it gets no ABI.
+            InvalidArgumentError: the name is not one of a user's type, it is registered already, or it gets no ABI.
         """
         if not isinstance(name, str) or not _USER_TYPE.fullmatch(name) or name.startswith(_TAKEN):
             raise InvalidArgumentError(f"expected the name of a type of your own, such as !my.array, got {shown(name)}")

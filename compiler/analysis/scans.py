@@ -67,7 +67,9 @@ class Scan(NamedTuple):
 
 
 def scan_of(operation: Operation) -> Scan | None:
-    """Returns the scan that windows amount to; None for other operations, and where separate windows are as good."""
+    """Returns the scan that windows amount to; None for other operations, and where computing each window alone costs
+    no more.
+    """
     if operation.name != "stablehlo.reduce_window":
         return None
     tensors = [value.tensor for value in (operation.operands[0], *operation.results)]

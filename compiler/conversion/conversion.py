@@ -128,7 +128,7 @@ def same_types(site: Site) -> TensorType:
     """Returns the type that all operands have.
 
     Raises:
-        OperationError: they differ, or are neither numbers nor tensors.
+        OperationError: the types differ, or are neither numbers nor tensors.
     """
     first = site.operands[0].type
     for index, value in enumerate(site.operands):

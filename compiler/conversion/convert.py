@@ -45,7 +45,7 @@ def convert_functions(operations: Sequence[Operation], source: SourceText) -> li
     """Converts functions to StableHLO and CHLO; returns those that already are, and other operations, unchanged.
 
     Raises:
-        CompileError: at an operation that breaks the rules of its dialect, or has no conversion.
+        CompileError: an operation breaks the rules of its dialect, or has no conversion.
     """
     _end_called(operations)
     return [
@@ -94,7 +94,7 @@ def _is_index(type: Type) -> bool:
 
 
 class _Conversion:
-    """Converts a function in order to a new one."""
+    """Converts a function to a new one, operation by operation."""
 
     def __init__(self, source: SourceText) -> None:
         self._source = source

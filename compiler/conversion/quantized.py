@@ -43,7 +43,7 @@ class Quantized(NamedTuple):
         high: the largest.
         expressed: the type of the numbers that they stand for.
         axis: the dimension whose elements have parameters of their own, or None.
-        scales: the scales: a single one, or one for each element of the dimension.
+        scales: a single scale, or one for each element of the dimension.
         zeros: the zero points, one for each scale.
     """
 
@@ -70,7 +70,7 @@ def quantized_of(type: Type) -> Quantized | None:
     """Returns the quantized element type of a tensor's type, if it has one.
 
     Raises:
-        OperationError: it is not uniform per tensor or per dimension.
+        OperationError: the type is not uniform per tensor or per dimension.
     """
     element = type.element if isinstance(type, TensorType) else type
     return _parsed(str(element)) if is_quantized(element) else None

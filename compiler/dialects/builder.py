@@ -126,7 +126,7 @@ class Builder:
             axes: the summed dimensions of each.
             batch: the batch dimensions of each, which are the first of the result; the others follow in order.
             element: the type of the result's elements; by default that of the left operand's.
-            attributes: further attributes of the operation.
+            attributes: the further attributes of the operation.
         """
         fields = {
             f"{side}_{kind}_dimensions": tuple(numbers)
@@ -228,8 +228,8 @@ class Builder:
             axis: the dimension.
             compare: a function that tells whether an element comes before another; its values are pairs, one for each
                 operand.
-            attributes: further attributes of the operation.
-            others: further operands, which are not sorted.
+            attributes: the further attributes of the operation.
+            others: the further operands, which are not sorted.
         """
         types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
         region = self.region(types, lambda inner, pairs: [compare(inner, pairs)])

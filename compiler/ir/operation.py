@@ -73,7 +73,7 @@ class Value:
         """The shaped type of the value.
 
         Raises:
-            TypeError: it has no shape, such as a token or a tuple.
+            TypeError: the value has no shape, such as a token or a tuple.
         """
         if not isinstance(self.type, ShapedType):
             raise TypeError(f"a value of type {self.type} has no shape")
@@ -243,7 +243,7 @@ def tensor_of(value: Value) -> TensorType:
     """Returns the type of a tensor value.
 
     Raises:
-        TypeError: it is not a tensor.
+        TypeError: the value is not a tensor.
     """
     if not isinstance(value.type, TensorType):
         raise TypeError(f"expected a tensor, got a value of type {value.type}")

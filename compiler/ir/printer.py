@@ -145,7 +145,7 @@ class Printer:
         return f"%{self._names[value]}"
 
     def alias(self, values: Sequence[Value], named: Sequence[Value]) -> None:
-        """Gives values the names of others."""
+        """Prints values under the names of other values."""
         for value, other in zip(values, named, strict=True):
             self._names[value] = self._names[other]
 

@@ -146,7 +146,7 @@ def number_of(size: Dim) -> int:
     """Returns a size as an integer; an earlier check has found that it is constant.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the size is not constant.
     """
     if isinstance(size, Size):
         raise ValueError(f"{size} depends on the call")

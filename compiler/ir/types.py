@@ -208,7 +208,7 @@ class ShapedType(Type):
         """The element type if it is a scalar type, as in every program that is not quantized.
 
         Raises:
-            ValueError: it is another.
+            ValueError: the element type is another, such as a quantized one.
         """
         if not isinstance(self.element, ScalarType):
             raise ValueError(f"elements of type {self.element} are not scalars")

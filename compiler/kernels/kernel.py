@@ -116,7 +116,7 @@ class Variant:
         kind: the kind of devices, such as ``"SPIRV"``; their executables may have several formats.
         format: the name of the format of ``data`` for modules and devices.
         data: the bytes that the device loads.
-        kernel: the kernel: its entry point, workgroups and bindings; only the workgroups differ between targets.
+        kernel: the entry point, workgroups and bindings; only the workgroups differ between targets.
         features: the features that it is made for, by Vulkan's names; a device without one gets another variant.
         needs: the features that its code declares.
     """

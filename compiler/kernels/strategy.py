@@ -55,7 +55,7 @@ class Strategy(ABC):
         """Emits the kernel of a region to which these parameters apply.
 
         Raises:
-            NeedsSplitError: the region is too much for one kernel.
+            NeedsSplitError: the region is too large for one kernel.
         """
 
     def copies(self, region: KernelRegion) -> int:

@@ -157,7 +157,7 @@ def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Ke
     Raises:
         CompileError: the generator or the target does not support an operation or a type, or the strategy does not
             apply.
-        NeedsSplitError: the region is too much for one kernel.
+        NeedsSplitError: the region is too large for one kernel.
     """
     _ = region.words  # raises if a type is not supported
     if strategy is not None:

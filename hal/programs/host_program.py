@@ -61,7 +61,7 @@ class HostProgram(Closeable):
             device: a device of ``pumice.hal_vulkan`` or ``pumice.hal_reference``; it stays the caller's to close.
 
         Raises:
-            InvalidArgumentError: no device of the HAL.
+            InvalidArgumentError: the device is none of the HAL's.
             NotFoundError: the program has no executables that the device runs.
             UnavailableError: the device lacks a feature that they need.
         """
@@ -86,7 +86,7 @@ class HostProgram(Closeable):
 
         Raises:
             InvalidArgumentError: no element type holds the array's dtype.
-            ResourceExhaustedError: no memory.
+            ResourceExhaustedError: there is no memory.
         """
         array = np.asarray(array)
         kind = ElementType.from_dtype(array.dtype)
@@ -101,7 +101,7 @@ class HostProgram(Closeable):
         """Returns the elements of a view as a NumPy array, a copy. Their writer must be done.
 
         Raises:
-            InvalidArgumentError: no view.
+            InvalidArgumentError: the value is no view.
         """
         if not isinstance(view, BufferView):
             raise InvalidArgumentError(f"expected a BufferView, got {type(view).__name__}")
@@ -131,7 +131,7 @@ def fence_of(points: Semaphores) -> OptionalFence:
     """Returns one fence for semaphores at payloads.
 
     Raises:
-        InvalidArgumentError: something else.
+        InvalidArgumentError: the argument is no semaphore with a payload, no sequence of such, and no fence.
     """
     if points is None or isinstance(points, (HalFence, Fence)):
         return points

@@ -48,8 +48,9 @@ class ActionRecorder(ImageRecorder):
                 constants alone).
 
         Raises:
-            InvalidArgumentError: a wrong number of buffers, wrong push-constant size, or a misaligned offset.
-            ResourceExhaustedError: more workgroups than the device dispatches at once.
+            InvalidArgumentError: the number of buffers or the size of push constants is wrong, or an offset is
+                misaligned.
+            ResourceExhaustedError: there are more workgroups than the device dispatches at once.
         """
         if self.state is not _RECORDING:
             self.check_recording()
@@ -321,8 +322,8 @@ class ActionRecorder(ImageRecorder):
         There must be a barrier between it and commands that write the first level or read another.
 
         Raises:
-            InvalidArgumentError: the image was made without the usages that this takes.
-            UnimplementedError: the device does it for other formats only; the message lists them.
+            InvalidArgumentError: the image was made without the usages that blits and kernels need.
+            UnimplementedError: the device makes mip levels of other formats only; the message lists them.
         """
         self.check_recording()
         blits = self.device.profile.queue_families[self.family].has_graphics

@@ -313,7 +313,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         With ``timing="span"`` one figure, from the begin of the first command to the end of the last.
 
         Raises:
-            FailedPreconditionError: it was not created with ``timing=True``, or has not finished a run.
+            FailedPreconditionError: the command buffer was not created with ``timing=True``, or has not finished a run.
         """
         self.device.check_usable()
         recording = self._latest()

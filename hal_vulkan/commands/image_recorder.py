@@ -79,9 +79,9 @@ class ImageRecorder(CommandRecorder):
         edge. ``aspect`` chooses between depth and stencil.
 
         Raises:
-            OutOfRangeError: texels that the image does not have, or bytes that the buffer does not have.
-            InvalidArgumentError: a multisampled image, or part of a compressed block.
-            UnimplementedError: depth or stencil, on a device whose compute queues have no graphics.
+            OutOfRangeError: the image does not have these texels, or the buffer these bytes.
+            InvalidArgumentError: the image is multisampled, or the region has part of a compressed block.
+            UnimplementedError: the aspect is depth or stencil, and the device's compute queues have no graphics.
         """
         self.check_recording()
         region = region_of(target, "copy to an image", level, base_layer, layers, offset, extent, aspect)
@@ -175,8 +175,8 @@ class ImageRecorder(CommandRecorder):
         """Copies texels unchanged between images whose texels have the same size.
 
         Raises:
-            OutOfRangeError: texels that an image does not have.
-            InvalidArgumentError: texels of different sizes or numbers of samples, or regions that overlap.
+            OutOfRangeError: an image does not have these texels.
+            InvalidArgumentError: texels have different sizes or numbers of samples, or regions overlap.
         """
         self.check_recording()
         count = source.layers - source_layer if layers is None else layers
@@ -234,8 +234,8 @@ class ImageRecorder(CommandRecorder):
                 shaders read ints.
 
         Raises:
-            OutOfRangeError: levels or layers that the image does not have, or an int that its channels do not hold.
-            UnimplementedError: an image of depth, stencil or compressed blocks.
+            OutOfRangeError: the image does not have these levels or layers, or its channels do not hold an int.
+            UnimplementedError: the image has depth, stencil or compressed blocks.
         """
         self.check_recording()
         levels = target.levels - base_level if levels is None else levels
@@ -276,8 +276,8 @@ class ImageRecorder(CommandRecorder):
         """Copies texels with a change of size and format, as ``vkCmdBlitImage`` does.
 
         Raises:
-            OutOfRangeError: texels that an image does not have.
-            InvalidArgumentError: formats that shaders read differently, multisampled images, or regions that overlap.
+            OutOfRangeError: an image does not have these texels.
+            InvalidArgumentError: shaders read the formats differently, an image is multisampled, or regions overlap.
             UnimplementedError: the device does not blit these formats, or its compute queues do not blit.
         """
         self.check_recording()

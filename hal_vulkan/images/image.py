@@ -152,8 +152,8 @@ class Image(Closeable):
 
         Raises:
             ClosedError: the image was closed.
-            OutOfRangeError: levels or layers that it does not have.
-            InvalidArgumentError: a dimension or format that it cannot be seen as.
+            OutOfRangeError: the image does not have these levels or layers.
+            InvalidArgumentError: the image cannot be seen with this dimension or format.
             UnimplementedError: the device cannot view it like this; the message says what it lacks.
         """
         if self.is_closed:

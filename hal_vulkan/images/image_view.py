@@ -135,7 +135,7 @@ class ImageView:
 
         Raises:
             ClosedError: the image or the sampler was closed.
-            InvalidArgumentError: they belong to different devices, or the sampler takes no such view.
+            InvalidArgumentError: they belong to different devices, or the sampler does not take such a view.
             UnimplementedError: the device does not filter the format as the sampler does.
         """
         combined = self._combined.get(sampler.serial)

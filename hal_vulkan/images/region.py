@@ -41,8 +41,9 @@ def region_of(
     """Returns a checked region; ``None`` means everything. ``what`` begins the messages.
 
     Raises:
-        InvalidArgumentError: no image, sizes that are not ints, an aspect that it lacks, or part of a compressed block.
-        OutOfRangeError: texels, levels or layers that the image does not have.
+        InvalidArgumentError: the argument is no image, sizes are not ints, the image lacks the aspect, or a compressed
+            block would be cut.
+        OutOfRangeError: the image does not have these texels, levels or layers.
     """
     if not isinstance(image, Image):
         raise InvalidArgumentError(f"{what} takes an image, got {type(image).__name__}")

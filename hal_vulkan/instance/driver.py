@@ -40,8 +40,8 @@ class Driver(Closeable):
             extensions: the instance extensions to enable besides its own, such as those of surfaces.
 
         Raises:
-            UnavailableError: no Vulkan loader, no such extension, or validation asked for and no layers installed; the
-                message says what to install.
+            UnavailableError: there is no Vulkan loader or no such extension, or validation is requested and no layers
+                are installed; the message says what to install.
         """
         self.validation: bool = validation_requested(validation)
         self._lock = threading.Lock()
@@ -116,8 +116,8 @@ class Driver(Closeable):
         """Returns the index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
 
         Raises:
-            NotFoundError: no such device; the message lists those that exist.
-            InvalidArgumentError: not a device URI, or one that matches several devices.
+            NotFoundError: there is no such device; the message lists those that exist.
+            InvalidArgumentError: the text is no device URI, or matches several devices.
         """
         if self._instance is None:
             raise ClosedError("this driver was closed; make a new Driver()")

@@ -236,7 +236,7 @@ class LogicalDevice(AnyDevice):
         """Makes a native object by a call that writes it to a pointer, checks the result, and owns the object.
 
         Raises:
-            PumiceError: it failed, or the validation layers object; the object is destroyed then.
+            PumiceError: the call failed, or the validation layers object; the object is destroyed then.
         """
         handle = ffi.new(_native_names(kind)[0])
         try:

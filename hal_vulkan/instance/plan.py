@@ -81,8 +81,8 @@ class PlanOptions:
         transfer_queue: whether to use a second family for copies where there is one.
         max_compute_queues, max_transfer_queues: the numbers of queues to create of each family, 1 to 64.
         block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
-        loop_guard: report loops that the driver ends before their time.
-        sanitize: report accesses of shaders that go wrong.
+        loop_guard: whether to report loops that the driver ends before their time.
+        sanitize: whether to report accesses of shaders that go wrong.
         wait: the host's wait mode; see ``waiting``.
         pipeline_statistics: whether the driver keeps its statistics of each pipeline: registers, spills, code size. Off
             by default, as drivers may compile otherwise for it.
@@ -183,7 +183,8 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
     """Returns the plan for one device.
 
     Raises:
-        UnavailableError: pumice cannot run on the device, or an option asks for what it lacks; the message names it.
+        UnavailableError: pumice cannot run on the device, or an option asks for a feature that it lacks; the message
+            names it.
         InvalidArgumentError: ``options.block_size`` is more than the device allocates at once.
     """
     if problems := profile.problems():

@@ -115,9 +115,9 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
     """Returns the index of the device that a URI names; whether pumice can run on it, ``plan_device`` checks.
 
     Raises:
-        NotFoundError: no such device; the message lists those that exist.
+        NotFoundError: there is no such device; the message lists those that exist.
         InvalidArgumentError: a part of a name matches several different devices.
-        UnavailableError: the best device was asked for and pumice can run on none; the message says why.
+        UnavailableError: the best device is requested and pumice can run on none; the message says why.
     """
     if not profiles:
         raise NotFoundError(

@@ -80,7 +80,7 @@ class Allocator:
         """Returns a range of ``size`` bytes (for 0 the smallest) in memory of the kind asked for; ``retire`` frees it.
 
         Raises:
-            InvalidArgumentError: a negative size, or flags that no memory type of the device satisfies.
+            InvalidArgumentError: the size is negative, or no memory type of the device satisfies the flags.
             ResourceExhaustedError: no heap has room, even after caches were emptied and work in flight was waited for;
                 the message has the sizes. Nothing is made.
         """

@@ -82,7 +82,7 @@ class Builtins:
         """Returns the dispatch that makes a mip level from the one above it: pipeline, resources, groups.
 
         Raises:
-            UnimplementedError: shaders cannot write images of the format, or not sample them so.
+            UnimplementedError: shaders cannot write images of the format, or cannot sample them.
         """
         device, texels = self._context.device, image.format
         needed = STORAGE_WRITE_WITHOUT_FORMAT | (LINEAR_FILTER if filter == "linear" else 0)

@@ -94,9 +94,9 @@ class Executable(Closeable):
             pushes_addresses: whether its kernels take the addresses of their bindings as push constants, too.
 
         Raises:
-            InvalidArgumentError: a damaged blob.
-            IncompatibleError: an unknown version of the format.
-            UnimplementedError: a capability that the device lacks, by name.
+            InvalidArgumentError: the blob is damaged.
+            IncompatibleError: the version of the format is unknown.
+            UnimplementedError: the device lacks a capability; the message names it.
         """
         source = parse_executable(data)
         modules: list[ShaderModule] = []
@@ -149,9 +149,9 @@ class Executable(Closeable):
             varying_subgroup_size: whether to let the driver choose the size, and ``SubgroupSize`` tell it.
 
         Raises:
-            NotFoundError: no such entry point or constant; the message lists those that exist.
-            UnimplementedError: a capability that the device lacks, by name.
-            InvalidArgumentError: more than the device's limits.
+            NotFoundError: there is no such entry point or constant; the message lists those that exist.
+            UnimplementedError: the device lacks a capability; the message names it.
+            InvalidArgumentError: the device's limits are exceeded.
         """
         constants = self._modules[0].pack(specialization)
         sizes = dict(array_sizes or {})

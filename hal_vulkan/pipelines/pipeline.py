@@ -243,9 +243,9 @@ class ComputePipeline(Closeable):
                 ``descriptorBindingPartiallyBound``; the shader must not access these.
 
         Raises:
-            InvalidArgumentError: a wrong number of resources, one that the binding does not take, or a buffer's offset
-                that is not aligned as the device wants.
-            OutOfRangeError: a buffer's range larger than the device can bind.
+            InvalidArgumentError: the number of resources is wrong, a binding does not take its resource, or a buffer's
+                offset is not aligned as the device requires.
+            OutOfRangeError: a buffer's range is larger than the device can bind.
             ClosedError: a resource, or this pipeline, was closed.
         """
         if self.is_closed or self.device.is_closed:

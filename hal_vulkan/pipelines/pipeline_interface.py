@@ -83,7 +83,7 @@ class PipelineInterface:
             partially_bound: whether arrays may have absent elements.
 
         Raises:
-            UnimplementedError: a descriptor type that pumice does not bind.
+            UnimplementedError: pumice does not bind a descriptor type.
         """
         sets: dict[int, list[tuple[int, int, int]]] = {}
         partial: set[tuple[int, int]] = set()
@@ -118,7 +118,7 @@ class PipelineInterface:
         """Returns the resources with arrays laid out flat, one for each descriptor; ``None`` for absent elements.
 
         Raises:
-            InvalidArgumentError: a wrong number; the message begins with ``name``.
+            InvalidArgumentError: the number of resources is wrong; the message begins with ``name``.
         """
         flat: list[object] = []
         at = 0
@@ -258,7 +258,7 @@ def runtime_array_sizes(
     Without a ``wanted`` count it is 1024, or less if the limits require it.
 
     Raises:
-        NotFoundError: a count is wanted for something that is not a run-time sized array.
+        NotFoundError: a count is given for a binding that is not a run-time sized array.
     """
     limits = device.profile.limits
     arrays = {(b.set, b.binding): b for b in entry.bindings if not b.count and b.descriptor_type in KINDS}

@@ -112,14 +112,15 @@ def prepare_shader(
     Args:
         validate: whether to check it with ``spirv-val``.
         watch: whether to instrument it, where the device asks for it.
-        sanitize: report accesses that go wrong; the code then has the values of its specialization constants.
+        sanitize: whether to report accesses that go wrong; the code then has the values of its specialization
+            constants.
         array_sizes: the descriptor counts of run-time sized arrays by (set, binding).
         reserved: the (set, binding) pairs that the layouts of its pipelines have.
         kernels: names of the pipelines of a program that a compiler made; ``None`` for other modules.
 
     Raises:
         InvalidArgumentError: the module is damaged or breaks a rule.
-        UnimplementedError: it needs what the device lacks.
+        UnimplementedError: the module needs a feature that the device lacks.
     """
     guard = watch and device.plan.loop_guard
     file = None

@@ -22,7 +22,7 @@ def subgroup_flags(
 
     Raises:
         UnimplementedError: the device lacks a feature.
-        InvalidArgumentError: they exclude ``size``, or the workgroup's size does not allow them.
+        InvalidArgumentError: the flags exclude ``size``, or the workgroup's size does not allow them.
     """
     where = f"{name} on {device.profile.name}"
     if (full or varying) and "subgroupSizeControl" not in device.plan.features:

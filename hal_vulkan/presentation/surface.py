@@ -17,7 +17,7 @@ def loader_address() -> int:
     """Returns the address of vkGetInstanceProcAddr, for libraries of windows to use the same Vulkan library.
 
     Raises:
-        UnavailableError: no Vulkan library; the message says what to install.
+        UnavailableError: there is no Vulkan library; the message says what to install.
     """
     return int(ffi.cast("uintptr_t", load_library().vkGetInstanceProcAddr))
 

@@ -109,7 +109,7 @@ class PreparedSubmission:
         return awake
 
     def look(self, number: int, seconds: float, timeout: float | None = None) -> int:
-        """Waits, and first polls the counter for some seconds, yielding the core in between."""
+        """Polls the counter for some seconds, yielding the core in between, and then waits."""
         poll(self._device, self._wait, number, time.monotonic() + seconds, self._device.check_usable)
         awake = self._clock()
         return awake if self._wait.counter[0] >= number else self.wait(number, timeout)

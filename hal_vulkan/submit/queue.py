@@ -122,7 +122,7 @@ class Queue(SubmissionQueue):
         The bytes are read now, into staging memory, and copied when the waits are reached.
 
         Raises:
-            OutOfRangeError: the source is shorter than that.
+            OutOfRangeError: the source is shorter than ``size``.
         """
         if size < 0 or source_offset < 0:
             raise InvalidArgumentError(f"offset and size must not be negative, got {source_offset} and {size}")

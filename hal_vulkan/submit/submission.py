@@ -68,8 +68,8 @@ class SubmissionQueue(RetiringQueue):
             The submission's number, which is the payload of ``stream`` when it is done; 0 for one that is held back.
 
         Raises:
-            FailedPreconditionError: a command buffer is not ready, or a payload would not go up.
-            ClosedError: something used was closed.
+            FailedPreconditionError: a command buffer is not ready, or a payload would not increase.
+            ClosedError: a command buffer, a semaphore or a buffer was closed.
             DeviceLostError: the device is lost.
         """
         if len(command_buffers) == 1 and not waits and len(signals) < 2:
@@ -220,7 +220,8 @@ class SubmissionQueue(RetiringQueue):
         return batch.number
 
     def commit(self, batch: Batch) -> None:
-        """Claims the payloads of a prepared batch, notes it and hands it to the driver; or raises. ``settle`` follows.
+        """Claims the payloads of a prepared batch, notes it and hands it to the driver; raises if that fails.
+        ``settle`` follows.
 
         Also for ``PreparedSubmission`` and held submissions.
         """

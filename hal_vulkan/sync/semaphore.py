@@ -164,7 +164,7 @@ class TimelineSemaphore(AnySemaphore):
             value: the new payload: more than the payload now, and less than any payload that pending work will signal.
 
         Raises:
-            InvalidArgumentError: the payload would not go up.
+            InvalidArgumentError: the payload would not increase.
             FailedPreconditionError: submitted work will signal a payload at or below it, or may signal one above it at
                 any moment.
         """

@@ -112,7 +112,7 @@ class DeviceArray(Previewed, Closeable):
         """Returns a view with another shape and the same element count; one length may be -1.
 
         Raises:
-            InvalidArgumentError: the counts differ.
+            InvalidArgumentError: the element counts differ.
         """
         return self._view(0, reshaped(self.shape, shape), self.dtype)
 
@@ -203,7 +203,7 @@ class DeviceArray(Previewed, Closeable):
                 device was opened.
 
         Raises:
-            InvalidArgumentError: not a timeout, or not a mode of waiting.
+            InvalidArgumentError: the arguments are no timeout, or no wait mode.
             DeadlineExceededError: the time passed first; a later wait may succeed.
             PumiceError: the work failed.
         """
@@ -271,7 +271,7 @@ class DeviceArray(Previewed, Closeable):
                 host).
 
         Raises:
-            InvalidArgumentError: another shape or dtype.
+            InvalidArgumentError: the array has another shape or dtype.
         """
         self._check_open()
         if self.is_pending:

@@ -95,10 +95,11 @@ class ArrayDevice(Closeable):
                 device was opened.
 
         Raises:
-            InvalidArgumentError: not a payload, a timeout or a mode of waiting.
+            InvalidArgumentError: the arguments are no payload, timeout or wait mode.
             DeadlineExceededError: the time passed first.
             DeviceLostError: the device was lost.
-            DataLossError: the driver cut a kernel's loops, and nobody was told yet (docs/trusting-results.md).
+            DataLossError: the driver cut a kernel's loops, and no error was raised for it yet
+                (docs/trusting-results.md).
         """
         check_timeout(timeout)
         if payload is None:

@@ -71,7 +71,7 @@ class HostValue:
         """Returns a DLPack capsule of host memory: the device's own if the host sees it and no copy is asked for.
 
         Raises:
-            BufferError: another device type than the CPU is asked for, or DLPack does not know the dtype.
+            BufferError: another device type than the CPU is requested, or DLPack does not know the dtype.
         """
         if dl_device is not None and tuple(dl_device) != (1, 0):
             raise BufferError(f"a DeviceArray is exported as CPU memory (1, 0), not as DLPack device {dl_device}")

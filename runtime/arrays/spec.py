@@ -41,7 +41,7 @@ def empty(shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> Arra
         dtype: the dtype, or a value that NumPy takes for one, ml_dtypes' included.
 
     Raises:
-        InvalidArgumentError: a negative length, or a dtype of Python objects.
+        InvalidArgumentError: a length is negative, or the dtype is of Python objects.
     """
     return ArraySpec(check_shape(shape), check_dtype(dtype))
 

@@ -66,7 +66,7 @@ class Uses:
         """Blocks until the programs are done; returns the rest of ``timeout``, in seconds.
 
         Raises:
-            PumiceError: the first failure.
+            PumiceError: a program failed; this is the first failure.
         """
         deadline = deadline_after(timeout)
         for fence in self.fences:

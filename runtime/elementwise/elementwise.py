@@ -54,7 +54,7 @@ class ElementwiseKernel(Generated):
             preamble: functions and macros in GLSL that the operation uses.
 
         Raises:
-            InvalidArgumentError: a wrong text; the message shows the place.
+            InvalidArgumentError: a text is wrong; the message shows the place.
         """
         super().__init__(name, preamble)
         if operation is None:
@@ -91,7 +91,7 @@ class ElementwiseKernel(Generated):
             The results, one or a tuple: on the device if an argument was, else NumPy arrays.
 
         Raises:
-            InvalidArgumentError: wrong arguments, or an operation that does not compile, with its place.
+            InvalidArgumentError: arguments are wrong, or the operation does not compile; the message has its place.
             UnimplementedError: the device lacks a type.
         """
         arguments = Arguments(self.name, self._inputs, self._outputs, args, named, out, device)

@@ -64,7 +64,7 @@ def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ())
         known: the parameters of an earlier text.
 
     Raises:
-        InvalidArgumentError: a wrong text; the message shows the place.
+        InvalidArgumentError: a text is wrong; the message shows the place.
     """
     if not isinstance(text, str):
         raise InvalidArgumentError(f"{what} is a text such as 'float a, float[] x', got {type(text).__name__}")

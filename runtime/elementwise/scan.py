@@ -68,7 +68,7 @@ class ScanKernel(Generated):
             preamble: functions, types and macros in GLSL that the expressions use.
 
         Raises:
-            InvalidArgumentError: a wrong text; the message shows the place.
+            InvalidArgumentError: a text is wrong; the message shows the place.
         """
         super().__init__(name, preamble)
         self._declare(in_params, out_params, "scan")

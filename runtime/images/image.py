@@ -103,7 +103,9 @@ class DeviceImage(Closeable):
 
     @property
     def dim(self) -> str:
-        """``"1d"``, ``"2d"``, ``"3d"``, ``"cube"``, ``"1d_array"``, ``"2d_array"`` or ``"cube_array"``."""
+        """The kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"``, ``"cube"``, ``"1d_array"``, ``"2d_array"`` or
+        ``"cube_array"``.
+        """
         return self.layout.dim
 
     @property
@@ -275,7 +277,7 @@ class DeviceImage(Closeable):
         Compressed formats take blocks, in the form of ``texels``.
 
         Raises:
-            InvalidArgumentError: another shape, or a dtype that the format cannot take.
+            InvalidArgumentError: the array has another shape, or a dtype that the format cannot take.
         """
         if isinstance(source, DeviceImage):
             same = source.format == self.format
@@ -315,7 +317,7 @@ class DeviceImage(Closeable):
         """Fills each level but the first with the one before it at half the size; returns itself.
 
         Raises:
-            InvalidArgumentError: it is a view.
+            InvalidArgumentError: the image is a view.
             UnimplementedError: the device cannot average texels of this format.
         """
         self._check_open()

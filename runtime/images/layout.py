@@ -53,7 +53,7 @@ class ImageLayout:
             where: the argument's name in messages.
 
         Raises:
-            InvalidArgumentError: no such dim, or the shape does not fit it.
+            InvalidArgumentError: there is no such dim, or the shape does not fit it.
         """
         if dim is None:
             dim = _guess(shape, channels, where)
@@ -140,7 +140,7 @@ def checked_shape(array: np.ndarray, layout: ImageLayout, image_format: ImageFor
     """Returns the array in the image's shape: red, green and blue get opaque alpha, and one channel loses its axis.
 
     Raises:
-        InvalidArgumentError: it has another shape.
+        InvalidArgumentError: the array has another shape.
     """
     check_dtype(array.dtype)
     shape = layout.shape(image_format)

@@ -112,8 +112,8 @@ class Binder:
         """Binds the arguments of ``Kernel.__call__``, which documents them.
 
         Raises:
-            InvalidArgumentError: wrong number, names, workgroup counts or push constants. Dtypes and sizes of arrays
-                are checked later.
+            InvalidArgumentError: the number of arrays, names, workgroup counts or push constants are wrong. Dtypes and
+                sizes of arrays are checked later.
         """
         counts = None if groups is None else given_counts(groups, self._kernel)
         if len(arrays) != self._count or out is not None:

@@ -158,8 +158,8 @@ class Kernel(Closeable):
             them may still be under way.
 
         Raises:
-            InvalidArgumentError: wrong number, dtype or size of arrays, or wrong push constants; the message names the
-                binding and the shader's declaration.
+            InvalidArgumentError: the number, dtype or size of arrays, or push constants are wrong; the message names
+                the binding and the shader's declaration.
         """
         if not named and out is None and groups is None and push is None and uses is None and wait is None:
             result = self._dispatcher.repeat(arrays)  # type: ignore[arg-type]  # it knows arrays of the device only
@@ -245,9 +245,9 @@ class Kernel(Closeable):
             The dtype of an element where an array is the block's only member, else that of the whole block.
 
         Raises:
-            NotFoundError: no such binding; the message lists those that exist.
+            NotFoundError: there is no such binding; the message lists those that exist.
             InvalidArgumentError: ``length`` is missing, or the block has no such array.
-            UnimplementedError: NumPy has no such dtype.
+            UnimplementedError: NumPy has no dtype for the block.
         """
         return dtype_of_block(name, length, self._binder.names, self.parameters, self.reflection, self.name)
 

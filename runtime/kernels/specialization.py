@@ -37,8 +37,8 @@ def find_constant(
         source: a function that returns the text that the module was compiled from, ``""`` for none.
 
     Raises:
-        NotFoundError: neither the module nor its source has it.
-        InvalidArgumentError: a name of several constants.
+        NotFoundError: neither the module nor its source has the constant.
+        InvalidArgumentError: several constants have the name.
     """
     if isinstance(key, str):
         matching = [constant for constant in constants if key in constant.names]

@@ -70,8 +70,7 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
             writable: whether programs may write into the arrays, which then must be writeable and C-contiguous.
 
         Raises:
-            InvalidArgumentError: an array of Python objects or of another byte order, or one that cannot be written in
-                place.
+            InvalidArgumentError: an array has Python objects or another byte order, or cannot be written in place.
         """
         return cls(_entry_of(name, array, writable=writable) for name, array in arrays.items())
 
@@ -79,7 +78,7 @@ class ParameterIndex(Mapping[str, ParameterEntry]):
         """Writes an ``.irpa`` archive of all entries. A file at ``path`` is replaced once the archive is complete.
 
         Raises:
-            InvalidArgumentError: not the path of a file, or a name that has no UTF-8 form.
+            InvalidArgumentError: the path is not that of a file, or a name has no UTF-8 form.
             NotFoundError, PermissionDeniedError, ResourceExhaustedError, UnavailableError: the file cannot be written.
         """
         from .irpa import write_parameter_archive
@@ -125,7 +124,7 @@ def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
     """Returns the index of a scope.
 
     Raises:
-        NotFoundError: no such scope; the message has the closest ones.
+        NotFoundError: there is no such scope; the message has the closest ones.
     """
     index = scopes.get(scope)
     if index is None:

@@ -106,7 +106,7 @@ class ClockRelation:
 
     @cached_property
     def _rates(self) -> Times:
-        """Returns the nanoseconds a tick between each reading and the next; the stated rate where these are equal."""
+        """Returns the nanoseconds a tick from each reading to the next; the stated rate where readings are inexact."""
         rates = []
         steps = self._ticks[1:] - self._ticks[:-1]
         for (before, after), ticks in zip(itertools.pairwise(self.readings), steps, strict=True):

@@ -18,8 +18,8 @@ class ProfiledDispatch:
 
     Attributes:
         name: the name of the export; for a span that of the command buffer.
-        kind: the kind: ``"dispatch"``, or ``"span"`` for commands that were timed as a whole, because they were
-            recorded before the profile began or are not a program's dispatches.
+        kind: ``"dispatch"``, or ``"span"`` for commands that were timed as a whole, because they were recorded before
+            the profile began or are not a program's dispatches.
         call: the number of the call that submitted it, ``None`` if that is not in the profile (a module's initializer).
         device: the device's name.
         submission: the number of the submission on the device.

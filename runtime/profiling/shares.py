@@ -37,7 +37,7 @@ class Attribution:
     """The records of dispatches and of the host, assigned to calls.
 
     Attributes:
-        shares: the shares, one for each call.
+        shares: the host's shares, one record for each call.
         submitters: the index of the call that made each submission, by the submission's id().
         waits: the waits that native functions requested.
         natives: the calls of native functions.

@@ -48,7 +48,7 @@ class Instance(Closeable):
         """The profiles of all Vulkan devices of this machine.
 
         Raises:
-            UnavailableError: no Vulkan loader; the message says what to install.
+            UnavailableError: there is no Vulkan loader; the message says what to install.
         """
         return list_devices(validation=self._validation)
 
@@ -63,8 +63,8 @@ class Instance(Closeable):
         The instance closes it. If it is closed earlier, the next ``device`` opens it again.
 
         Raises:
-            NotFoundError: no such device; the message lists those that exist.
-            UnavailableError: no Vulkan loader or driver.
+            NotFoundError: there is no such device; the message lists those that exist.
+            UnavailableError: there is no Vulkan loader or driver.
             ClosedError: the instance was closed.
         """
         with self._lock:

@@ -56,16 +56,16 @@ class Session(SessionCalls, Closeable):
         options: the options; see ``SessionOptions``.
         instance: the instance that shares devices with other sessions; without one the session opens and closes its
             own.
-        sanitize: report accesses of programs that go wrong, as for ``pumice.open_device``. The reference device, where
-            nothing can go wrong, takes no notice.
+        sanitize: whether to report accesses of programs that go wrong, as for ``pumice.open_device``. The reference
+            device, where nothing can go wrong, ignores it.
         wait: the host's wait mode for its devices, as for ``pumice.open_device``; calls take another mode.
 
     Raises:
-        NotFoundError: no such device; the message lists those that exist.
-        UnavailableError: no Vulkan loader or driver.
+        NotFoundError: there is no such device; the message lists those that exist.
+        UnavailableError: there is no Vulkan loader or driver.
         ClosedError: the device or the instance was closed.
-        InvalidArgumentError: an argument of the wrong type; or ``sanitize`` or ``wait`` for an open device, or one of
-            an instance, that was opened with another.
+        InvalidArgumentError: an argument has the wrong type; or ``sanitize`` or ``wait`` is given for an open device,
+            or one of an instance, that was opened with another.
     """
 
     def __init__(
@@ -141,9 +141,9 @@ class Session(SessionCalls, Closeable):
             The module.
 
         Raises:
-            NotFoundError: no such file, or an unresolved import.
-            InvalidArgumentError: not a module, or a damaged one.
-            IncompatibleError: an unknown version; the message lists the known ones.
+            NotFoundError: there is no such file, or an import is unresolved.
+            InvalidArgumentError: the source is no module, or a damaged one.
+            IncompatibleError: the version is unknown; the message lists the known ones.
             AlreadyExistsError: the session has a module of that name.
             FailedPreconditionError: the session is frozen, or in use by another thread.
             DeadlineExceededError: the initializers took too long.
@@ -182,7 +182,8 @@ class Session(SessionCalls, Closeable):
 
         Raises:
             FailedPreconditionError: the session is frozen, or in use by another thread.
-            AlreadyExistsError, NotFoundError, IncompatibleError, DeadlineExceededError: see ``Context.add``.
+            AlreadyExistsError, NotFoundError, IncompatibleError, DeadlineExceededError: the module cannot be added; see
+                ``Context.add``.
         """
         self._check_open()
         if isinstance(module, BytecodeModule) and not self._context.is_frozen:
@@ -213,7 +214,7 @@ class Session(SessionCalls, Closeable):
             module_name: the name of one module; ``None`` is all modules but the built-in ones.
 
         Raises:
-            NotFoundError: no such module.
+            NotFoundError: there is no such module.
         """
         modules = [item.name for item in self._context.modules if item.name not in BUILTIN_MODULES]
         names = modules if module_name is None else [module_name]
@@ -268,7 +269,7 @@ class Session(SessionCalls, Closeable):
 
         Raises:
             DeadlineExceededError: the time passed first.
-            PumiceError: the fence's failure.
+            PumiceError: the fence failed; this is its failure.
         """
         if not isinstance(fence, (Fence, HalFence)):
             raise InvalidArgumentError(f"await_fence takes a fence, got {type(fence).__name__}")

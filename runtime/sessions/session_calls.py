@@ -30,8 +30,8 @@ class SessionCalls:
         """Returns the exported function ``module.function``, valid until the session is closed.
 
         Raises:
-            NotFoundError: no such module or function; the message suggests similar names.
-            InvalidArgumentError: a function with a variable number of arguments, which only programs can call.
+            NotFoundError: there is no such module or function; the message suggests similar names.
+            InvalidArgumentError: the function has a variable number of arguments, and only programs can call it.
         """
         try:
             function = self._functions.get(full_name)

@@ -48,10 +48,10 @@ class SessionFunction(FunctionBinding):
         """Calls the function and waits for its results.
 
         Args:
-            arguments: the arguments: for tensors arrays (NumPy's, DeviceArrays, others with ``__array__`` or DLPack) of
-                the declared dtype, buffer views, or (nested) Python numbers; for scalars Python or NumPy numbers;
-                fences and other references unchanged. Arrays on a device of the session are passed without a copy;
-                parts of them whose offset the device cannot bind are copied on the device.
+            arguments: for tensors arrays (NumPy's, DeviceArrays, others with ``__array__`` or DLPack) of the declared
+                dtype, buffer views, or (nested) Python numbers; for scalars Python or NumPy numbers; fences and other
+                references unchanged. Arrays on a device of the session are passed without a copy; parts of them whose
+                offset the device cannot bind are copied on the device.
             out: an array for each tensor among the results, a tuple of several, which the results are written to and
                 which are returned. They are on a device of the session, writable, of the results' shapes and dtypes,
                 and share no memory with each other or with arguments. docs/out-parameters.md says which modules write
@@ -75,13 +75,13 @@ class SessionFunction(FunctionBinding):
             scalars (bools where declared ``i1``).
 
         Raises:
-            InvalidArgumentError: an argument is not what is declared; the message says which, what was declared and
-                what came.
-            DeadlineExceededError: the timeout; everything of the call is released.
+            InvalidArgumentError: an argument differs from its declaration; the message says which, what was declared
+                and what came.
+            DeadlineExceededError: the time passed; everything of the call is released.
             FailedPreconditionError: another thread is using the session.
             ClosedError: the session or an array was closed.
             PermissionDeniedError: an array of ``out`` is in memory that may only be read.
-            PumiceError: the program's failure, with its location. What it had written to ``out`` stays there.
+            PumiceError: the program failed; the error has its location. What it had written to ``out`` stays there.
         """
         if wait is not None and isinstance(wait, str):
             with waits(wait):
@@ -136,8 +136,8 @@ class SessionFunction(FunctionBinding):
             timeout: the longest time in seconds; ``None`` means no limit.
 
         Raises:
-            InvalidArgumentError: another number of values.
-            PumiceError: as a call; with values of wrong types whatever the program makes of them.
+            InvalidArgumentError: the number of values differs.
+            PumiceError: the call failed; with values of wrong types, any error that the program raises.
         """
         direct = self._counted(values, len(self.function.convention.arguments))
         observer, context = self._target.observer, self._target.context
@@ -196,7 +196,7 @@ class SessionFunction(FunctionBinding):
             The call: ``result()``, ``await``, ``cancel()``, ``add_done_callback()``. Wrong arguments are its error.
 
         Raises:
-            InvalidArgumentError: not a policy, loop, timeout or fence.
+            InvalidArgumentError: an argument is no policy, loop, timeout or fence.
             ClosedError: the session was closed.
         """
         if self._target.context.is_closed:
@@ -291,7 +291,7 @@ class SessionFunction(FunctionBinding):
             iteration: use ``contextlib.aclosing`` to leave it early.
 
         Raises:
-            InvalidArgumentError: a depth below 1, or ``calls`` is not iterable.
+            InvalidArgumentError: the depth is below 1, or ``calls`` is not iterable.
         """
 
         def submit(call: Any, out: Out | None) -> Invocation:

@@ -35,8 +35,8 @@ class SessionOptions:
         builtin_modules: names of the built-in modules that programs may import from; each is added when one does.
 
     Raises:
-        InvalidArgumentError: a value of the wrong type.
-        NotFoundError: no such built-in module.
+        InvalidArgumentError: a value has the wrong type.
+        NotFoundError: there is no such built-in module.
     """
 
     parameters: Mapping[str, ParameterSource] = field(default_factory=dict)

@@ -97,7 +97,7 @@ def parse_image_spec(text: str, files: ValueFiles) -> ImageSpec:
     """Parses an image's text; the module's docstring has its form. ``files`` are those that other texts read too.
 
     Raises:
-        InvalidArgumentError: malformed text, or a file that does not hold this image.
+        InvalidArgumentError: the text is malformed, or the file does not hold this image.
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be read, or Pillow is not installed.
     """
     body = text.strip()

@@ -59,10 +59,10 @@ def parse_value(text: str) -> Value:
         that is both a shape and a number (``0xf32``) is a shape; ``parse_scalar`` takes it as a number.
 
     Raises:
-        InvalidArgumentError: malformed text (the message shows where), the wrong number of elements, a value out of
-            the type's range, or a file of the wrong size or kind.
+        InvalidArgumentError: the text is malformed (the message shows where), the number of elements is wrong, a value
+            is out of the type's range, or a file has the wrong size or kind.
         NotFoundError, PermissionDeniedError, UnavailableError: the file cannot be read.
-        ResourceExhaustedError: not enough memory for the array.
+        ResourceExhaustedError: there is not enough memory for the array.
     """
     values = parse_values([text])
     if len(values) != 1:

@@ -16,7 +16,7 @@ def parse_sampler(text: str) -> dict[str, Any]:
     ``repeat/repeat``.
 
     Raises:
-        InvalidArgumentError: an unknown or repeated keyword, or a malformed number.
+        InvalidArgumentError: a keyword is unknown or repeated, or a number is malformed.
     """
     keywords: dict[str, Any] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):

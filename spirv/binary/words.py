@@ -104,7 +104,7 @@ def read_binary(code: bytes) -> Binary:
 
     Raises:
         InvalidArgumentError: the code is not a little-endian SPIR-V binary.
-        IncompatibleError: a SPIR-V version other than 1.0 to 1.6.
+        IncompatibleError: the SPIR-V version is not 1.0 to 1.6.
     """
     size = len(code)
     if size < 4 * HEADER_WORDS or size % 4:

@@ -36,7 +36,7 @@ def find_tool(name: str) -> Path:
     """Returns the executable of one of `SPIRV_TOOLS`.
 
     Raises:
-        UnavailableError: it is not installed; the message says how to get it.
+        UnavailableError: the tool is not installed; the message says how to get it.
     """
     folder = os.environ.get(_ENVIRONMENT_VARIABLE)
     executable = shutil.which(name, path=folder or None)
@@ -60,10 +60,10 @@ def run_tool(
     """Runs one executable to its end, without a shell; an exit status above zero is not an error here.
 
     Raises:
-        DeadlineExceededError: it did not end in time.
+        DeadlineExceededError: the tool did not end in time.
         InvalidArgumentError: an argument cannot be passed to a process (it holds a NUL character).
-        UnavailableError: the operating system could not start it.
-        UnknownError: it crashed.
+        UnavailableError: the operating system could not start the tool.
+        UnknownError: the tool crashed.
     """
     command = [str(executable), *arguments]
     try:
@@ -128,7 +128,7 @@ def validate(code: bytes, *, target_env: str = "vulkan1.2", options: Sequence[st
         InvalidArgumentError: the module breaks a rule (the message is the tool's own), or the installed
             tool does not know ``target_env``.
         UnavailableError: ``spirv-val`` is not installed.
-        DeadlineExceededError: it did not end in time, so the module may be invalid.
+        DeadlineExceededError: the tool did not end in time, so the module may be invalid.
     """
     _filter("spirv-val", ["--target-env", target_env, *options, "-"], code, timeout=_CHECK_SECONDS)
 

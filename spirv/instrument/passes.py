@@ -38,8 +38,8 @@ def instrument(
 
     Args:
         code: a valid SPIR-V module.
-        guard: report loops that end before their time; see ``loop_guard``.
-        sanitize: report wrong accesses, for a device of these options.
+        guard: whether to report loops that end before their time; see ``loop_guard``.
+        sanitize: the device's facts, to report wrong accesses; ``None`` not to check accesses.
         reserved: the (set, binding) pairs that the pipeline's layout has beside those of the module. The report is the
             last binding of the last set.
 

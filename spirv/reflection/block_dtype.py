@@ -66,7 +66,8 @@ def block_dtype(block: BufferBlock, length: int | None = None) -> Dtype:
     """Returns the dtype of a block; ``length`` is that of the run-time sized array at its end.
 
     Raises:
-        InvalidArgumentError: there is such an array and no ``length``, or the other way round.
+        InvalidArgumentError: the block ends with a run-time sized array and ``length`` is missing, or it does not and
+            ``length`` is given.
         UnimplementedError: NumPy has no dtype of that size, or elements overlap.
     """
     last = tail(block.members)
@@ -165,7 +166,7 @@ def runs(dtype: Dtype) -> list[Run]:
     """Returns the scalars of a dtype by offset; neighbours of one type form a run.
 
     Raises:
-        UnimplementedError: more than 65,536 runs.
+        UnimplementedError: there are more than 65,536 runs.
     """
     parts = list(itertools.islice(_runs(dtype, 0), _MAX_RUNS + 1))
     if len(parts) > _MAX_RUNS:

@@ -27,8 +27,8 @@ def with_names(entry: EntryPoint, layouts: Layouts) -> EntryPoint:
             or a mapping of names to types, to mappings for structures, or to ``None``.
 
     Raises:
-        InvalidArgumentError: text that cannot be read, or members that are not as the module has them.
-        NotFoundError: no such block.
+        InvalidArgumentError: the text cannot be read, or the members are not as the module has them.
+        NotFoundError: there is no such block.
     """
     if isinstance(layouts, str):
         for block in parse_blocks(layouts):

@@ -109,7 +109,7 @@ def parse_blocks(text: str) -> list[DeclaredBlock]:
     """Returns the blocks that a text declares.
 
     Raises:
-        InvalidArgumentError: it is no such text; the message has the line and the place in it.
+        InvalidArgumentError: the text declares no blocks; the message has the line and the place in it.
     """
     return _Parser(text).blocks()
 

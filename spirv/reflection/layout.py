@@ -86,7 +86,7 @@ class BlockLayouts:
 
         Raises:
             InvalidArgumentError: a member is not laid out, or its type cannot be in a block.
-            UnimplementedError: too many levels or members.
+            UnimplementedError: there are too many levels or members.
         """
         layout = self._layouts.get(struct_id)
         if layout is not None:

@@ -54,8 +54,8 @@ class Module:
     """The index of one module.
 
     Raises:
-        InvalidArgumentError: the code is not a well-formed SPIR-V.
-        IncompatibleError: a SPIR-V version other than 1.0 to 1.6.
+        InvalidArgumentError: the code is not well-formed SPIR-V.
+        IncompatibleError: the SPIR-V version is not 1.0 to 1.6.
     """
 
     def __init__(self, code: bytes) -> None:

@@ -61,9 +61,9 @@ def reflect(code: bytes | bytearray | memoryview) -> ShaderModuleReflection:
 
     Raises:
         InvalidArgumentError: the code is not SPIR-V, is damaged, or breaks a rule that reflection depends on.
-        IncompatibleError: another SPIR-V version.
-        UnimplementedError: a construct that is not evaluated, such as a variable without a type.
-        ResourceExhaustedError: more entry points on more code than any real module has.
+        IncompatibleError: the SPIR-V version is not known.
+        UnimplementedError: the module has a construct that is not evaluated, such as a variable without a type.
+        ResourceExhaustedError: the module has more entry points on more code than any real module.
     """
     if not isinstance(code, bytes | bytearray | memoryview):
         raise InvalidArgumentError(f"SPIR-V code is bytes, got {type(code).__name__}; read the file in binary mode")

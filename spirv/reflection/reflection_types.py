@@ -50,7 +50,7 @@ class ScalarType(_Plain):
         kind: ``"float"``, ``"int"`` (signed), ``"uint"`` or ``"bool"``.
         bits: the width in bits; 32 for ``bool``, which has no defined bit pattern in SPIR-V. A physical storage buffer
             address is shown as a 64-bit ``uint``.
-        encoding: the encoding: ``""`` for IEEE 754 floats and all other kinds, else ``"bfloat16"``, ``"float8_e4m3"``,
+        encoding: ``""`` for IEEE 754 floats and all other kinds, else ``"bfloat16"``, ``"float8_e4m3"``,
             ``"float8_e5m2"`` or ``"encoding <number>"`` (SPIR-V's FP Encoding operand).
     """
 
@@ -338,8 +338,8 @@ class ShaderModuleReflection(_Plain):
             name: the name, or ``None`` if the module has one compute entry point.
 
         Raises:
-            NotFoundError: none of that name, or no ``GLCompute`` entry point at all.
-            InvalidArgumentError: ``name`` is ``None`` and there are several.
+            NotFoundError: there is no entry point of that name, or no ``GLCompute`` entry point at all.
+            InvalidArgumentError: ``name`` is ``None`` and there are several entry points.
         """
         compute = [entry for entry in self.entry_points if entry.execution_model == "GLCompute"]
         existing = ", ".join(f"{shown(entry.name)} ({entry.execution_model})" for entry in self.entry_points) or "none"

@@ -57,7 +57,7 @@ class Type:
 
     Attributes:
         id: the result id.
-        kind: the kind: scalar, vector and so on.
+        kind: the kind of type, such as a scalar or a vector.
         scalar: for scalars, vectors and matrices, the scalar type at the bottom.
         count: the number of components or columns, or the array length; ``None`` for a length that is not known.
         length: the id of the constant that is an array's length, else 0.

@@ -59,7 +59,8 @@ def find_compiler(language: Language) -> Compiler:
     """Returns the compiler of a language.
 
     Raises:
-        UnavailableError: there is none, or the variable names something else; the message says how to install one.
+        UnavailableError: there is no compiler, or the variable names something else; the message says how to install
+            one.
     """
     if language is Language.ASSEMBLY:
         return find_assembler()

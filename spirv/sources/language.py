@@ -74,7 +74,7 @@ def parse_language(name: object) -> Language:
     """Returns the language of a name.
 
     Raises:
-        InvalidArgumentError: there is none of that name; the message lists those that exist.
+        InvalidArgumentError: there is no language of that name; the message lists those that exist.
     """
     try:
         return Language(name)
@@ -99,7 +99,7 @@ class SourceOptions:
         debug: whether to keep names of files and line numbers in the module.
 
     Raises:
-        InvalidArgumentError: a value of another type.
+        InvalidArgumentError: a value has another type.
     """
 
     language: Language | None = None

@@ -102,7 +102,7 @@ def run_on_cluster(
         IncompatibleError: a worker has another version of pumice.
         UnavailableError: Dask is not installed, or the scheduler cannot be reached or was lost; stored results stay.
         ResourceExhaustedError: the disk is full; stored results stay.
-        KeyboardInterrupt: by the user: workers stop within a block of samples, stored results stay.
+        KeyboardInterrupt: the user interrupted the run: workers stop within a block of samples, stored results stay.
     """
     if alone not in get_args(Alone):
         raise InvalidArgumentError(f"alone is one of {', '.join(get_args(Alone))}; got {alone!r}")

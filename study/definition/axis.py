@@ -32,11 +32,11 @@ class Axis:
     Attributes:
         name: an identifier: letters, digits and underscores. ``"device"`` varies the device. Several are separated by
             commas.
-        values: the values, at least one, all different (``1``, ``1.0`` and ``True`` are equal), in the order of
-            measuring and showing; for several names a tuple with a value for each. NumPy's numbers become Python's.
+        values: at least one value, all different (``1``, ``1.0`` and ``True`` are equal), in the order of measuring and
+            showing; for several names a tuple with a value for each. NumPy's numbers become Python's.
 
     Raises:
-        InvalidArgumentError: not an identifier, no values, or values that are equal, not finite or of other types.
+        InvalidArgumentError: the name is no identifier, or values are missing, equal, not finite or of other types.
     """
 
     name: str
@@ -120,7 +120,7 @@ class Axis:
         """Makes an axis of all powers of two from ``first`` to ``last``, inclusive.
 
         Raises:
-            InvalidArgumentError: there is none, or an end is not an int of at least 1.
+            InvalidArgumentError: there is no power of two in the range, or an end is not an int of at least 1.
         """
         for end in (first, last):
             if isinstance(end, bool) or not isinstance(end, int) or not 1 <= end <= 2**63:

@@ -36,9 +36,9 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
         devices: the devices' URIs; empty for the study's. An axis ``device`` of the study has precedence.
 
     Raises:
-        InvalidArgumentError: no device, a repeated one, more than 100,000 points, a setting that is missing or wrong
-            at a point, or another side without a point in common: the message has target, point and setting, the
-            location the file and the path in it.
+        InvalidArgumentError: there is no device or a repeated one, there are more than 100,000 points, a setting is
+            missing or wrong at a point, or the other side has no point in common: the message has target, point and
+            setting, the location the file and the path in it.
     """
     with located(study.where):
         uris = _devices(study, devices)

@@ -25,7 +25,7 @@ class Sampling:
     """Settings of sampling; docs/reference/study.md describes the fields.
 
     Raises:
-        InvalidArgumentError: a value of the wrong type or outside its range.
+        InvalidArgumentError: a value has the wrong type or is out of its range.
     """
 
     warmup_count: int = _setting(5, "fewest samples that warm up a point")
@@ -116,7 +116,7 @@ class Process:
         variables: the additional environment variables.
 
     Raises:
-        InvalidArgumentError: not a text, or not the name of a variable.
+        InvalidArgumentError: a variable is not a text, or its name is not one of a variable.
     """
 
     python: str = ""

@@ -41,8 +41,8 @@ class Target:
         derived: the figures of this target only, or replacing the study's of the same name.
 
     Raises:
-        InvalidArgumentError: an unknown kind, setting or measure, a value that is not JSON's, or a text after a ``$``
-            that is not an expression. Other values are checked at each point.
+        InvalidArgumentError: a kind, setting or measure is unknown, a value is not JSON's, or a text after a ``$`` is
+            not an expression. Other values are checked at each point.
     """
 
     name: str

@@ -36,10 +36,10 @@ def load_study(path: str | Path, builtin: Path | None = None) -> Study:
         builtin: the folder of the built-in studies, or ``None``.
 
     Raises:
-        NotFoundError: no such file or built-in study; the message lists the latter.
-        PermissionDeniedError, UnavailableError: it cannot be read.
-        InvalidArgumentError: not a study; the location is file and line, or file and table.
-        IncompatibleError: of a newer version of the format.
+        NotFoundError: there is no such file or built-in study; the message lists the latter.
+        PermissionDeniedError, UnavailableError: the file cannot be read.
+        InvalidArgumentError: the text is no study; the location is file and line, or file and table.
+        IncompatibleError: the study has a newer version of the format.
     """
     file = Path(path)
     is_name = file.name == str(path) or file.is_dir()
@@ -72,7 +72,7 @@ def parse_study(text: str, folder: Path | None = None, *, source: str = "") -> S
         source: the file's name, for messages.
 
     Raises:
-        InvalidArgumentError, IncompatibleError: as for ``load_study``.
+        InvalidArgumentError, IncompatibleError: the text is no study, as for ``load_study``.
     """
     source = source or "study"
     try:

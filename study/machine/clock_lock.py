@@ -43,8 +43,8 @@ class ClockLock(Closeable):
         mhz: the rate of its processors; None for the device's default for applications.
 
     Raises:
-        UnavailableError: not an NVIDIA device, or it cannot lock its clock.
-        PermissionDeniedError: not root.
+        UnavailableError: the device is not NVIDIA's, or cannot lock its clock.
+        PermissionDeniedError: the user is not root.
         InvalidArgumentError: the device has no such clock.
         FailedPreconditionError: another process has locked it.
     """
@@ -138,7 +138,7 @@ def locked_clocks(profiles: Sequence[DeviceProfile], mhz: int | None) -> Iterato
     first.
 
     Raises:
-        PumiceError: as ``ClockLock`` does.
+        PumiceError: a clock cannot be locked; see ``ClockLock``.
     """
     with contextlib.ExitStack() as stack:
         if threading.current_thread() is threading.main_thread():

@@ -25,7 +25,8 @@ def write_history(history: History, path: str | os.PathLike[str]) -> Path:
     """Writes the page of a history to one HTML file, atomically; returns its path.
 
     Raises:
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError: no such folder, not writable, or the disk is full.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: there is no such folder, it is not writable, or
+            the disk is full.
     """
     text = render_history(history)
     write_whole(path, lambda file: file.write(text.encode("utf-8", errors="replace")))

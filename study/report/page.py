@@ -71,7 +71,8 @@ def write_report(
     Raises:
         IncompatibleError: the study is of a newer version of the format.
         FailedPreconditionError: the runs have no point in common.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError: no such folder, not writable, or the disk is full.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: there is no such folder, it is not writable, or
+            the disk is full.
     """
     text = render_report(results, compare_with=compare_with, across=across, profiles=profiles)
     # Lone surrogates, as from a file's name, cannot be encoded.

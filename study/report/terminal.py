@@ -82,7 +82,7 @@ def terminal_report(
         verdicts: whether two sides that were measured in turns are compared.
 
     Raises:
-        InvalidArgumentError: no such name.
+        InvalidArgumentError: there is no such name.
     """
     analysis = StudyAnalysis(results)
     points = analysis.points if sort is None else sorted_points(analysis, sort)

@@ -30,7 +30,7 @@ def write_trace(
 
     Raises:
         UnavailableError: the ``perfetto`` package is not installed.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError: as ``write_report``.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: the file cannot be written; see ``write_report``.
     """
     data = samples_trace(results, profiles)
     write_whole(path, lambda file: file.write(data))

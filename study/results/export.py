@@ -245,8 +245,8 @@ def export_results(results: StoredResults, kind: str, path: str | os.PathLike[st
         raw: whether to write one row per sample, of all phases, instead of one per point.
 
     Raises:
-        InvalidArgumentError: no such kind.
-        NotFoundError, PermissionDeniedError, ResourceExhaustedError: as ``write_report``.
+        InvalidArgumentError: there is no such kind.
+        NotFoundError, PermissionDeniedError, ResourceExhaustedError: the file cannot be written; see ``write_report``.
     """
     _check(kind)
     write_whole(path, lambda file: export_to(results, kind, file, raw=raw))

@@ -131,7 +131,7 @@ def read_history(folders: Iterable[Path], *, measure: str = "headline") -> Histo
         measure: a segment or ``"total"``; ``"headline"`` for what each point measures.
 
     Raises:
-        InvalidArgumentError: no such measure.
+        InvalidArgumentError: there is no such measure.
     """
     if measure not in ("headline", *MEASURES):
         raise InvalidArgumentError(f"a history is of headline, {', '.join(MEASURES)}; got {shown(measure)}")

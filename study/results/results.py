@@ -37,7 +37,7 @@ class Results(StoredResults):
             A figure is as uncertain as the headline, whose ratio is compared as ``study report`` compares points.
 
         Raises:
-            InvalidArgumentError: no such figure or name, or a figure that does not depend on the times.
+            InvalidArgumentError: there is no such figure or name, or the figure does not depend on the times.
         """
         from .analysis import StudyAnalysis
         from .best import find_best

@@ -81,7 +81,7 @@ def capture_sample(
     """Captures one sample of a study's only point, apart from its twin without timestamps, to a file.
 
     Raises:
-        InvalidArgumentError: a study of several points.
+        InvalidArgumentError: the study has several points.
         UnavailableError: nothing was captured.
     """
     points = [point for point in expand(study, [uri]) if point.target == study.targets[0].name]

@@ -52,7 +52,7 @@ def call(
     Raises:
         PumiceError: the child's own error.
         AbortedError: the process has ended.
-        DeadlineExceededError: it did not answer, and was killed.
+        DeadlineExceededError: the process did not answer, and was killed.
     """
     child.send({"call": name, "arguments": dict(arguments)})
     while True:
@@ -103,7 +103,7 @@ class SideProcess(Closeable):
     """A process of a side; ``name`` is for messages, such as ``"the old side"``.
 
     Raises:
-        PumiceError: it cannot start; see ``ChildProcess``.
+        PumiceError: the process cannot start; see ``ChildProcess``.
     """
 
     def __init__(self, name: str, process: Process, study: Study, validation: bool | None) -> None:

@@ -86,10 +86,10 @@ def run_study(
         InvalidArgumentError: the study is inconsistent, or ``runs`` or ``more_time`` is out of range.
         FailedPreconditionError: the folder has results of another study or samples of another content of a file, or
             another process writes to it.
-        NotFoundError: no such device.
+        NotFoundError: there is no such device.
         AbortedError: the process of a run has ended.
         ResourceExhaustedError: the disk is full; stored results stay.
-        KeyboardInterrupt: by the user; stored results stay.
+        KeyboardInterrupt: the user interrupted the run; stored results stay.
     """
     resumption = Resumption(runs, continue_noisy, more_time)
     points = expand(study, devices or study.devices or default_devices())

@@ -28,7 +28,7 @@ class Resumption:
             ``continue_noisy`` only those that were too noisy, until they are quiet.
 
     Raises:
-        InvalidArgumentError: a value out of range.
+        InvalidArgumentError: a value is out of range.
     """
 
     runs: int | None = None

@@ -62,7 +62,7 @@ class Decision:
         reason: the reason why the point is done; None to continue.
         relative_error: the last relative standard error of the median, or for a pair the half-width of the ratio's
             interval; NaN before the first.
-        noisy: whether that is above its limit, or unknown, at the end.
+        noisy: whether the error is above its limit, or unknown, at the end.
     """
 
     reason: StopReason | None

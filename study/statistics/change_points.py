@@ -83,7 +83,7 @@ def changes_in_ratios(
         again: the indices of entries that measure the new version of the entry before again: no change begins there.
 
     Raises:
-        InvalidArgumentError: of different lengths, or a ratio or half-width that is not positive.
+        InvalidArgumentError: the lengths differ, or a ratio or half-width is not positive.
     """
     logs, halves = np.log(_positive(ratios, "ratios")), _positive(half_widths, "half-widths", infinite=True)
     if not len(versions) == logs.size == halves.size:

@@ -55,7 +55,7 @@ class Comparison:
     """The comparison of a second run with a first.
 
     Attributes:
-        verdict: the verdict: see the module.
+        verdict: the verdict, as the module defines it.
         ratio: the median of the second over the median of the first, interpolated within ticks of the clock; NaN if
             undefined.
         interval: the interval of ``ratio``, at the level ``confidence``; NaN if unknown.
@@ -65,7 +65,7 @@ class Comparison:
         p_value: the two-sided p-value of the Mann-Whitney test; of the medians of blocks if both runs have at least
             ``bootstrap.BLOCKS`` blocks.
         count_a, count_b: the numbers of samples that are not NaN; in blocks of both sides if ``how`` is ``"paired"``.
-        explanation: the explanation, one line that begins with the verdict.
+        explanation: a line of explanation that begins with the verdict.
         how: the kind of interval: ``"paired"`` blocks measured in turns (``paired``), ``"runs"`` measured apart
             (``runs``), or ``"samples"`` of one run each (``compare``).
         notes: the notes for readers of the verdict: samples that were left out, by side and reason; noise.

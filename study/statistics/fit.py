@@ -82,8 +82,8 @@ def fit_line(
         The slope and intercept with their intervals; see ``Line``.
 
     Raises:
-        InvalidArgumentError: fewer than two different ``x``, an ``x`` twice, not as many sets of samples as ``x``, a
-            set with fewer than two samples that are numbers, or ``confidence`` out of range.
+        InvalidArgumentError: there are fewer than two different ``x``, or an ``x`` twice; the number of sets of samples
+            differs, a set has fewer than two samples that are not NaN, or ``confidence`` is out of range.
     """
     where, medians, errors, resampled = _points(x, samples, confidence, blocks, seed)
     # If all times are 0 all weigh the same.

@@ -90,7 +90,7 @@ def compare_pairs(
         of 0.
 
     Raises:
-        InvalidArgumentError: arrays of different shapes, infinite values, or a parameter out of range.
+        InvalidArgumentError: the arrays have different shapes or infinite values, or a parameter is out of range.
     """
     check_limits(confidence, resolution, threshold)
     first, second, labels = _checked(old, new, rounds)

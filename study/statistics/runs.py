@@ -84,7 +84,7 @@ def compare_runs(
         to 1, ``p_value`` that of Welch's test. UNCLEAR also for too few units or samples, or times of 0.
 
     Raises:
-        InvalidArgumentError: a side without samples, or a parameter out of range.
+        InvalidArgumentError: a side has no samples, or a parameter is out of range.
     """
     check_limits(confidence, resolution, threshold)
     sides = [[run for run in side if run.values.size] for side in (old, new)]
@@ -184,8 +184,8 @@ def _matched(first: Sequence[_Numbers], second: Sequence[_Numbers]) -> _Numbers:
 
 
 def _quantiles(first: Sequence[_Numbers], second: Sequence[_Numbers], statistic: str) -> list[_Numbers]:
-    """Returns the quantile of each unit of either side. The minimum falls as samples grow in number, so for it the
-    expected minimum of the smallest unit's number of samples is computed.
+    """Returns the quantile of each unit of either side. The minimum falls as samples grow in number, so all units get
+    the minimum that the smallest unit's number of samples would have on average.
     """
     fewest = min(unit.size for side in (first, second) for unit in side)
     level = STATISTICS[statistic] or 1 - 0.5 ** (1 / fewest)

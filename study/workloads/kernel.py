@@ -165,7 +165,8 @@ class KernelWorkload(Workload):
         pass.
 
         Raises:
-            NotFoundError, UnimplementedError, UnavailableError: see ``counters_named`` and ``profiling_lock``.
+            NotFoundError, UnimplementedError, UnavailableError: the counters cannot be read; see ``counters_named`` and
+                ``profiling_lock``.
         """
         hal, queue = self.device.vulkan, self._queues[0]
         counters = counters_named(hal.driver, hal.index, hal.plan.compute_family, names)

@@ -92,7 +92,7 @@ class KernelBindings(Closeable):
             which is the values.
 
     Raises:
-        PumiceError: they cannot be made, or are not what the kernel takes.
+        PumiceError: the values cannot be made, or are not what the kernel takes.
     """
 
     def __init__(

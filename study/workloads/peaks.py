@@ -34,8 +34,8 @@ class Peaks:
     """Measured peaks.
 
     Attributes:
-        peaks: the peaks: ``"GB/s"``, bytes read and written together, and ``"GFLOP/s"`` of 32-bit floats, a
-            multiply-add being two.
+        peaks: ``"GB/s"``, bytes read and written together, and ``"GFLOP/s"`` of 32-bit floats, a multiply-add being
+            two.
         details: the way that each peak was reached.
     """
 
@@ -47,7 +47,7 @@ def measure_peaks(device: Device) -> Peaks:
     """Measures the peaks of a device, in about a second on most.
 
     Raises:
-        ResourceExhaustedError: no memory even for arrays of 1 MiB.
+        ResourceExhaustedError: there is no memory even for arrays of 1 MiB.
     """
     copied, copy_details = _bandwidth(device)
     computed, compute_details = _arithmetic(device)

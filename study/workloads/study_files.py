@@ -56,8 +56,8 @@ class StudyFiles:
 
         Raises:
             PumiceError: a file cannot be read, sent or compiled.
-            FailedPreconditionError: results that it is from kept a hash alone, and the file has changed.
-            NotFoundError: they did not keep it.
+            FailedPreconditionError: the earlier results kept only the file's hash, and the file has changed.
+            NotFoundError: the earlier results did not keep the file.
         """
         kind, settings = self._study.kind_of(point), dict(point.settings)
         used: dict[str, KeptFile] = {}

@@ -116,7 +116,7 @@ def _workflow(host: str, folder: Path, *, python: str, install: str, tests: str)
     """Returns a workflow's path and text, and the next step for the user.
 
     Raises:
-        UsageError: not a version of Python.
+        UsageError: the text is no version of Python.
     """
     if not _VERSION.fullmatch(python):
         raise usage_error(f"--python: expected a version such as 3.12, got {python}")

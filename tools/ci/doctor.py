@@ -234,7 +234,7 @@ def _run(device: str | None) -> Iterator[Finding]:
 
 
 def _pumice(arguments: list[str], environ: Mapping[str, str]) -> tuple[int | None, str, str]:
-    """Runs pumice in a child; its status (``None``: it took too long), stdout and stderr."""
+    """Runs pumice in a child; returns its status (``None`` after a timeout), stdout and stderr."""
     command = [sys.executable, "-c", "from pumice.tools.cli import main; main()", *arguments]
     try:
         child = subprocess.run(

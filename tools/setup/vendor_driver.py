@@ -105,7 +105,7 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
         manifest: the name of the driver's manifest in Mesa's package, a pattern.
 
     Raises:
-        UnavailableError: not on Linux, no dpkg, or a package or a tool is not installed.
+        UnavailableError: the system is not Linux, there is no dpkg, or a package or a tool is not installed.
         NotFoundError: a library or a licence is missing, or a file is of no package.
         FailedPreconditionError: a file was changed, or the loader is too old.
         InvalidArgumentError: ``SOURCE_DATE_EPOCH`` is not a number.
@@ -200,7 +200,7 @@ def _assemble(parts: _Parts, tree: Path, date: int) -> str:
 
 
 def _one(files: Sequence[Path], pattern: str) -> Path:
-    """Returns the file of a name, a pattern, in a package."""
+    """Returns the only file of a package whose name matches a pattern."""
     for path in files:
         if path.match(pattern) and path.is_file():
             return path

@@ -38,7 +38,7 @@ def assemble(text: str, *, file_name: str = "<text>", bytecode_version: int | No
     Raises:
         InvalidArgumentError: the text is not VM assembly; ``location`` is file:line:column, counted from 1, and the
             message shows the line.
-        IncompatibleError: an unknown ``bytecode_version``.
+        IncompatibleError: the ``bytecode_version`` is unknown.
     """
     if bytecode_version is None:
         major, minor = VERSIONS[-1]

@@ -65,10 +65,10 @@ class ModuleArchive(Closeable):
         """Maps a file read-only.
 
         Raises:
-            NotFoundError: no such file.
-            PermissionDeniedError: it may not be read.
-            InvalidArgumentError: a directory, a device, an empty file, or not a module file.
-            ResourceExhaustedError: no room for the map or the file handle.
+            NotFoundError: there is no such file.
+            PermissionDeniedError: the file may not be read.
+            InvalidArgumentError: the path is a directory or a device, or the file is empty or not a module file.
+            ResourceExhaustedError: there is no room for the map or the file handle.
             UnavailableError: the operating system failed in another way.
         """
         mapping = _map_file(Path(path))
@@ -83,7 +83,7 @@ class ModuleArchive(Closeable):
         """Returns an archive over bytes in memory, not copied: they must not change while it or a view of it is in use.
 
         Raises:
-            InvalidArgumentError: not contiguous, or not a module file.
+            InvalidArgumentError: the bytes are not contiguous, or not a module file.
         """
         return ModuleArchive(contiguous_bytes(data, name), name)
 
@@ -117,7 +117,7 @@ class ModuleArchive(Closeable):
         ``rodata_base``.
 
         Raises:
-            OutOfRangeError: they do not lie inside the file.
+            OutOfRangeError: the bytes do not lie inside the file.
             ClosedError: the archive is closed.
         """
         data = self.data

@@ -54,8 +54,8 @@ class CallingConvention:
         An empty text is that of a function without arguments and results.
 
         Raises:
-            InvalidArgumentError: malformed, or longer than 65,536 characters.
-            IncompatibleError: of another version than 0.
+            InvalidArgumentError: the text is malformed, or longer than 65,536 characters.
+            IncompatibleError: the convention has another version than 0.
         """
         return _parse_cached(text) if len(text) <= _MAX_CACHED_LENGTH else _parse(text)
 

@@ -152,7 +152,7 @@ class BytecodeBuilder:
             ref_registers: the number of reference registers.
 
         Raises:
-            InvalidArgumentError: it has too many blocks, or the bytecode gets too long.
+            InvalidArgumentError: the function has too many blocks, or the bytecode gets too long.
         """
         if encoder.block_count > _MAX_BLOCKS:
             raise InvalidArgumentError(f"@{name}: expected at most {_MAX_BLOCKS} blocks, got {encoder.block_count}")

@@ -51,7 +51,8 @@ def read_module(archive: ModuleArchive) -> ModuleDef:
 
     Raises:
         InvalidArgumentError: the file is damaged or cut short; the message names the field and the byte.
-        IncompatibleError: it needs a feature, a compression or a calling convention that this version does not know.
+        IncompatibleError: the file needs a feature, a compression or a calling convention that this version does not
+            know.
         ClosedError: the archive is closed.
     """
     try:

@@ -56,7 +56,7 @@ def verify_module(definition: ModuleDef) -> VerifiedModule:
 
     Raises:
         InvalidArgumentError: the module breaks a rule; the message names function, pc, operation and reason.
-        IncompatibleError: unknown bytecode version or feature, or unknown version of a calling convention.
+        IncompatibleError: the bytecode version, a feature, or the version of a calling convention is unknown.
     """
     isa = Isa.for_version(definition.bytecode_version)
     check_features(f"module {definition.name}", definition.requirements)

@@ -147,7 +147,7 @@ class ContextGate:
         Raises:
             FailedPreconditionError: the policy refuses to wait, or does not fit the context.
             ClosedError: the context was closed.
-            PumiceError: ``turn.ending``.
+            PumiceError: ``turn.ending``, which was set before.
         """
         # This and ``end_step`` are written plainly: every call comes here (benchmarks/call_latency.py).
         thread = get_ident()

@@ -57,7 +57,7 @@ class BytecodeModule:
 
         Raises:
             InvalidArgumentError: the bytecode breaks a rule.
-            IncompatibleError: an unknown bytecode version or feature.
+            IncompatibleError: the bytecode version or a feature is unknown.
         """
         self.definition = definition
         self.archive = archive
@@ -82,8 +82,8 @@ class BytecodeModule:
 
         Raises:
             NotFoundError: there is no such file.
-            InvalidArgumentError: it is not a module, or damaged.
-            IncompatibleError: a version that is not known.
+            InvalidArgumentError: the file is no module, or damaged.
+            IncompatibleError: the file's version is unknown.
         """
         return cls._load(ModuleArchive.open(path), keep=True)
 

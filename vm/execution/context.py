@@ -96,7 +96,7 @@ class Context(Closeable):
         invocations: the asynchronous invocations that have not ended.
 
     Raises:
-        InvalidArgumentError: a ``max_stack_depth`` below 1; or as ``add``.
+        InvalidArgumentError: ``max_stack_depth`` is below 1; or as from ``add``.
     """
 
     def __init__(
@@ -154,7 +154,7 @@ class Context(Closeable):
             FailedPreconditionError: the context is frozen, or another thread is using it.
             AlreadyExistsError: a module of that name was added.
             NotFoundError: a required import, or a module that it depends on, is missing.
-            IncompatibleError: a module is older than asked for, or a function has another calling convention.
+            IncompatibleError: a module is older than requested, or a function has another calling convention.
             PumiceError: an initializer failed; the module is not added.
         """
         if not isinstance(module, (BytecodeModule, NativeModule)):
@@ -265,7 +265,7 @@ class Context(Closeable):
             ``None``, the result, or a tuple of several results.
 
         Raises:
-            InvalidArgumentError: a timeout that is not a number.
+            InvalidArgumentError: the timeout is not a number.
             DeadlineExceededError: the time passed; everything of the invocation is released.
             FailedPreconditionError: another thread is using the context, or the function is of another one.
             PumiceError: the program failed.

@@ -84,7 +84,7 @@ def link(module: BytecodeModule, modules: Mapping[str, LoadedModule]) -> list[Li
 
     Raises:
         NotFoundError: a required import, or a module that it depends on, is missing.
-        IncompatibleError: a module is older than asked for, or a function has another calling convention.
+        IncompatibleError: a module is older than requested, or a function has another calling convention.
     """
     for dependency in module.definition.dependencies:
         name, version = dependency.name, dependency.minimum_version

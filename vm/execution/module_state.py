@@ -198,7 +198,7 @@ class ModuleState:
         refs: the reference globals.
 
     Raises:
-        ResourceExhaustedError: no memory for the globals.
+        ResourceExhaustedError: there is no memory for the globals.
     """
 
     def __init__(self, module: BytecodeModule, hooks: Hooks, links: Sequence[LinkedImport]) -> None:

@@ -27,12 +27,12 @@ class InvocationPolicy:
     ``FIFO`` with asynchronous invocations and ``REFUSE`` with synchronous and staged ones.
 
     Attributes:
-        priority: the priority. Larger ones are first, equal ones in order.
+        priority: the rank among waiting invocations: larger ones are first, equal ones in order.
         refuse: whether to fail instead of waiting for a turn.
         concurrent: whether to overlap.
 
     Raises:
-        InvalidArgumentError: values of other types, or ``concurrent`` together with ``priority`` or ``refuse``.
+        InvalidArgumentError: values have other types, or ``concurrent`` is given with ``priority`` or ``refuse``.
     """
 
     priority: int = 0

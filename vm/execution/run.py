@@ -143,7 +143,8 @@ class Run(Turn):
 
         Raises:
             Interrupted: the deadline of an outer invocation passed.
-            BaseException: what is no Exception, such as KeyboardInterrupt. It has ended.
+            BaseException: the thread was interrupted by an exception that is no Exception, such as KeyboardInterrupt.
+                The run has ended.
         """
         # Written plainly: every call comes here (benchmarks/call_latency.py).
         wait: WaitFrame | None = None
@@ -298,7 +299,7 @@ def call(run: Run) -> Any:
     Raises:
         DeadlineExceededError: the time passed; everything of the run is released.
         Interrupted: the deadline of the outer invocation passed.
-        PumiceError: the run's error.
+        PumiceError: the run failed; this is its error.
     """
     try:  # around the loop as well: an interrupt may come between two steps
         while (wait := run.advance()) is not None:

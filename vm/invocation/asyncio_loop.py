@@ -32,7 +32,7 @@ class AsyncioLoop(Loop):
 
     Raises:
         FailedPreconditionError: no loop was given and none is running.
-        InvalidArgumentError: not a loop.
+        InvalidArgumentError: the argument is not a loop.
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop | None = None) -> None:

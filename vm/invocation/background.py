@@ -192,8 +192,8 @@ def async_invoke(
         The invocation, which can be cancelled.
 
     Raises:
-        InvalidArgumentError: no loop or context, a callback that cannot be called, a timeout that is not a number. The
-            callback is not called then.
+        InvalidArgumentError: the loop or the context is none, the callback cannot be called, or the timeout is not a
+            number. The callback is not called then.
     """
     if not isinstance(loop, Loop):
         raise InvalidArgumentError(f"loop is a pumice.vm.Loop, got {type(loop).__name__}")

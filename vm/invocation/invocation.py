@@ -81,7 +81,7 @@ class Invocation(Latch):
             timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
 
         Raises:
-            InvalidArgumentError: no context, function or loop, or a timeout that is not a number.
+            InvalidArgumentError: the context, the function or the loop is none, or the timeout is not a number.
             FailedPreconditionError: the function is of another context.
             ClosedError: the context was closed.
 
@@ -162,8 +162,8 @@ class Invocation(Latch):
         """Blocks until it is done, well or not.
 
         Raises:
-            FailedPreconditionError: in a thread that it needs to continue: that of its loop, or one that runs a
-                function of its context.
+            FailedPreconditionError: the thread is one that the invocation needs to continue: that of its loop, or one
+                that runs a function of its context.
             DeadlineExceededError: the deadline passed first.
         """
         run = self._run
@@ -195,8 +195,8 @@ class Invocation(Latch):
             timeout: seconds to wait; ``None`` means no limit.
 
         Raises:
-            DeadlineExceededError: it was not done in time, and continues; or its own timeout passed.
-            CancelledError: it was cancelled.
+            DeadlineExceededError: the invocation was not done in time, and continues; or its own timeout passed.
+            CancelledError: the invocation was cancelled.
             AbortedError: the loop that it ran on ended.
             PumiceError: the program failed; a native function's own exception is raised as it is.
         """

@@ -70,7 +70,7 @@ def invoke(
         The results, one for each that the function declares.
 
     Raises:
-        InvalidArgumentError: inputs that do not match the calling convention; the message says which.
+        InvalidArgumentError: inputs do not match the calling convention; the message says which.
         FailedPreconditionError: the function is of another context, or the context is in use and the policy does not
             wait.
         DeadlineExceededError: the time passed; everything of the invocation is released.
@@ -114,7 +114,7 @@ def begin_invoke(
     Raises:
         FailedPreconditionError: the state has an invocation already, the function is of another context, or the context
             is in use and the policy does not wait. Nothing has begun then.
-        InvalidArgumentError: inputs that do not match the calling convention. Nothing has begun then.
+        InvalidArgumentError: inputs do not match the calling convention. Nothing has begun then.
         ClosedError: the context was closed.
     """
     values = checked_call(context, function, inputs)
@@ -146,7 +146,7 @@ def resume_invoke(state: InvokeState) -> StatusCode:
     """Continues an invocation that was DEFERRED; returns as ``begin_invoke``.
 
     Raises:
-        FailedPreconditionError: it is not suspended, or its wait was not performed.
+        FailedPreconditionError: the invocation is not suspended, or its wait was not performed.
     """
     with Exclusive(state, "resume_invoke", SUSPENDED):
         frame = state.wait_frame
@@ -233,8 +233,8 @@ def end_invoke(state: InvokeState, outputs: MutableSequence[Any] | VmList | None
         outputs: a list that results are appended to.
 
     Raises:
-        FailedPreconditionError: it is suspended, or there is none.
-        InvalidArgumentError: results that ``outputs`` does not take; the result can still be asked for.
+        FailedPreconditionError: the invocation is suspended, or there is none.
+        InvalidArgumentError: ``outputs`` does not take the results; they can still be asked for.
     """
     with Exclusive(state, "end_invoke", DONE):
         result, function = state.result(), state.function

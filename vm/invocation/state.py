@@ -22,7 +22,7 @@ class InvokeResult:
     """The result of an invocation.
 
     Attributes:
-        status: the status: OK, or the reason why the invocation ended.
+        status: OK, or the reason why the invocation ended.
         outputs: the values, one for each result that the function declares; ``None`` unless it is OK.
         error: the error with its place in the program; a native function's own exception as it was raised.
     """
@@ -115,7 +115,7 @@ class Exclusive:
     """Exclusive access to a state for one call: ``with Exclusive(state, "resume_invoke", SUSPENDED): …``.
 
     Raises:
-        InvalidArgumentError: not a state.
+        InvalidArgumentError: the argument is not a state.
         FailedPreconditionError: another call is under way, or the state is in none of the phases.
     """
 
@@ -145,7 +145,8 @@ def advance(state: InvokeState) -> StatusCode:
     """Advances the run of a state. The caller must have exclusive access.
 
     Raises:
-        BaseException: what is not an outcome of the program. The state has no invocation then.
+        BaseException: the thread was interrupted by an exception that is no outcome of the program. The state has no
+            invocation then.
     """
     run = state._run
     assert run is not None

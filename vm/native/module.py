@@ -46,7 +46,7 @@ def export(name: str, *conventions: str, suspends: bool | None = None) -> Callab
         suspends: whether it may return a ``Wait``; ``None`` is as the module says.
 
     Raises:
-        InvalidArgumentError: no calling convention, or one that is malformed.
+        InvalidArgumentError: the calling convention is missing or malformed.
     """
     if not conventions:
         raise InvalidArgumentError(f"export {name!r} needs a calling convention, such as '0ii_i'")
@@ -99,7 +99,8 @@ class NativeModule:
             never do are cheaper.
 
     Raises:
-        InvalidArgumentError: no name, or a state that is no class or functools.partial of one; or as ``function``.
+        InvalidArgumentError: the name is missing, or the state is no class or functools.partial of one; or as from
+            ``function``.
     """
 
     def __init__(
@@ -149,7 +150,7 @@ class NativeModule:
         """Exports the decorated function as ``name``; ``suspends`` as for ``export``.
 
         Raises:
-            InvalidArgumentError: a malformed calling convention, or a function that cannot be called with that many
+            InvalidArgumentError: the calling convention is malformed, or the function cannot be called with that many
                 arguments.
             AlreadyExistsError: the name has this convention already.
         """

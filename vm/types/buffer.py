@@ -56,8 +56,8 @@ class VmBuffer(BufferElements):
             alignment: a power of two, or 0 for the natural one (16 bytes).
 
         Raises:
-            InvalidArgumentError: a negative length, or an alignment that is not a power of two.
-            ResourceExhaustedError: more than ``MAX_BUFFER_LENGTH``, or no memory.
+            InvalidArgumentError: the length is negative, or the alignment is not a power of two.
+            ResourceExhaustedError: the length is above ``MAX_BUFFER_LENGTH``, or there is no memory.
         """
         if length < 0:
             raise InvalidArgumentError(f"expected a buffer length of 0 bytes or more, got {length}")
@@ -90,7 +90,7 @@ class VmBuffer(BufferElements):
                 as writable as ``data`` is.
 
         Raises:
-            InvalidArgumentError: not contiguous, or ``writable=True`` of read-only memory.
+            InvalidArgumentError: the memory is not contiguous, or is read-only with ``writable=True``.
         """
         view = memoryview(data)
         if not view.c_contiguous:

@@ -212,7 +212,7 @@ class BufferElements:
 
         Raises:
             PermissionDeniedError: the buffer is read-only.
-            InvalidArgumentError: a negative length.
+            InvalidArgumentError: a length is negative.
             OutOfRangeError: the range goes past the end.
         """
         self._fill(offset, length, (value & 0xFFFF_FFFF).to_bytes(4, "little"))

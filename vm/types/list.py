@@ -70,9 +70,9 @@ class VmList:
         """Makes an empty list. The capacity is only checked against the limit: Python lists grow by themselves.
 
         Raises:
-            InvalidArgumentError: an unknown element kind.
-            NotFoundError: a reference type that is not registered.
-            ResourceExhaustedError: more than ``MAX_LIST_SIZE``.
+            InvalidArgumentError: the element kind is unknown.
+            NotFoundError: the reference type is not registered.
+            ResourceExhaustedError: the capacity is above ``MAX_LIST_SIZE``.
         """
         self._classes: tuple[type, ...] | None = None
         if element_kind.startswith("ref:"):
@@ -113,7 +113,7 @@ class VmList:
         In a list of kind ``any``, Python ints become i64 and floats f64; everything else is a reference.
 
         Raises:
-            InvalidArgumentError: an element that the list does not take.
+            InvalidArgumentError: the list does not take an element.
         """
         result = cls(element_kind)
         values = list(elements)
@@ -215,8 +215,8 @@ class VmList:
         """Returns the number at ``index`` as an i32.
 
         Raises:
-            OutOfRangeError: no such element.
-            FailedPreconditionError: a list of references, or a variant slot without a number.
+            OutOfRangeError: there is no such element.
+            FailedPreconditionError: the list has references, or the variant slot has no number.
         """
         value = self._get(index, "i32")
         return value if isinstance(value, int) else 0
@@ -238,8 +238,8 @@ class VmList:
         """Sets a number from an i32.
 
         Raises:
-            OutOfRangeError: no such element.
-            FailedPreconditionError: a list of references.
+            OutOfRangeError: there is no such element.
+            FailedPreconditionError: the list has references.
         """
         self._set(index, value, "i32")
 
@@ -266,8 +266,8 @@ class VmList:
             move: whether to leave null in the slot, even where the type did not match.
 
         Raises:
-            OutOfRangeError: no such element.
-            FailedPreconditionError: a list of numbers, or a variant slot with a number.
+            OutOfRangeError: there is no such element.
+            FailedPreconditionError: the list has numbers, or the variant slot has a number.
         """
         self._check_index(index)
         if self._classes is None:
@@ -289,9 +289,9 @@ class VmList:
         """Sets a reference, or null (``None``), which leaves a variant slot empty.
 
         Raises:
-            OutOfRangeError: no such element.
-            FailedPreconditionError: a list of numbers.
-            InvalidArgumentError: a list of another reference type.
+            OutOfRangeError: there is no such element.
+            FailedPreconditionError: the list has numbers.
+            InvalidArgumentError: the list has another reference type.
         """
         self._check_index(index)
         classes = self._classes

@@ -64,7 +64,7 @@ def selected(operation: Operation, element: Type) -> None:
     """Checks that the first region takes two elements and returns whether to take the first.
 
     Raises:
-        OperationError: it does not.
+        OperationError: the region has another form.
     """
     block = operation.regions[0].block
     wanted = [TensorType((), element)] * 2

@@ -119,8 +119,8 @@ def same_length(left: Length, other: Length, expected: str, operand: int | None 
     """Returns the common length of two that must agree.
 
     Raises:
-        UnequalError: they do not agree, but may in a call.
-        OperationError: they do not agree.
+        UnequalError: the lengths do not agree, but may in a call.
+        OperationError: the lengths do not agree.
     """
     if left is not None and other is not None and left != other:
         difference = left - other

@@ -38,7 +38,7 @@ def parse(text: str, file_name: str = "<text>", syntaxes: Mapping[str, ReadableS
     """Reads the operations of a program's text: usually one module, or functions.
 
     Raises:
-        CompileError: at the first syntax error.
+        CompileError: the text has a syntax error; the error is at the first.
     """
     return Parser(SourceText(text, file_name), syntaxes).program()
 

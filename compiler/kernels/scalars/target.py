@@ -36,7 +36,7 @@ class CooperativeMatrix(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The devices that a module is made for; by default, what every Vulkan device has, and ``float64``.
+    """The devices that a module is made for; by default all Vulkan devices that have ``float64``.
 
     ``device_target.target_of`` returns that of one device.
 

@@ -33,7 +33,7 @@ def scattered(
         keys: the keys, one for each update, in any shape.
         updates: rows in the order of the keys.
         old: the rows to update.
-        attributes: further attributes of the operation.
+        attributes: the further attributes of the operation.
         batch: the number of first dimensions that updates and rows share.
     """
     shape = shape_of(updates[0])[: batch + 1]

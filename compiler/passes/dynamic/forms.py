@@ -46,8 +46,8 @@ def agreed(inferred: Type, declared: Type) -> Type:
     """Unifies an inferred and a declared type; sizes that differ are an equation.
 
     Raises:
-        OperationError: neither has a length, or they cannot agree.
-        UnequalError: they agree if sizes do.
+        OperationError: neither type has a length, or they cannot agree.
+        UnequalError: the types agree only if sizes do.
     """
     if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
         return inferred

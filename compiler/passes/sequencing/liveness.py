@@ -170,7 +170,7 @@ class _Summary:
 
     Attributes:
         exposed: buffers whose earlier contents are read.
-        written: buffers that are always written.
+        written: the buffers that are always written.
         touched: all buffers that are read or written.
     """
 

@@ -21,7 +21,7 @@ def read_schedule(block: Block, entries: Mapping[str, Entry], source: SourceText
     """Reads the schedule of a function from its block, whose end and types are checked already.
 
     Raises:
-        CompileError: at the first operation that is wrong in itself.
+        CompileError: an operation is wrong in itself; the error is at the first.
         OperationError: the function is wrong as a whole.
     """
     return _Reader(entries, source).run(block)

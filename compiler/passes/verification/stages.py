@@ -45,7 +45,7 @@ def entries_of(executables: Sequence[Operation], stage: str, source: SourceText)
     """Verifies executables; returns their entry points by the names that dispatches use.
 
     Raises:
-        CompileError: at the first operation that is wrong at the stage.
+        CompileError: an operation is wrong at the stage; the error is at the first.
     """
     check = _ExecutableChecker(stage, source)
     check_all(check.executable, executables, source)
@@ -163,7 +163,7 @@ def verify_stage(stage: str, operations: Sequence[Operation], source: SourceText
         The functions' schedules by name, from the stage ``ll_seq`` on.
 
     Raises:
-        CompileError: at the first operation that is wrong at the stage.
+        CompileError: an operation is wrong at the stage; the error is at the first.
     """
     executables = [operation for operation in operations if operation.name != "func.func"]
     check = _Checker(stage, entries_of(executables, stage, source), source)

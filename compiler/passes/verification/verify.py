@@ -32,7 +32,7 @@ def verify(functions: Mapping[str, Operation], source: SourceText) -> None:
     """Checks every operation of every function.
 
     Raises:
-        CompileError: at the first operation that breaks its rule.
+        CompileError: an operation breaks its rule; the error is at the first.
     """
     for function in functions.values():
         for operation in function.walk():
@@ -46,7 +46,7 @@ def verify_boundary(function: Operation, source: SourceText) -> None:
     """Checks that an exported function takes and returns tensors of scalars.
 
     Raises:
-        CompileError: at the function.
+        CompileError: an argument or a result is no tensor of scalars; the error is at the function.
     """
     type = _function_type(function)
     name = function.attributes.get("sym_name")
@@ -159,7 +159,7 @@ def check_all(rule: Callable[[Operation], None], operations: Iterable[Operation]
     """Applies a rule to operations.
 
     Raises:
-        CompileError: at the operation that breaks it.
+        CompileError: an operation breaks the rule; the error is at the operation.
     """
     for operation in operations:
         try:

@@ -64,7 +64,7 @@ class _Along(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ContractionTile(Strategy):
-    """A tile of the result for each invocation.
+    """The schedule in which each invocation computes a tile of the result.
 
     Attributes:
         rows: elements along the last dimension but one that is not of length 1.

@@ -51,7 +51,7 @@ _SUBGROUPS: Final = ((4, 4, 2, 2), (4, 2, 2, 2), (2, 2, 2, 2), (2, 2, 1, 2), (1,
 
 @dataclass(frozen=True, slots=True)
 class CooperativeTile(Strategy):
-    """A tile of matrices for each subgroup.
+    """The schedule in which each subgroup computes a tile of matrices.
 
     Attributes:
         m: rows of a matrix of the result.

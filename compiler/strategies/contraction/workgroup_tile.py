@@ -38,7 +38,7 @@ _SHARED: Final = 0.5
 
 @dataclass(frozen=True, slots=True)
 class WorkgroupTile(Strategy):
-    """A tile of the result for each workgroup.
+    """The schedule in which each workgroup computes a tile of the result.
 
     Attributes:
         rows: rows of an invocation.

@@ -30,7 +30,7 @@ from ...kernels.strategy import Strategy, elements_cost
 
 @dataclass(frozen=True, slots=True)
 class Elements(Strategy):
-    """Element by element."""
+    """The schedule in which each invocation computes one element, or the elements of a word."""
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Elements]]:
@@ -48,7 +48,7 @@ class Elements(Strategy):
 
         Raises:
             CompileError: the generator or the target does not support an operation or a type.
-            NeedsSplitError: the region is too much for one kernel.
+            NeedsSplitError: the region is too large for one kernel.
         """
         shader, target, is_update = Shader(region), region.target, region.is_update
         builder, results = shader.builder, region.results

@@ -27,7 +27,7 @@ WORKGROUPS: Final = {"cpu": 8, "default": 64}
 
 @dataclass(frozen=True, slots=True)
 class ScatterInOrder(Strategy):
-    """An element of each update for each invocation.
+    """The schedule in which each invocation writes one element of every update.
 
     Attributes:
         workgroup: invocations of a workgroup.

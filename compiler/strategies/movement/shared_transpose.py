@@ -37,7 +37,7 @@ _SLOW: Final[dict[str, int]] = {"cpu": 16, "arm": 16}
 
 @dataclass(frozen=True, slots=True)
 class SharedTranspose(Strategy):
-    """A tile of the result for each workgroup.
+    """The schedule in which each workgroup transposes a tile of the result.
 
     Attributes:
         rows: rows of a tile, the direction of reads.

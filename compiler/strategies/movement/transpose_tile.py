@@ -40,7 +40,7 @@ On lavapipe, workgroups of many columns and few rows leave a page of memory leas
 
 @dataclass(frozen=True, slots=True)
 class TransposeTile(Strategy):
-    """A tile of the result for each invocation.
+    """The schedule in which each invocation transposes a tile of the result.
 
     Attributes:
         rows: rows of a tile, the direction of reads.

@@ -102,7 +102,7 @@ WORKGROUPS: Final = {"cpu": 64, "default": 64}
 
 @dataclass(frozen=True, slots=True)
 class FourierRows(Strategy):
-    """A row for each invocation.
+    """The schedule in which each invocation transforms a row.
 
     Attributes:
         workgroup: invocations of a workgroup.

@@ -48,7 +48,7 @@ WORKGROUPS: Final = {"default": (64,), "cpu": (256,), "nvidia": (128,), "amd": (
 
 @dataclass(frozen=True, slots=True)
 class Neighbours(Strategy):
-    """Neighbouring elements for each invocation.
+    """The schedule in which each invocation computes neighbouring elements.
 
     Attributes:
         elements: elements of an invocation.

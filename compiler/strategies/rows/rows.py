@@ -44,7 +44,7 @@ _WORKGROUP: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Rows(Strategy):
-    """Rows of a workgroup.
+    """The schedule in which each workgroup computes one or several rows.
 
     Attributes:
         invocations: invocations that share a row, a power of two.

@@ -37,7 +37,7 @@ RUN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class SubgroupRows(Strategy):
-    """A row of a workgroup.
+    """The schedule in which each workgroup computes a row by vectors of its subgroups.
 
     Attributes:
         subgroups: the number of a workgroup's subgroups, a power of two.

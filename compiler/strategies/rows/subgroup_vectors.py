@@ -37,7 +37,7 @@ SUBGROUPS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class SubgroupVectors(Strategy):
-    """Vectors of subgroups.
+    """The schedule in which each subgroup computes some vectors of neighbours.
 
     Attributes:
         vectors: the number of a subgroup's vectors, each with an element per invocation.

@@ -30,7 +30,7 @@ WORKGROUP: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class ColumnScans(Strategy):
-    """Columns of an invocation.
+    """The schedule in which each invocation scans some columns.
 
     Attributes:
         columns: the number of neighbours that an invocation scans together.

@@ -43,7 +43,7 @@ _IS_THERE: Final = 1 << _HALF
 
 @dataclass(frozen=True, slots=True)
 class LookBackScans(Strategy):
-    """Tiles of a row.
+    """The schedule in which each workgroup scans a tile of a row.
 
     Attributes:
         invocations: invocations of a workgroup, which has a tile; a power of two.

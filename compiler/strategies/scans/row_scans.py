@@ -41,7 +41,7 @@ _WORKGROUP: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class RowScans(Strategy):
-    """Rows of a workgroup.
+    """The schedule in which each workgroup scans one or several rows.
 
     Attributes:
         invocations: invocations that share a row, a power of two.

@@ -30,7 +30,7 @@ WORKGROUP: Final = 16
 
 @dataclass(frozen=True, slots=True)
 class DigitSort(Strategy):
-    """A chunk for each invocation.
+    """The schedule in which each invocation moves the elements of a chunk.
 
     Attributes:
         workgroup: invocations of a workgroup.

@@ -34,7 +34,7 @@ MAX_NETWORK: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class MergeSort(Strategy):
-    """A part of a block for each invocation.
+    """The schedule in which each invocation sorts, or merges, a part of a block.
 
     Attributes:
         part: elements of a part if blocks are made of runs; a block sorted in registers is one part.
@@ -91,8 +91,8 @@ class _Sort:
     Attributes:
         length: the length of the sorted dimension.
         rows: lengths of the others.
-        block: elements that are sorted among themselves.
-        runs: elements that are already in order.
+        block: the number of elements that are sorted among themselves.
+        runs: the number of elements that are already in order.
     """
 
     def __init__(self, shader: Shader, operation: Operation) -> None:

@@ -106,7 +106,7 @@ class CheckResult:
 
     Attributes:
         name: the function's name, or ``"(load)"`` for a file that cannot be loaded.
-        outcome: the outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
+        outcome: ``FAILED`` if expectations failed, ``ERROR`` if the program did not return.
         duration: the time in seconds, with the module's initializers.
         failures: the first of the failed expectations.
         error, error_type: the text and class of the error, for ``ERROR``; the reason why it was not run, for

@@ -231,8 +231,8 @@ def compare_results(
         confidence, resolution, threshold: the same as for ``comparison.compare``.
 
     Raises:
-        FailedPreconditionError: they have no point in common.
-        InvalidArgumentError: a parameter out of range, or points that measure different things.
+        FailedPreconditionError: the results have no point in common.
+        InvalidArgumentError: a parameter is out of range, or points measure different things.
     """
     limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
     if wrong := set(across) - set(PARTS):
@@ -279,7 +279,7 @@ def compare_sides(
 
     Raises:
         FailedPreconditionError: the study has one side only.
-        InvalidArgumentError: a parameter out of range, or points that measure different things.
+        InvalidArgumentError: a parameter is out of range, or points measure different things.
     """
     limits = {"confidence": confidence, "resolution": resolution, "threshold": threshold}
     criteria = criteria_of(measure, **limits)

@@ -65,7 +65,7 @@ class PointResult:
         Args:
             name: a segment, ``"total"``, ``"device"``, ``"overlap"``, ``"deviation"``, ``"cpu"``, or ``"headline"`` for
                 what the point measures.
-            phase: the phase: ``"sample"``, ``"warmup"`` or ``"first"``.
+            phase: ``"sample"``, ``"warmup"`` or ``"first"``.
             keep: the flags of disturbed samples to include: ``None`` for all, ``SampleFlag(0)`` for undisturbed ones
                 only, ``SampleFlag.PREEMPTED`` also for those that were only preempted.
 
@@ -73,7 +73,7 @@ class PointResult:
             The values in nanoseconds; NaN where the segment does not apply to a sample or is not known.
 
         Raises:
-            InvalidArgumentError: no such duration.
+            InvalidArgumentError: there is no such duration.
         """
         field = self.point.measure if name == "headline" else name
         if field not in DURATIONS:

@@ -196,8 +196,7 @@ class Observation:
     """A figure of a point that was taken separately from its samples.
 
     Attributes:
-        kind: the kind: ``"pipeline"`` for the driver's statistics of a compiled pipeline, ``"energy"`` or
-            ``"counter"``.
+        kind: ``"pipeline"`` for the driver's statistics of a compiled pipeline, ``"energy"`` or ``"counter"``.
         subject: the measured object, such as a pipeline's executable or a meter.
         name: the driver's own, for its statistics and counters.
         value, unit: the figure.

@@ -63,11 +63,11 @@ class StoredResults(Closeable):
         """Opens the results of a folder; a path to the file itself is taken too.
 
         Raises:
-            NotFoundError: there are none.
-            InvalidArgumentError: not a results file.
-            IncompatibleError: a newer version wrote it.
-            DataLossError: it is damaged.
-            PermissionDeniedError: it may not be read.
+            NotFoundError: there are no results.
+            InvalidArgumentError: the file is no results file.
+            IncompatibleError: a newer version of pumice wrote the file.
+            DataLossError: the file is damaged.
+            PermissionDeniedError: the file may not be read.
         """
         path = results_path(folder)
         return cls(Reader(path), path)

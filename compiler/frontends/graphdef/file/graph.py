@@ -88,7 +88,7 @@ def graph_of(document: Document) -> Graph:
     """Returns the graph of a document.
 
     Raises:
-        CompileError: it has no nodes, two nodes of the same name, or an edge from a node that does not exist.
+        CompileError: the graph has no nodes, two nodes of the same name, or an edge from a node that does not exist.
     """
     graph = Graph(document.source)
     if not document.graph.node:

@@ -203,7 +203,7 @@ def parse_text(text: str) -> GraphMessage:
     """Parses a GraphDef in text form.
 
     Raises:
-        ParsingError: at the first error.
+        ParsingError: the text has a syntax error; the error is at the first.
         UnavailableError: the extra ``graphdef`` is not installed.
     """
     graph = _graph_class()()

@@ -81,7 +81,7 @@ class GraphPlan:
         loops: the loop of each Exit.
 
     Raises:
-        CompileError: a cycle that is not a loop, or control flow that is not well formed.
+        CompileError: a cycle is no loop, or the control flow is not well formed.
     """
 
     def __init__(self, graph: Graph) -> None:

@@ -21,7 +21,7 @@ def truth(builder: Builder, values: Sequence[Value]) -> Value:
     """Returns a condition as a boolean: whether a number is not 0.
 
     Raises:
-        ValueError: there is not one value without dimensions.
+        ValueError: the operand is not one value without dimensions.
     """
     if len(values) != 1 or not isinstance(values[0].type, TensorType) or values[0].type.rank:
         raise ValueError(f"expected one boolean as the condition, got ({types_text([value.type for value in values])})")
@@ -38,7 +38,7 @@ def choose(
         builder: the builder that appends the conditional.
         name: the operation's name, ``if`` or ``case``.
         index: the value that chooses the branch.
-        branches: the branches: each one's name in errors, and a function that appends its operations and returns its
+        branches: for each branch its name in errors, and a function that appends its operations and returns its
             results.
 
     Raises:
@@ -81,7 +81,7 @@ def while_loop(
         start_of: the start of a variable, from its initial value and the type of the next one.
 
     Raises:
-        ValueError: the body returns another number of values, or of other types.
+        ValueError: the body returns another number of values, or values of other types.
     """
     location = builder.location
     first = Block([value.type for value in initial])

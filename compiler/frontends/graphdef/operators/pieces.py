@@ -27,7 +27,7 @@ def parts(builder: Builder, value: Value, axis: int, sizes: Sequence[int]) -> li
     """Splits a value along a dimension.
 
     Raises:
-        ValueError: into too many parts.
+        ValueError: there are too many parts.
     """
     if len(sizes) > _MAX_PARTS:
         raise ValueError(f"expected at most {_MAX_PARTS} parts, got {len(sizes)}")
