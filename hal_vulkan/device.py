@@ -14,7 +14,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Container, Mapping
-from typing import TYPE_CHECKING, Literal, Unpack
+from typing import TYPE_CHECKING, Final, Literal, Unpack
 
 from ..formats.image_format import ImageFormat
 from ..hal.clock import ClockCalibration
@@ -55,10 +55,13 @@ from .sync.owned_semaphores import ProgramSemaphore
 from .sync.semaphore import TimelineSemaphore
 from .sync.timeline import wait_timeline
 from .vulkan.functions import ffi
-from .vulkan.results import pending_validation, raise_pending_validation
+from .vulkan.results import VK_ERROR_DEVICE_LOST, VK_SUCCESS, pending_validation, raise_pending_validation
 
 if TYPE_CHECKING:
     from .sync.notifier import Notifier
+
+_MOST_TRIES: Final = 100
+_PAUSE_S: Final = 0.01  # after each
 
 
 class Device(LogicalDevice, AnyDevice):
@@ -410,8 +413,11 @@ class Device(LogicalDevice, AnyDevice):
                 for queue in self.queues:
                     wait_timeline(self, queue.timeline, queue.submitted, None, f"{queue.name} to become idle")
         # The queues have signalled, but the driver's threads may still be finishing the last submission. This returns
-        # in finite time on a lost device, too.
-        self.fn.vkDeviceWaitIdle(self.handle)
+        # in finite time on a lost device, too. A driver without memory is asked again.
+        for _ in range(_MOST_TRIES):
+            if self.fn.vkDeviceWaitIdle(self.handle) in (VK_SUCCESS, VK_ERROR_DEVICE_LOST):
+                return
+            time.sleep(_PAUSE_S)
 
     def _teardown(self) -> None:
         self.pipeline_context.cache.save()

@@ -47,14 +47,19 @@ class Driver(Closeable):
         self._lock = threading.Lock()
         self._device_count = 0
         self._instance: CData | None = None
-        with _listing(windows=bool(extensions)):
-            version = self._create_instance(extensions)
-        self.physical_devices: tuple[CData, ...] = tuple(
-            listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
-        )
-        self.profiles: tuple[DeviceProfile, ...] = tuple(
-            read_profile(self.functions, physical, version) for physical in self.physical_devices
-        )
+        self._messenger: DebugMessenger | None = None
+        try:
+            with _listing(windows=bool(extensions)):
+                version = self._create_instance(extensions)
+            self.physical_devices: tuple[CData, ...] = tuple(
+                listed(self.functions.vkEnumeratePhysicalDevices, "VkPhysicalDevice", "Vulkan devices", self._instance)
+            )
+            self.profiles: tuple[DeviceProfile, ...] = tuple(
+                read_profile(self.functions, physical, version) for physical in self.physical_devices
+            )
+        except BaseException:
+            self.close()
+            raise
 
     def _create_instance(self, extensions: Sequence[str]) -> tuple[int, int]:
         """Creates the instance, and returns the version of Vulkan that the drivers accepted."""
@@ -72,7 +77,6 @@ class Driver(Closeable):
         enabled = [*extensions, *([_PORTABILITY_ENUMERATION] if portability else [])]
         if self.debug_utils:
             enabled.append(_DEBUG_UTILS)
-        self._messenger: DebugMessenger | None = None
         if self.validation:
             if LAYER not in instance_layers(functions):
                 raise UnavailableError(

@@ -23,7 +23,7 @@ from ...status import DeviceLostError, InvalidArgumentError, PumiceError, Unavai
 from ...waits.wait_mode import wait_mode_of_environment
 from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
 from ..vulkan.live_objects import created, destroyed
-from ..vulkan.results import VK_ERROR_DEVICE_LOST, check, error_from_result, pending_validation
+from ..vulkan.results import VK_ERROR_DEVICE_LOST, VK_SUCCESS, check, error_from_result, pending_validation
 from .driver import Driver, shared_driver
 from .features import FeatureChain
 from .plan import DevicePlan, PlanOptions, plan_device
@@ -49,7 +49,7 @@ class DeviceQueue(Protocol):
 
     def pending_signals(self, semaphore: object) -> list[tuple[int, bool]]: ...
 
-    def retire(self) -> None: ...
+    def retire(self) -> int: ...
 
     def defer(self, action: Callable[[], None]) -> None: ...
 
@@ -239,10 +239,13 @@ class LogicalDevice(AnyDevice):
             PumiceError: the call failed, or the validation layers object; the object is destroyed then.
         """
         handle = ffi.new(_native_names(kind)[0])
+        result = VK_SUCCESS
         try:
             result = create(handle)
         finally:  # Ctrl-C during the call is raised when it has returned, and has made the object
-            if handle[0] != ffi.NULL:
+            if result < 0:
+                handle[0] = ffi.NULL  # a failed call may leave anything there
+            elif handle[0] != ffi.NULL:
                 self.own(kind, handle[0])
         try:
             self.check(result, f"creating {what}")

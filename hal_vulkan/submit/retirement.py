@@ -16,6 +16,7 @@ from ..sync.context import SemaphoreContext
 from ..sync.owned_semaphores import QueueTimeline
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import CData, ffi
+from ..vulkan.results import VK_SUCCESS
 from .batch import Points, Used
 
 if TYPE_CHECKING:
@@ -60,19 +61,24 @@ class RetiringQueue:
         self._after_next: deque[tuple[int, Callable[[], None]]] = deque()
         self._counter = ffi.new("uint64_t *")
 
-    def retire(self) -> None:
-        """Releases resources of finished submissions. Cheap if nothing has finished; called every few submissions."""
+    def retire(self) -> int:
+        """Releases resources of finished submissions. Cheap if nothing has finished; called every few submissions.
+
+        Returns the VkResult: nothing is released after a failure.
+        """
         if not self._inflight and not self._deferred:
-            return
+            return VK_SUCCESS
         if self._retire_lock.locked():
-            return  # another thread does it, or this one further up its stack
+            return VK_SUCCESS  # another thread does it, or this one further up its stack
         device = self.device
         with self._retire_lock:  # unlike after acquire(), an interrupt cannot leave it locked
+            if self._ended:
+                return VK_SUCCESS
+            result: int = device.fn.vkGetSemaphoreCounterValue(device.handle, self.timeline, self._counter)
             # On a lost device, too, only what is known to be done: the rest may still run, and goes with the device.
-            if not self._ended and not device.fn.vkGetSemaphoreCounterValue(
-                device.handle, self.timeline, self._counter
-            ):
+            if not result:
                 self._retire_up_to(min(self._counter[0], self.submitted))
+        return result
 
     def end_retirement(self) -> None:
         """Retires everything for good: the device is closed, and may not be asked any more. For the device."""

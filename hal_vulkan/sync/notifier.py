@@ -15,6 +15,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import threading
+import time
 from collections import deque
 from typing import Final, Protocol
 
@@ -23,10 +24,12 @@ from ...waits.notification import Callback, Notification
 from ...waits.poll_thread import Due, PollThread
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import UINT64_MAX, CData, ffi, new
-from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT, error_from_result
+from ..vulkan.results import VK_ERROR_DEVICE_LOST, VK_SUCCESS, error_from_result
 
 _WAIT_ANY: Final = 1
 _MIN_SWEEP: Final = 64
+_MOST_FAILURES: Final = 100
+_PAUSE_S: Final = 0.01  # after each
 _order = itertools.count()
 
 
@@ -109,6 +112,8 @@ class Notifier:
         self._armed: set[Notified] = set()
         self._unswept: deque[Notified] = deque()
         self._awaited: list[tuple[CData, int]] = []
+        self._result = VK_SUCCESS  # of the last ``collect``
+        self._failures = 0  # of native calls, in a row
 
     # -- callbacks -----------------------------------------------------------------------------------
 
@@ -177,8 +182,7 @@ class Notifier:
 
     def collect(self) -> None:
         """Retires the queues' finished work, which notifies."""
-        for queue in self._device.queues:
-            queue.retire()
+        self._result = min([queue.retire() for queue in self._device.queues], default=VK_SUCCESS)
         if self._unswept:
             self._try_sweep()  # what was cancelled while another thread held the lock
 
@@ -192,7 +196,25 @@ class Notifier:
         return any(value for _, value in completions)
 
     def wait(self) -> None:
-        """Blocks until a queue completes a submission."""
+        """Blocks until a queue completes a submission.
+
+        A driver without memory is asked again after a moment. After some time of it the callbacks get the error, as a
+        thread that waits would: else nobody would learn of it.
+        """
+        result = self._result or self._wait()
+        if result == VK_ERROR_DEVICE_LOST:
+            self._device.lose(error_from_result(result, "the notifier's wait"))
+        elif result >= 0:
+            self._failures = 0
+        elif self._failures < _MOST_FAILURES:
+            self._failures += 1
+            time.sleep(_PAUSE_S)
+        else:
+            self._failures = 0
+            self._end_all(error_from_result(result, "waiting for callbacks"))
+
+    def _wait(self) -> int:
+        """Does the native wait, and returns its result."""
         device, awaited = self._device, self._awaited
         wait = new(
             "VkSemaphoreWaitInfo",
@@ -201,9 +223,14 @@ class Notifier:
             pSemaphores=ffi.new("VkSemaphore[]", [timeline for timeline, _ in awaited]),
             pValues=ffi.new("uint64_t[]", [value for _, value in awaited]),
         )
-        result = device.fn.vkWaitSemaphores(device.handle, wait, UINT64_MAX)
-        if result not in (VK_SUCCESS, VK_TIMEOUT):
-            device.lose(error_from_result(result, "the notifier's wait"))
+        return int(device.fn.vkWaitSemaphores(device.handle, wait, UINT64_MAX))
+
+    def _end_all(self, error: PumiceError) -> None:
+        """Makes all armed calls, with an error."""
+        with self._lock:
+            for semaphore in self._armed:
+                semaphore.notifications.move_due(self.thread.due, UINT64_MAX, error)
+            self._armed.clear()
 
     # -- the end -------------------------------------------------------------------------------------
 
@@ -231,4 +258,4 @@ def _has_reached(semaphore: Notified, value: int) -> bool:
     try:
         return semaphore.read_payload() >= value
     except PumiceError:
-        return semaphore.failure is not None
+        return semaphore.failure is not None or semaphore.reached >= value

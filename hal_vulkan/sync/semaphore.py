@@ -294,6 +294,8 @@ class TimelineSemaphore(AnySemaphore):
                 if self.is_closed:
                     return
                 now = self.peek()
+                if now < 0:
+                    return  # waiting threads see the failure at the end of their slice
                 pending = now < self.scheduled
                 if not pending:
                     difference = self.device.profile.limits.max_timeline_semaphore_value_difference

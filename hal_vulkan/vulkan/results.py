@@ -24,8 +24,11 @@ for _name, _value in ffi.typeof("VkResult").relements.items():
 VK_SUCCESS: Final = 0
 VK_NOT_READY: Final = 1
 VK_TIMEOUT: Final = 2
+VK_INCOMPLETE: Final = 5
 VK_ERROR_DEVICE_LOST: Final = -4
 VK_ERROR_INCOMPATIBLE_DRIVER: Final = -9
+
+_MOST_TRIES: Final = 8
 
 _RESULT_CLASSES: Final[dict[str, type[PumiceError]]] = {
     "VK_ERROR_OUT_OF_HOST_MEMORY": ResourceExhaustedError,
@@ -91,11 +94,15 @@ def listed_names(function: NativeFunction, struct: str, field: str, what: str, *
 def listed(function: NativeFunction, struct: str, what: str, *arguments: Any) -> Iterator[CData]:
     """Yields structures or handles by Vulkan's two-call idiom, which first asks for their number."""
     count = ffi.new("uint32_t *")
-    check(function(*arguments, count, ffi.NULL) or 0, f"counting {what}")
-    items = ffi.new(f"{struct}[]", count[0])
-    if ffi.typeof(items).item.kind == "struct" and "sType" in dict(ffi.typeof(items).item.fields):
-        for item in items:
-            item.sType = new(struct).sType
-    check(function(*arguments, count, items) or 0, f"enumerating {what}")
+    for _ in range(_MOST_TRIES):
+        check(function(*arguments, count, ffi.NULL) or 0, f"counting {what}")
+        items = ffi.new(f"{struct}[]", count[0])
+        if ffi.typeof(items).item.kind == "struct" and "sType" in dict(ffi.typeof(items).item.fields):
+            for item in items:
+                item.sType = new(struct).sType
+        result = function(*arguments, count, items) or 0
+        check(result, f"enumerating {what}")
+        if result != VK_INCOMPLETE:  # there are more since they were counted
+            break
     for index in range(count[0]):  # a generator: an element does not keep the array alive
         yield items[index]

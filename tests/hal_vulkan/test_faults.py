@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 from support.devices.host_buffers import HOST
@@ -16,7 +18,10 @@ from pumice.hal.command_buffer import BindingSlot
 from pumice.hal.fence import wait_any
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.sync import notifier
+from pumice.hal_vulkan.vulkan.functions import NULL, InstanceFunctions, ffi
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
+from pumice.hal_vulkan.vulkan.results import listed
 from pumice.status import DeviceLostError, PumiceError, ResourceExhaustedError, StatusCode
 
 pytestmark = pytest.mark.vulkan
@@ -278,6 +283,99 @@ def test_views_of_a_lost_device(driver: Driver) -> None:
     view[10] = 5
     assert view[10] == 5
     del view
+
+
+@pytest.mark.parametrize("name", ["vkWaitSemaphores", "vkGetSemaphoreCounterValue"])
+def test_callbacks_outlast_a_driver_without_memory(victim: Device, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    device = victim
+    semaphore, told = device.create_semaphore(), list[PumiceError | None]()
+    buffer = device.create_buffer(64 << 20)
+    slow = device.create_command_buffer(name="slow").begin()
+    for _ in range(8):
+        slow.fill(buffer, b"\1")
+    slow.end()
+    monkeypatch.setattr(notifier, "_PAUSE_S", 0.001)
+    # It is asked again, and knows of no loss.
+    with failing(device, name, -1) as calls:
+        device.compute_queue.submit((slow,), signals=((semaphore, 1),))
+        semaphore.notify(1, told.append)
+        until(lambda: len(calls) > 5)
+        assert not told
+    until(lambda: told == [None])
+    # After some time those who wait hear of it.
+    monkeypatch.setattr(notifier, "_MOST_FAILURES", 3)
+    with failing(device, name, -1):
+        device.compute_queue.submit((slow,), signals=((semaphore, 2),))
+        semaphore.notify(2, told.append)
+        until(lambda: len(told) == 2)
+    assert isinstance(told[1], ResourceExhaustedError) and device.lost is None
+    semaphore.wait(2, 10)
+    semaphore.notify(2, told.append)
+    assert told[2] is None
+
+
+def test_failing_a_semaphore_that_the_driver_cannot_read(victim: Device, caplog: pytest.LogCaptureFixture) -> None:
+    semaphore, error = victim.create_semaphore(), PumiceError("given up")
+    told: list[PumiceError | None] = []
+    semaphore.notify(1, told.append)
+    with failing(victim, "vkGetSemaphoreCounterValue", -1):
+        semaphore.fail(error)
+        until(lambda: told == [error])
+    assert not caplog.records
+
+
+@pytest.mark.parametrize("name", ["vkCreateSemaphore", "vkCreateCommandPool", "vkCreateShaderModule"])
+def test_what_a_failed_creation_leaves_is_no_handle(victim: Device, name: str) -> None:
+    """Outputs of a failed call are undefined (specification, 3.6)."""
+    real = getattr(victim.fn, name)
+
+    def fail(*arguments: Any) -> int:
+        ffi.cast("uint64_t *", arguments[-1])[0] = 0xDEADBEE8
+        return -1
+
+    setattr(victim.fn, name, fail)
+    before = live_objects()
+    for call in (victim.create_semaphore, lambda: victim.create_command_buffer().begin(), _make_pipeline(victim)):
+        with contextlib.suppress(ResourceExhaustedError):
+            call().close()
+    setattr(victim.fn, name, real)
+    assert live_objects().get("semaphore") == before.get("semaphore")
+    _make_pipeline(victim)().close()
+    victim.create_semaphore().close()
+
+
+def _make_pipeline(device: Device) -> Callable[[], Any]:
+    return lambda: device.create_pipeline(shaders.spirv("mul"))
+
+
+def test_close_waits_for_work_that_a_driver_without_memory_cannot_wait_for(driver: Driver) -> None:
+    device = Device(driver)
+    device.compute_queue.fill(device.create_buffer(1 << 20), b"\1")
+    with failing(device, "vkWaitSemaphores", -1):
+        real, answers = device.fn.vkDeviceWaitIdle, [-1, -2]
+        device.fn.vkDeviceWaitIdle = lambda handle: answers.pop() if answers else real(handle)
+        device.close()
+    assert not answers
+
+
+def test_a_driver_that_cannot_be_made_leaves_no_instance(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = live_objects()
+    monkeypatch.setattr(InstanceFunctions, "vkEnumeratePhysicalDevices", lambda *_: -1, raising=False)
+    with pytest.raises(ResourceExhaustedError):
+        Driver()
+    assert live_objects() == before
+
+
+def test_devices_that_come_while_they_are_listed(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = driver.functions.vkEnumeratePhysicalDevices
+    answers = [0, 5]  # VK_INCOMPLETE to the first listing
+
+    def enumerate_devices(instance: Any, count: Any, items: Any) -> int:
+        result = int(real(instance, count, items))
+        return answers.pop() if items != NULL and answers else result
+
+    found = listed(enumerate_devices, "VkPhysicalDevice", "devices", driver.handle)
+    assert len(list(found)) == len(driver.physical_devices) and not answers
 
 
 def test_out_of_memory_is_no_loss(victim: Device) -> None:
