@@ -114,7 +114,9 @@ class ScriptRunner:
             self._resources.close()
 
     def _prepare(self) -> None:
-        """Makes every pipeline before the first run: what the device lacks is reported before errors of the script."""
+        """Makes every pipeline before the first run: features that the device lacks are reported before errors of the
+        script.
+        """
         wrong: PumiceError | None = None
         for run in dict.fromkeys((r.pipeline, r.entry_point) for r in _runs(self._script.commands)):
             declared = self._script.pipelines[run[0]]

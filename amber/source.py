@@ -223,7 +223,7 @@ class Statement:
             self.source.fail(f"{self.first.text}: expected the end of the line, got {shown(token.text)}", token.place)
 
     def wrong(self, message: str) -> ScriptError:
-        """Returns the error at the next token, which is not what is expected."""
+        """Returns the error for an unexpected next token."""
         token = self.peek()
         got = "the end of the line" if token is None else shown(token.text)
         return self.source.error(f"{self.first.text}: {message}, got {got}", self.place)

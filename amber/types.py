@@ -96,7 +96,7 @@ DataType: TypeAlias = Number | ImageFormat | Struct
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """One value of an element: its byte offset and how it is stored."""
+    """One value of an element: its byte offset and its form in memory."""
 
     offset: int
     kind: Kind

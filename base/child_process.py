@@ -144,7 +144,7 @@ class ChildProcess(Closeable):
         return AbortedError(f"the process of {self.name} has ended{self._ending()}")
 
     def _ending(self) -> str:
-        """Says how the process ended, for a message."""
+        """Describes how the process ended, for a message."""
         try:
             status = self._process.wait(_END_S)
         except subprocess.TimeoutExpired:

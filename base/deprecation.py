@@ -1,4 +1,4 @@
-"""Deprecated names: a decorator that warns whoever still calls one."""
+"""Deprecated names: a decorator that makes calls of one warn."""
 
 from __future__ import annotations
 

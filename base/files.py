@@ -25,7 +25,7 @@ _READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW",
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.stat_result]:
-    """Reads a file that somebody else may have put there; returns its content and its status.
+    """Reads a file that another program may have put there; returns its content and its status.
 
     Raises:
         OSError: there is no file; it is a link, a pipe or another special file, or longer than ``most`` bytes.

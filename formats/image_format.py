@@ -1,4 +1,4 @@
-"""Formats of image texels: their names, their numbers in Vulkan, and how a texel's bytes are laid out.
+"""Formats of image texels: their names, their numbers in Vulkan, and the layout of a texel's bytes.
 
 A format's name is its channels, the bits of each, and how they are read: ``rgba8unorm``, ``rg32float``, ``r16sint``,
 ``rgba8srgb``, ``rgb10a2unorm``. Vulkan's names (``r8g8b8a8_unorm``), those of SPIR-V and GLSL (``rgba8``, ``rgba32f``,

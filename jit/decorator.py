@@ -1,4 +1,4 @@
-"""``pumice.jit``: the decorator, and the class of the package that can be called in its place."""
+"""``pumice.jit``: the decorator, and the class that makes the package callable."""
 
 from __future__ import annotations
 

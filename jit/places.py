@@ -59,7 +59,7 @@ def name_of(function: Callable[..., object]) -> str:
 
 
 def with_place(text: str, function: Callable[..., object]) -> str:
-    """Returns a program in which the function's own place replaces unknown places and the caller's.
+    """Returns a program in which the function's own place replaces unknown places and the places of callers.
 
     JAX gives the operation ``return`` the place of the caller. With that, a call from another line would be another
     program for the cache on disk.

@@ -205,7 +205,7 @@ class _Writer:
 
 
 def _name(given: Input) -> str:
-    """Returns the name of the file of a kernel's argument."""
+    """Returns the file name for a kernel's argument."""
     return "binding" + given.key.replace("[", "-").rstrip("]")
 
 

@@ -27,7 +27,9 @@ def print_facts(facts: Iterable[tuple[str, str]]) -> None:
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]], *, prose: bool = False) -> None:
-    """Prints a table with a heading for each column. ``prose``: its texts are for people, so a pipe folds them, too."""
+    """Prints a table with a heading for each column. With ``prose`` its texts are for people, and are folded for a
+    pipe, too.
+    """
     table = new_table(columns)
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))

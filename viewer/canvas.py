@@ -28,7 +28,7 @@ class Canvas(Protocol):
 
 
 class CanvasView(Closeable):
-    """Draws a picture whenever a canvas wants one, and tells it of the mouse.
+    """Draws a picture whenever a canvas requests a frame, and passes the mouse's events to the picture.
 
     >>> from rendercanvas.auto import RenderCanvas
     >>> canvas = RenderCanvas(size=(640, 360), update_mode="continuous")

@@ -43,7 +43,7 @@ class Picture(Closeable):
 
     @abstractmethod
     def resize(self, size: Size, image_format: str = "rgba8unorm") -> None:
-        """Makes what depends on the size; a source that has a size of its own keeps it.
+        """Makes the objects that depend on the size; a source with a size of its own keeps it.
 
         Args:
             size: the width and height.
@@ -71,7 +71,7 @@ class Picture(Closeable):
         return b""
 
     def restart(self) -> None:
-        """Puts state that goes from frame to frame back to its beginning; without any there is nothing to do."""
+        """Resets the state that frames pass on; without any it does nothing."""
 
 
 def pixels_of(picture: Picture) -> np.ndarray:

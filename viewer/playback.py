@@ -59,12 +59,12 @@ class Playback:
         return True
 
     def step(self, count: int) -> None:
-        """Pauses, and moves by ``count`` frames of 1/60 s, back if it is negative."""
+        """Pauses, and moves by ``count`` frames of 1/60 s, backwards if it is negative."""
         self.paused = True
         self._steps += count
 
     def seek(self, seconds: float) -> None:
-        """Moves by ``seconds``, back if it is negative, down to 0."""
+        """Moves by ``seconds``, backwards if it is negative, down to 0."""
         self.time = max(0.0, self.time + seconds)
         self._moved = True
 

@@ -37,7 +37,9 @@ class Uniforms:
     date: tuple[float, float, float, float] = (2000.0, 0.0, 1.0, 0.0)
 
     def pack(self, size: tuple[int, int], channels: tuple[tuple[int, int], ...]) -> bytes:
-        """Returns the bytes of the block, for a picture of a size (width, height) and channels of theirs."""
+        """Returns the bytes of the uniform block for a picture of a size (width, height) and for the sizes of its
+        channels.
+        """
         head = _HEAD.pack(
             *map(float, size), 1.0, self.time, *self.mouse, *self.date, self.delta, self.rate, _SAMPLE_RATE, self.frame
         )

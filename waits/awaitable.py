@@ -145,7 +145,7 @@ gathered: Final = _Gathered()
 
 
 def gather_wakes() -> None:
-    """Makes this thread wake asyncio loops only in ``wake_told``, for sources with ``told_late``."""
+    """Makes this thread postpone wake-ups of asyncio loops until ``wake_told``, for sources with ``told_late``."""
     gathered.boxes = {}
 
 

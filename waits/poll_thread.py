@@ -1,4 +1,4 @@
-"""Poll threads: the one mechanism for whatever needs a thread to wait in.
+"""Poll threads: the one mechanism for waits that need a thread.
 
 A poll thread sleeps until something is due and calls back. Callbacks run one after another, with no lock held, and must
 not block. It is started when first needed, and nothing polls.

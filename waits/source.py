@@ -58,7 +58,7 @@ def block(notify: Callable[[Callback], Armed], deadline: float | None) -> Armed 
 
 @runtime_checkable
 class WaitSource(Protocol):
-    """Something that becomes ready once, or fails, and stays so."""
+    """An object that becomes ready once, or fails, and stays so."""
 
     __slots__ = ()
 

@@ -161,7 +161,7 @@ class FunctionWriter(Values):
         return [*self._copies(edge), *([] if edge.target == index + 1 else [Goto(f"block_{edge.target}")])]
 
     def _copies(self, edge: Edge) -> list[Statement]:
-        """Writes parallel copies, with temporaries if one copy reads what another writes."""
+        """Writes parallel copies, with temporaries where a copy reads the target of another."""
         copies = [(target, source) for target, source in edge.copies if target is not source and c_type(target)]
         written = {target for target, _ in copies[:-1]}
         if not any(source in written for _, source in copies[1:] if isinstance(source, Variable)):

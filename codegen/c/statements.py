@@ -107,7 +107,7 @@ class Definition(NamedTuple):
         return "\n".join(_filled("", f"{self.result} {self.name}({parameters})"))
 
     def names(self) -> set[str]:
-        """Returns the names that it uses, those of types too."""
+        """Returns the names that it uses, types included."""
         types = {word for type, _ in self.parameters for word in _words(type)}
         return types | set(names_in((*self.body, *self.ends)))
 

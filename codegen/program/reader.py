@@ -303,7 +303,7 @@ class _FunctionReader:
 
 
 def _grouped(elements: Sequence[Element], sizes: Sequence[int], values: Sequence[Value]) -> tuple[Operand, ...]:
-    """Groups a call's operands: those of a repeated argument become rows."""
+    """Groups a call's operands: the operands of a repeated argument become rows."""
     following = iter(values)
     operands: list[Operand] = []
     for position, element in enumerate(elements):

@@ -195,7 +195,7 @@ def _branch(site: Site, region: Region) -> Region:
 
 
 def _for(site: Site) -> Values:
-    """Converts a loop; its counter is carried."""
+    """Converts a loop; the carried values include its counter."""
     low, high, step, *starts = site.operands
     (body,) = site.operation.regions[0].blocks or [Block()]
     if len(body.arguments) != 1 + len(starts) or len({value.type for value in (low, high, step)}) != 1:

@@ -80,7 +80,7 @@ def _replace(
 
 
 def place_called(functions: Mapping[str, Operation]) -> None:
-    """Gives operations without a line in the user's source that of the first call of their function, in place.
+    """Gives operations without a line in the user's source the location of their function's first call, in place.
 
     JAX records none for functions of its own library, such as ``jax.nn.relu``.
     """

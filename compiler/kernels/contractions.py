@@ -342,7 +342,7 @@ def operands_along(operation: Operation) -> list[set[int]]:
 
 
 def undilated(frame: Frame, position: Id, base: int, length: Dim, inside: Id) -> tuple[Id, Id]:
-    """Returns whether a signed index in a dilated dimension is that of an element, and the element's index."""
+    """Returns whether a signed index in a dilated dimension falls on an element, and the element's index."""
     if base > 1:
         inside = inside & ~position.below(0) & (position % base).equals(0)
         position = position // base

@@ -202,7 +202,7 @@ class Window:
         return product(self.sizes)
 
     def element_index(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
-        """Returns whether a position of a window is that of an element of the operand, and the element's index."""
+        """Returns whether a position of a window falls on an element of the operand, and the element's index."""
         inside = frame.builder.boolean(True)
         parts = []
         offsets = split(frame.builder, number, self.sizes)

@@ -15,7 +15,7 @@ _MAX_GROUPS = 65_535
 
 
 class Lengths:
-    """Registers of lengths in one function, each computed where it is first asked for.
+    """Registers of lengths in one function, each computed at its first use.
 
     A length that is first asked for inside a branch is known there only.
 

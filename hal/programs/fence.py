@@ -64,7 +64,7 @@ class HalFence(Source):
         return False
 
     def points(self) -> Points:
-        """Returns its timepoints; an unbound fence is materialised, a failed one keeps those it had."""
+        """Returns its timepoints; an unbound fence is materialised, a failed one keeps its earlier ones."""
         points = self.bound
         if points is None:
             # Not under the lock: of two threads the second drops its semaphore.

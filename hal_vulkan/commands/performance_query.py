@@ -66,7 +66,9 @@ def device_counters(driver: Driver, index: int, family: int) -> list[Counter]:
 
 
 def counters_named(driver: Driver, index: int, family: int, names: Sequence[str]) -> list[Counter]:
-    """Returns counters by name. NotFoundError lists those that exist; UnimplementedError: not one of commands."""
+    """Returns counters by name. NotFoundError lists those that exist; UnimplementedError for a counter that commands do
+    not have.
+    """
     known = {counter.name: counter for counter in device_counters(driver, index, family)}
     device = driver.profiles[index].name
     for name in names:

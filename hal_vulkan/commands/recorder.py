@@ -1,4 +1,4 @@
-"""Recording: native commands, or commands that are noted until a table fills their slots.
+"""Recording: native commands, or commands that are noted until a binding table fills their slots.
 
 With ``binding_capacity`` commands take slots in place of buffers. They are checked and noted, and recorded natively
 once a table of buffers fills the slots.

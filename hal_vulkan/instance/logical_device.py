@@ -208,7 +208,7 @@ class LogicalDevice(AnyDevice):
         check(result, what)
 
     def lose(self, cause: PumiceError) -> PumiceError:
-        """Marks the device as lost, tells every waiter, and returns the sticky error."""
+        """Marks the device as lost, notifies every waiter, and returns the sticky error."""
         with self.lock:
             if self.lost is not None:
                 return self.lost
@@ -285,7 +285,7 @@ class LogicalDevice(AnyDevice):
         self.driver.release()
 
     def note_closed(self) -> None:
-        """Notes that a resource was closed, so that whatever names resources checks them again."""
+        """Notes that a resource was closed: everything that names resources checks them again."""
         with self.lock:
             self.close_epoch += 1
 

@@ -112,7 +112,7 @@ def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingPr
 
 
 def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
-    """Returns the index of the device that a URI names; whether pumice can run on it, ``plan_device`` checks.
+    """Returns the index of the device that a URI names; ``plan_device`` checks that pumice can run on it.
 
     Raises:
         NotFoundError: there is no such device; the message lists those that exist.

@@ -77,7 +77,7 @@ class Allocator:
         self._when_unviewed: Callable[[], None] | None = None
 
     def allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
-        """Returns a range of ``size`` bytes (for 0 the smallest) in memory of the kind asked for; ``retire`` frees it.
+        """Returns a range of ``size`` bytes (for 0 the smallest) in memory of the requested kind; ``retire`` frees it.
 
         Raises:
             InvalidArgumentError: the size is negative, or no memory type of the device satisfies the flags.

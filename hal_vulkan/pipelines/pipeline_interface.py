@@ -175,7 +175,7 @@ class PipelineInterface:
 
 
 def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection) -> None:
-    """Raises for a module that needs what the device lacks."""
+    """Raises for a module that needs features that the device lacks."""
     from ...spirv.checks.capabilities import missing_requirements  # here: what was checked before is not checked again
 
     profile = device.profile
@@ -192,7 +192,7 @@ def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection
 
 
 def check_settled(reflection: ShaderModuleReflection, name: str) -> None:
-    """Raises for a module whose array lengths or workgroup size do not hold at its specialization constants' values."""
+    """Raises for a module whose array lengths or workgroup size are invalid at its specialization constants' values."""
     if reflection.unsettled:
         more = f" (and {len(reflection.unsettled) - 1} more)" if len(reflection.unsettled) > 1 else ""
         raise InvalidArgumentError(

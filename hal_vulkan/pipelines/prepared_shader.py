@@ -55,7 +55,7 @@ class PreparedShader(NamedTuple):
 
 
 class ShaderModule(Closeable):
-    """A VkShaderModule with what it was prepared from.
+    """A VkShaderModule and the module that it was prepared from.
 
     Attributes:
         prepared: the module's facts.

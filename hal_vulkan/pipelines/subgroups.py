@@ -1,4 +1,4 @@
-"""Whether a device runs the subgroups that a pipeline asks for."""
+"""Checks that a device runs the subgroups that a pipeline requests."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _NOT_ABOUT_USE = ("Loader Message", "WARNING-cache-file-error", "UNASSIGNED-cach
 
 
 def validation_requested(argument: bool | None) -> bool:
-    """Whether the layers are to be on: the argument, or else ``PUMICE_VALIDATION``, where unset or empty means off."""
+    """Whether to turn the layers on: the argument, or else ``PUMICE_VALIDATION``, where unset or empty means off."""
     if argument is not None:
         return argument
     return bool(switch(_VARIABLE))

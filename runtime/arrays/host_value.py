@@ -68,7 +68,7 @@ class HostValue:
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> object:
-        """Returns a DLPack capsule of host memory: the device's own if the host sees it and no copy is asked for.
+        """Returns a DLPack capsule of host memory: the device's own if the host sees it and no copy is requested.
 
         Raises:
             BufferError: another device type than the CPU is requested, or DLPack does not know the dtype.

@@ -45,7 +45,7 @@ class Transfer(Closeable):
     """
 
     def __init__(self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool) -> None:
-        """Begins a call; ``alignment`` is that of bound offsets, ``to_host`` whether the results are NumPy arrays."""
+        """Begins a call. ``alignment`` applies to bound offsets; ``to_host`` says that the results are NumPy arrays."""
         self.device = device
         self._pool = pool
         self._alignment = alignment

@@ -124,7 +124,7 @@ def checked_slice(data: memoryview, offset: int, length: int, what: str) -> memo
 
 
 def element_count(shape: Sequence[int], limit: int) -> int:
-    """Returns the product of ``shape``, or some number above ``limit``: forged dimensions may be very large."""
+    """Returns the product of ``shape``, or a number above ``limit``: forged dimensions may be very large."""
     if 0 in shape:
         return 0
     count = 1

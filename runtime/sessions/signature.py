@@ -96,7 +96,7 @@ class Argument(Result):
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Equal keys accept the same values."""
+        """A key that is equal for arguments that accept the same values."""
         return self.letter, self.type_text, self.element_type, self.shape
 
     @property
@@ -105,7 +105,7 @@ class Argument(Result):
         return self.declared is not None and self.declared.is_tensor
 
     def error(self, function: str, value: object, detail: str = "") -> InvalidArgumentError:
-        """Returns the error that ``value`` is not what is declared."""
+        """Returns the error for a ``value`` that differs from the declaration."""
         return InvalidArgumentError(
             f"{function}: argument {self.position} ({self}) got {_describe(value)}{'; ' + detail if detail else ''}"
         )

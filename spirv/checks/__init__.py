@@ -1,4 +1,4 @@
-"""Validation: SPIRV-Tools, and what a module requires of a device.
+"""Validation: SPIRV-Tools, and the requirements of a module on a device.
 
 Read: tools, requirement_tables, requirements, vocabulary, validation, capabilities.
 """

@@ -71,7 +71,7 @@ def missing_requirements(
 
 
 def lacking_hints(module: ShaderModuleReflection, api_version: tuple[int, int], extensions: frozenset[str]) -> set[str]:
-    """Returns the extensions of a module that mean nothing for its execution and that a device does not have."""
+    """Returns a module's extensions that the device lacks and that do not affect execution."""
     nothing = frozenset[str]()
     table = requirements(EXTENSIONS)
     return {

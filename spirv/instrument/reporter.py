@@ -78,7 +78,7 @@ class Reporter:
         return writer.op(Op.AccessChain, kind, self._buffer, editor.constant_u32(0), editor.constant_u32(number))
 
     def zero(self, writer: Writer, number: int) -> int:
-        """Returns a zero which no compiler knows; ``number`` is 0 to 2, each a zero of its own.
+        """Returns a zero that compilers cannot fold; ``number``, 0 to 2, gives different ones.
 
         It is whether a workgroup's number is not below their count. Other than words in memory it costs next to
         nothing.

@@ -214,7 +214,7 @@ class BlockLayouts:
     # -- what pointers point to ----------------------------------------------------------------------
 
     def pointees(self, spend: Callable[[int], None]) -> tuple[BufferBlock, ...]:
-        """Returns the blocks that pointers point to: those in the blocks laid out so far, and those of the code.
+        """Returns the blocks that pointers point to, from the blocks laid out so far and from the code.
 
         A structure without a valid layout is left out, since nothing but its layout depends on it. ``spend`` receives
         the member count of each block, so that it can end the work.
@@ -239,7 +239,7 @@ class BlockLayouts:
         return tuple(blocks)
 
     def _pointee(self, pointer: Type) -> str:
-        """Returns the name of the structure that a pointer points to, which is unique; of a plain type, the type's."""
+        """Returns the unique name of the structure that a pointer points to; the type's name for a plain type."""
         of = self._module.types.get(pointer.element)
         if of is None:
             return ""

@@ -107,7 +107,7 @@ class BlockMember(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class ElementLayout(_Plain):
-    """The elements of a block: those of its last member, where an array may be.
+    """The elements of a block's last member, if that may be an array.
 
     Attributes:
         scalar: the scalar type of an element; for a structure, the one type that all its members share.
@@ -171,7 +171,7 @@ class ImageType(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class BufferBlock(_Plain):
-    """The layout of a block in memory: one of the variables on a binding, or what a pointer points to.
+    """The layout of a block in memory, for a variable on a binding or the target of a pointer.
 
     Attributes:
         name: the variable's name, else the structure's, else ``""``; of a pointee it is unique in the module.
@@ -277,7 +277,7 @@ class SpecializationConstant(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class EntryPoint(_Plain):
-    """One entry point and what its call graph statically uses.
+    """One entry point and the declarations that its call graph statically uses.
 
     Attributes:
         name: the name, as ``VkPipelineShaderStageCreateInfo::pName`` expects it.

@@ -22,7 +22,7 @@ _OTHER_INTEGERS: Final = frozenset({"Int8", "Int16", "Int64"})
 
 
 def with_plain_exponents(code: bytes, reflection: ShaderModuleReflection) -> bytes:
-    """Returns a valid module whose exponents have 32 bits; the same bytes if they have so already."""
+    """Returns a valid module whose exponents have 32 bits; the same bytes if they already have."""
     if _OTHER_INTEGERS.isdisjoint(reflection.capabilities):
         return code
     editor = Editor(code)

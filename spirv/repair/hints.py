@@ -40,7 +40,7 @@ _EXPECT_ASSUME: Final = ENUMERATIONS["Capability"].ExpectAssumeKHR
 
 
 def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
-    """Returns a valid module without those of `HINT_EXTENSIONS` that are named; the same bytes if it has none of them.
+    """Returns a valid module without the given ones of `HINT_EXTENSIONS`; the same bytes if it has none of them.
 
     SPV_EXT_physical_storage_buffer becomes SPV_KHR_physical_storage_buffer, its later name, under which alone devices
     of Vulkan 1.2 have it.

@@ -1,4 +1,4 @@
-"""The languages that kernels are written in, how a file tells its own, and the options of compiling a source."""
+"""The languages that kernels are written in, their file names, and the options of compiling a source."""
 
 from __future__ import annotations
 

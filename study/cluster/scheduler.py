@@ -45,7 +45,7 @@ def place_of(alone: Alone, address: str, facts: WorkerFacts, profile: DeviceProf
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """The parts that all tasks of a study share. ``token`` distinguishes this run in the tasks' keys."""
+    """The common state of all tasks of a study. ``token`` distinguishes this run in the tasks' keys."""
 
     study: Mapping[str, object]
     files: Mapping[str, bytes]
@@ -94,7 +94,7 @@ class ChunkScheduler:
         self._models = {uri: next(iter(having.values())) for uri, having in self.having.items()}
 
     def run(self) -> SampleRun:
-        """Measures all chunks; whatever ends it, stored results stay and running tasks are cancelled."""
+        """Measures all chunks. However it ends, stored results stay and running tasks are cancelled."""
         try:
             while self.chunks or self._running:
                 self._look()

@@ -46,7 +46,7 @@ def expand(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
 
 
 def unpaired(study: Study, devices: Sequence[str] = ()) -> tuple[Point, ...]:
-    """Returns the points of the other side that ``expand`` leaves out, as they pair with none of the study."""
+    """Returns the points of the other side that ``expand`` leaves out, as they have no counterpart in the study."""
     if study.against is None:
         return ()
     with located(study.where):

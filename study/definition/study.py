@@ -197,7 +197,7 @@ class Study:
         )
 
     def kind_of(self, point: Point) -> str:
-        """Returns the kind of a point's target; a baseline is a kernel."""
+        """Returns the kind of a point's target; ``"kernel"`` for a baseline."""
         return "kernel" if point.is_baseline else self.target_of(point).kind
 
     @property

@@ -154,7 +154,7 @@ def _end(number: int, _: object) -> None:
 
 
 def left_locked() -> list[str]:
-    """Returns a message for each clock that a killed process has left locked since the machine was started."""
+    """Returns a message for each clock that a killed process has left locked since the machine started."""
     messages = []
     for path in sorted(_folder().glob(f"{_PREFIX}*.json")):
         left = _read_marker(path)

@@ -37,7 +37,9 @@ _GROWTH: Final = 1.25
 
 
 class _Usual:
-    """The median of figures so far, computed again when there are a quarter more: it costs more than a sample."""
+    """The median of figures so far. It is computed anew whenever their number has grown by a quarter, as that costs
+    more than a sample.
+    """
 
     def __init__(self) -> None:
         self._values = array("d")
@@ -62,8 +64,8 @@ class Disturbances:
         self._seen = self._preempted = 0
 
     def flags(self, samples: Sequence[Sample], waited_ns: float | None, *, throttled: bool) -> list[int]:
-        """Returns the ``SampleFlag`` bits of a block's samples. ``waited_ns`` is how long threads waited for a core
-        during the block, None if unknown.
+        """Returns the ``SampleFlag`` bits of a block's samples. ``waited_ns`` is the time for which threads waited for
+        a core during the block, None if unknown.
         """
         starved = self._starved(samples, waited_ns)
         self._seen += len(samples)

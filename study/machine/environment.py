@@ -63,7 +63,7 @@ def environment_facts() -> dict[str, object]:
 
 def revision_facts(study: Study) -> dict[str, object]:
     """Returns the commits of a study's files as JSON values: ``revision``, and ``against_revision`` for the other side.
-    For programs from earlier results they are the commits that those recorded. Outside a repository there are none.
+    Programs from earlier results have the commits recorded there. Outside a repository there are none.
     """
     commits: dict[str, object] = {}
     for name, side in (("revision", study), ("against_revision", study.against)):

@@ -1,4 +1,4 @@
-"""The state of the machine between blocks: how soon a thread wakes up, who else uses the processors, and their clocks.
+"""The state of the machine between blocks: wake-up times of threads, the load by other programs, and clock rates.
 
 A state covers the span since the one before. Its shares are of the span's processor time:
 

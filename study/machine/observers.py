@@ -47,7 +47,7 @@ class Observer(abc.ABC):
 
     @abc.abstractmethod
     def check(self, driver: Driver, index: int) -> None:
-        """Raises before anything is measured. UnavailableError: the device of the index, or the machine, has no such
+        """Raises UnavailableError, before anything is measured, if the device of the index, or the machine, has no such
         figures.
         """
 

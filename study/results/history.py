@@ -271,7 +271,7 @@ def _point_history(key: _Key, history: Sequence[_Found], measure: str) -> PointH
 
 
 def _is_again(before: _Found, after: _Found) -> bool:
-    """Whether two entries are of one version. Equal programs alone do not tell: of a copy, there are none."""
+    """Whether two entries are of one version. Equal programs are not enough, as a copy has none."""
     first, second = before.entry.revision, after.entry.revision
     if first is None or second is None or first.dirty or second.dirty:
         return False

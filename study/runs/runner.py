@@ -46,8 +46,8 @@ class RunProgress(Progress, Protocol):
     """A ``Progress`` that also receives the plan, once, and each pass before its points."""
 
     def planned(self, passes: Sequence[Pass], points: int, repeats: int) -> None:
-        """Receives the passes that are left, the number of the study's points without those of the other side, and how
-        often each is measured.
+        """Receives the remaining passes, the number of the study's points without the other side's, and the number of
+        times to measure each.
         """
 
     def begun(self, part: Pass) -> None:

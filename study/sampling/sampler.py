@@ -113,9 +113,7 @@ class Sampler:
         return PairRun(new[0], other, self._sampling, self._random, new[1], its)
 
     def _run_on_device(self, waiting: list[Turns], result: SampleRun) -> None:
-        """Samples until no point is left or the device is lost; in the latter case its open points wait for a new
-        device.
-        """
+        """Samples until no point is left or the device is lost; after a loss, the open points wait for a new device."""
         uri = waiting[0].points[0].device
         watch = Watch(uri, self._pool.open(uri), self._sink, reference=self._sampling.reference)
         active: list[tuple[Turns, int]] = []  # with the number of their turns
@@ -148,7 +146,7 @@ class Sampler:
             watch.close()
 
     def _has_place(self, run: Turns, active: Sequence[tuple[Turns, int]]) -> bool:
-        """Whether points may be opened beside those that are open; a pair may where nothing is."""
+        """Whether points may be opened beside the open ones; a pair may only be opened alone."""
         wanted = sum(len(other.points) for other, _ in active) + len(run.points)
         return not active or wanted <= self._sampling.interleave
 

@@ -90,7 +90,7 @@ class StopRule:
         elapsed: float,
     ) -> Decision:
         """Decides by the headline of all samples so far, in their order, the block of each, and the seconds of
-        sampling. NaNs count for ``max_samples`` and are excluded otherwise.
+        sampling. NaNs only count for ``max_samples``.
         """
         sampling = self._sampling
         count = len(values)

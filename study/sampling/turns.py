@@ -38,8 +38,8 @@ class Side(Protocol):
         """Whether each opening is in a process of its own."""
 
     def start(self, block: int, *, again: bool) -> None:
-        """Opens the workload afresh; the first call is block ``block`` of the sink, warm-up the next one. ``again``: it
-        was open before, and warm-up is short.
+        """Opens the workload afresh; the first call is block ``block`` of the sink, warm-up the next one. With
+        ``again`` it was open before, and warm-up is short.
         """
 
     def take_block(self, block: int, samples: int, *, most_ns: int) -> Block:
@@ -79,7 +79,7 @@ class Prior:
 
 
 def failure_of(point: Point, count: int, error: Exception) -> str:
-    """Says why ``count`` points that are measured together failed; the error is ``point``'s."""
+    """Describes why ``count`` points that are measured together failed; the error belongs to ``point``."""
     return str(error) if count == 1 else f"the {'old' if point.is_against else 'new'} side failed: {error}"
 
 
@@ -123,7 +123,7 @@ class Turns(abc.ABC):
     @property
     @abc.abstractmethod
     def at(self) -> Point:
-        """The point that is or was last being measured: errors belong to it."""
+        """The point that is or was last measured: errors belong to it."""
 
     @abc.abstractmethod
     def close(self) -> None:

@@ -86,8 +86,8 @@ def bootstrap(
     seed: int = 0,
 ) -> Bootstrap:
     """Bootstraps the median or the mean of finite values, with the block of each, or ``None`` for independent ones; the
-    module says what is resampled. ``differ`` says whether few blocks do, ``None`` to test it. 1000 resamples give the
-    standard error a noise of about 2 %.
+    module describes the resampling. ``differ`` says whether few blocks differ, ``None`` to test it. 1000 resamples give
+    the standard error a noise of about 2 %.
     """
     numbers, labels = _checked(values, blocks)
     compute = np.median if statistic == "median" else np.mean

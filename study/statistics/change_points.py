@@ -97,7 +97,7 @@ def changes_in_ratios(
     changes: list[Change] = []
 
     def change_at(place: int) -> tuple[float, Change] | None:
-        """Returns how clear a change at a place is, and the change; None if it does not count."""
+        """Returns the clearness of a change at a place, and the change; None if it does not count."""
         step, half = network.step(place, [*(change.place for change in changes)])
         reach = half * widening
         if not abs(step) > reach or abs(math.expm1(step)) < _THRESHOLD:
@@ -165,7 +165,7 @@ class _Network:
 
     def step(self, place: int, changes: Sequence[int]) -> tuple[float, float]:
         """Returns the log of the step at a place, given changes at other places, and its half-width. At the first entry
-        the step is from that entry's old version.
+        the step starts from that entry's old version.
         """
         levels = np.searchsorted(np.sort(np.asarray(changes, dtype=int)), np.arange(self._count), side="right")
         baselines = levels.max() + 1 + np.arange(self._baselines)

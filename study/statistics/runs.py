@@ -47,7 +47,7 @@ class RunSamples(NamedTuple):
 
 
 class _Figure(NamedTuple):
-    """The log ratio, how far it may be off, and the p-value."""
+    """The log ratio, the half-width of its interval, and the p-value."""
 
     middle: float
     reach: float

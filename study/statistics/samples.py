@@ -94,14 +94,14 @@ def tick_of(values: ArrayLike) -> float:
 
 
 def fewest_samples(statistic: str) -> int:
-    """Returns the fewest samples for which one of ``STATISTICS`` is given: 100 for p90, 10 000 for p99.9."""
+    """Returns the fewest samples for which one of ``STATISTICS`` is defined: 100 for p90, 10 000 for p99.9."""
     level = STATISTICS[statistic]
     return round(_BEYOND / (1 - level)) if level > 0.5 else 1
 
 
 def tick_blur(first: NDArray[np.float64], second: NDArray[np.float64], tick: float) -> float:
-    """Returns how far the clock's ``tick`` leaves the log ratio of two sides open: half a tick for each side that is
-    within one tick. The sides are times, or quantiles of times; NaNs do not count.
+    """Returns the uncertainty of two sides' log ratio that the clock's ``tick`` causes: half a tick for each side that
+    is within one tick. The sides are times, or quantiles of times; NaNs do not count.
     """
     sides = [side[~np.isnan(side)] for side in (first, second)]
     most_equal = [int(np.unique(side, return_counts=True)[1].max(initial=0)) for side in sides]

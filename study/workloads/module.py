@@ -25,7 +25,7 @@ _GROUPS: Final = 64
 
 
 class ModuleWorkload(Workload):
-    """``in_flight`` calls of a function: ``call`` is the time until all are done, ``read`` that of copying the results
+    """``in_flight`` calls of a function: ``call`` is the time until all are done, ``read`` the time to copy the results
     to the host.
     """
 

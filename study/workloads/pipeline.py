@@ -31,7 +31,7 @@ class PipelineWorkload(Workload):
             self.sample()  # fills the cache
 
     def sample(self) -> RawSample:
-        """Creates a pipeline; with ``dispatch`` also runs an empty grid of it."""
+        """Creates a pipeline; with ``dispatch``, runs an empty grid of it, too."""
         if self._cache == "memory":
             return self._measure(self.device)
         with closing(self._context.pool.open_new(self._context.uri, persistent_cache=self._cache == "disk")) as device:

@@ -152,7 +152,7 @@ class ReferenceKernel(Closeable):
         return statistics.median(self._run(rounds) for _ in range(_RUNS))
 
     def read(self) -> Reading:
-        """Takes one reading, of the numbers of rounds in turn."""
+        """Takes one reading; the numbers of rounds take turns."""
         if self._turn and self._turn % _INSTANCE == 0:
             self._open()
         self._turn += 1
@@ -174,7 +174,7 @@ class ReferenceKernel(Closeable):
 
     def changed(self, limit: float) -> bool:
         """Whether the last readings differ from most of the run's by more than ``limit``, a fraction, and by more than
-        readings in succession differ by noise.
+        successive readings differ by noise.
         """
         if len(self._changes) < _MIN_READINGS:
             return False

@@ -85,7 +85,7 @@ class TimedCommands(Closeable):
         return cls(device, name, lambda commands: commands.dispatch(*dispatch))
 
     def run(self) -> float:
-        """Runs them and waits; the nanoseconds that they took."""
+        """Runs them and waits; returns the nanoseconds that they took."""
         number, called, _ = self._submission.submit()
         awake = self._submission.wait(number)
         return self._commands.timings()[0].duration_ns if self._on_device else float(awake - called)

@@ -37,7 +37,7 @@ class DevicePool(Closeable):
         self._devices: dict[tuple[str, PlanOptions], Device] = {}
 
     def open(self, uri: str, options: PlanOptions | None = None) -> Device:
-        """Returns the device of a URI and options, opened before if it is still usable."""
+        """Returns the device of a URI and options, reused if it is open and usable."""
         wanted = options or PlanOptions()
         if self._asked:
             wanted = replace(wanted, **self._asked)  # type: ignore[arg-type]  # switches
@@ -87,8 +87,8 @@ def process_usage() -> Callable[[], Usage]:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """An approximation of a device's work: workgroups of ``local_size`` invocations over ``nbytes`` of memory, waited
-    for as a kernel target's ``wait`` and ``look`` say; ``timed``: between two timestamps of the device.
+    """An approximation of a device's work: workgroups of ``local_size`` invocations over ``nbytes`` of memory, with a
+    kernel target's ``wait`` and ``look``; ``timed`` puts it between two timestamps of the device.
     """
 
     groups: int = 1
@@ -101,7 +101,7 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadContext:
-    """The context of workloads; ``timeout`` is the seconds after which an unfinished sample is an error."""
+    """The context of workloads; an unfinished sample is an error after ``timeout`` seconds."""
 
     pool: DevicePool
     uri: str
@@ -133,7 +133,7 @@ class Workload(abc.ABC):
 
     @property
     def load(self) -> Load:
-        """The load of a sample, after ``first``; unknown parts are those of the smallest kernel."""
+        """The load of a sample, after ``first``; unknown parts have the values of the smallest kernel."""
         return Load()
 
     @abc.abstractmethod

@@ -268,7 +268,7 @@ def manifests(kind: str) -> list[Path]:
 
 
 def _probe() -> Findings:
-    """Looks in this process, which crashes with a driver."""
+    """Looks for the parts in this process, which a faulty driver may crash."""
     # Imported here: the parent reports when this import fails.
     from ...hal_vulkan.instance.driver import Driver, instance_layers, loader_version
     from ...hal_vulkan.vulkan.functions import InstanceFunctions

@@ -67,8 +67,8 @@ def check_baselines(baselines: Path) -> None:
 def save_measured(
     results: Path, baselines: Path, name: str, status: int, judged: Judgement | None, *, kept: bool = True
 ) -> None:
-    """Saves results unless the exit status says that a point failed, or the gate that one is slower, whatever it fails
-    on. ``kept``: the user has named their folder.
+    """Saves results unless the exit status says that a point failed, or that the gate found one slower, whatever it
+    fails on. ``kept`` says that the user named their folder.
     """
     from ...study.results.results import Results
     from ...study.results.storage.records import PointStatus

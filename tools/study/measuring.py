@@ -84,8 +84,9 @@ def measure(
     continue_noisy: bool = False,
     more_time: float | None = None,
 ) -> int:
-    """Runs a study and prints the outcome; returns the exit status. ``kept``: the user has named the folder of the
-    results. ``reasons``: see ``StudyProgress``. ``runs``, ``continue_noisy`` and ``more_time``: see ``Resumption``.
+    """Runs a study and prints the outcome; returns the exit status. ``kept`` says that the user named the folder of the
+    results. For ``reasons`` see ``StudyProgress``; for ``runs``, ``continue_noisy`` and ``more_time`` see
+    ``Resumption``.
     """
     from ...study.definition.expansion import expand
     from ...study.results.results import Results
@@ -133,8 +134,8 @@ def measure(
 
 
 def compared(folder: Path, gate: Gate, status: int, *, with_results: bool = False) -> tuple[int, Judgement]:
-    """Compares the two sides of the results in a folder, and returns the exit status and what the gate said; ``status``
-    is that of ``measure``. JSON has the results too ``with_results``.
+    """Compares the two sides of the results in a folder, and returns the exit status and the gate's output. ``status``
+    is that of ``measure``; ``with_results`` adds the results to JSON.
     """
     from ...study.results.comparison.results_comparison import compare_sides
     from ...study.results.results import Results

@@ -266,7 +266,7 @@ class ContextGate:
         return self._turns
 
     def runs_here(self) -> bool:
-        """Whether this thread is in a function that ends before the next turn comes."""
+        """Whether this thread is in a function that must end before the next turn comes."""
         holder = self.holder
         return holder is not None and holder.thread == get_ident()
 
@@ -353,7 +353,7 @@ class ContextGate:
         )
 
     def _user(self) -> str:
-        """Returns the thread inside, if it is known which."""
+        """Returns the thread inside, if it is known."""
         thread = self._closer or (self.holder.thread if self.holder is not None else 0)
         return _name_of(thread) if thread else "of a concurrent call"
 

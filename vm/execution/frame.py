@@ -59,7 +59,7 @@ class Frame:
 
 
 class NativeFrame:
-    """A native function that waits; ``resume`` makes its results of the wait's outcome."""
+    """A native function that waits; ``resume`` computes its results from the wait's outcome."""
 
     __slots__ = ("_origin", "resume")
 

@@ -1,4 +1,4 @@
-"""Calls that machine code left and that translated code continues without the VM's stack: those of leaves."""
+"""Calls that machine code left and that translated code continues without the VM's stack: calls of leaf functions."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Resumable(Protocol):
     """A function as machine code (machine_tier.py)."""
 
     def resume(self, entry: int, registers: tuple[Any, ...]) -> object:
-        """Continues a call; COLD if translated code has to."""
+        """Continues a call; returns COLD if translated code must continue it."""
 
 
 class LeftFunction(Protocol):

@@ -39,7 +39,7 @@ being performed. It must not block."""
 
 
 class Abortable(Protocol):
-    """Aborted when the loop ends."""
+    """An object to abort when the loop ends."""
 
     def abort(self, error: PumiceError) -> None:
         """Ends it with this error, if it has not ended."""
@@ -72,7 +72,7 @@ class Loop(Closeable, ABC):
         return False
 
     def _defer(self, wait: DeferredWait) -> bool:
-        """Keeps a wait for a device, to look at when nothing else is due; ``False`` if this loop does not."""
+        """Keeps a wait for a device, to poll when nothing else is due; ``False`` if this loop does not."""
         return False
 
     # -- scheduling ----------------------------------------------------------------------------------
@@ -160,13 +160,13 @@ class Loop(Closeable, ABC):
         self._stop()
 
     def add(self, invocation: Abortable) -> bool:
-        """Registers what is aborted when the loop ends; ``False`` if it has ended."""
+        """Registers an object to abort when the loop ends; ``False`` if it has ended."""
         # Whoever ends the loop sets ``_ended`` first and then takes the set, so one of both sees the other.
         self._active.add(invocation)
         return self._ended is None
 
     def remove(self, invocation: Abortable) -> None:
-        """Forgets it."""
+        """Removes an object that ``add`` registered."""
         self._active.discard(invocation)
 
     def __repr__(self) -> str:

@@ -136,7 +136,7 @@ class MachineTier:
         return self.function.translated(0)(frame, arguments) if answer is COLD else answer
 
     def resume(self, entry: int, registers: tuple[Any, ...]) -> object:
-        """Continues a call that machine code left for want of fuel; as ``continue_at``."""
+        """Continues a call that machine code left because its fuel ran out; as ``continue_at``."""
         if self._compiled is None and not self._compile():
             return COLD
         return self._run(None, entry, registers, replaced=False)

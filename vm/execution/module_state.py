@@ -136,7 +136,7 @@ class ContextFunction:
         return self.state.bind(name)
 
     def _ask_tier(self, frame: object, entry: int, count: int, registers: tuple[object, ...]) -> object:
-        """Leaves a call to machine code from an entry on. Translated code calls this from time to time.
+        """Passes a call to machine code, from an entry on. Translated code calls this from time to time.
 
         Args:
             frame: the frame of the call, if it is on the VM's stack.
@@ -149,11 +149,11 @@ class ContextFunction:
         return COLD if self._heat < self._due else self.tier.continue_at(frame, entry, registers)
 
     def delay(self, count: int) -> None:
-        """Leaves no call to machine code for so many instructions."""
+        """Passes no call to machine code for this number of instructions."""
         self._due = self._heat + count
 
     def set_limit(self, limit: int) -> None:
-        """Changes after how many instructions of a call its code asks for machine code."""
+        """Sets the number of a call's instructions after which its code asks for machine code."""
         self._limit = limit
         for name, cell in self._cells():
             if name == "limit":

@@ -256,7 +256,7 @@ class Run(Turn):
         self.gate.drop(self)
 
     def outcome(self) -> Any:
-        """Returns the results; raises the error. To be asked for once."""
+        """Returns the results, or raises the error; may be called once."""
         error, self.error = self.error, None  # its traceback refers to this run
         if error is None:
             return self.results
@@ -291,7 +291,7 @@ class Run(Turn):
 
 
 def call(run: Run) -> Any:
-    """Drives a run in the calling thread, which blocks where it waits; returns its results.
+    """Drives a run in the calling thread, blocking during its waits; returns its results.
 
     Native calls are not interrupted, so the deadline is checked again after them. A timeout of 0 asks for results that
     need no waiting, and is not checked.

@@ -186,7 +186,7 @@ class Stack:
         return frame
 
     def _resume(self, frames: list[Frame | NativeFrame | WaitFrame]) -> bool:
-        """Resumes the native function whose wait is over; whether it returned results, which are handed on."""
+        """Resumes the native function whose wait is over; returns whether it returned results, which are passed on."""
         wait, native = frames.pop(), frames.pop()
         assert type(wait) is WaitFrame and type(native) is NativeFrame
         resume = native.resume
@@ -202,7 +202,7 @@ class Stack:
         return True
 
     def push_wait(self, name: str | Frame, wait: Wait) -> WaitFrame:
-        """Suspends a native function, of this name or called by this frame, in a wait."""
+        """Suspends a native function, given by its name or its caller's frame, in a wait."""
         frame = WaitFrame(wait)
         self.frames += (NativeFrame(name, wait.resume), frame)
         return frame

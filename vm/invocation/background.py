@@ -120,7 +120,7 @@ class AsyncInvocation(Run):
             self.policy: InvocationPolicy = checked_policy(self.policy, FIFO, concurrent=self.context.concurrent)
 
     def _arm(self, wait: WaitFrame) -> None:
-        """Leaves a wait to the loop; it may be over already, or the invocation ending."""
+        """Passes a wait to the loop; the wait may be over already, or the invocation may have ended."""
         if wait.done:
             self._loop.call(self._drive)
             return
@@ -134,7 +134,7 @@ class AsyncInvocation(Run):
             self._wake()
 
     def needs_this_thread(self) -> bool:
-        """Whether it cannot go on while the calling thread blocks."""
+        """Whether it cannot continue while the calling thread blocks."""
         return self._loop.runs_here() or self.gate.runs_here()
 
     # -- the end -------------------------------------------------------------------------------------

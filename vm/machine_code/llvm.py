@@ -84,7 +84,7 @@ class Compiler:
 
 
 class _Loader:
-    """Imports llvmlite in a thread of its own: that takes some 100 ms, which no call should wait for."""
+    """Imports llvmlite in a thread of its own: the import takes some 100 ms, for which no call should wait."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,6 @@
-"""Whether and when machine code is made. Imports hardly anything, so that programs without it start no later."""
+"""Settings of machine code: whether and when it is made. Imports hardly anything, so that programs without it start no
+later.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +30,7 @@ def _chosen() -> int:
 
 
 class Settings:
-    """When machine code is made; tests change it.
+    """The conditions under which machine code is made; tests change them.
 
     Attributes:
         hot: the instructions after which a function is compiled; 0 compiles every function that can be at its first

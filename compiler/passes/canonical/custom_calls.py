@@ -217,8 +217,8 @@ def _call(builder: Builder, name: str, operands: Sequence[Value], extra: dict[st
 
 
 def _expect_close(builder: Builder, operation: Operation) -> None:
-    """Expects every element within a distance in units in the last place; of complex numbers, the larger one of the
-    parts.
+    """Expects every element within a distance in units in the last place; for complex numbers, the larger distance of
+    the parts.
     """
     type = tensor_of(operation.operands[0])
     if type.scalar.kind not in ("float", "complex"):

@@ -31,7 +31,7 @@ def _reduced(builder: Builder, operation: Operation) -> Values:
 
 
 def _moved(attribute: str) -> Callable[[Builder, Operation], Values]:
-    """Replaces sends: a process that nobody sends to has zeros."""
+    """Replaces sends: a process that receives nothing has zeros."""
 
     def rule(builder: Builder, operation: Operation) -> Values:
         if operation.integers(attribute):
@@ -222,7 +222,7 @@ def _batch_norm_inference(builder: Builder, operation: Operation) -> Values:
 
 
 def _others(operation: Operation) -> list[int]:
-    """Returns all dimensions but that of the features."""
+    """Returns all dimensions but the feature dimension."""
     return [axis for axis in range(operation.operands[0].tensor.rank) if axis != operation.integer("feature_index")]
 
 

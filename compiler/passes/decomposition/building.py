@@ -1,4 +1,4 @@
-"""Scatters and gathers of rows by one key each, and whole words, of which other decompositions are made."""
+"""Building blocks of other decompositions: scatters and gathers of rows by one key each, and whole words."""
 
 from __future__ import annotations
 

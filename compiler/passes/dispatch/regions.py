@@ -173,9 +173,7 @@ def _region(builder: Builder, cluster: Cluster, replaced: Mapping[Value, Value])
 
 
 def workload_of(types: Sequence[Type], location: Location) -> Operation:
-    """Returns the result's shape as up to three numbers, the innermost dimension first; a constant if
-    they are known.
-    """
+    """Returns the result's shape as up to three numbers, the innermost dimension first; a constant if all are known."""
     (first, *_) = types
     shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []
     every = [*shape[::-1], 1, 1, 1]

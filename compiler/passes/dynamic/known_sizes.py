@@ -256,7 +256,7 @@ def _equal(left: Dim, right: Dim) -> bool | None:
 
 
 def _either(absorbing: bool) -> Callable[..., Sizes]:
-    """Folds ``or`` and ``and`` of booleans, which one operand may decide; of integers only if both are known."""
+    """Folds ``or`` and ``and``: of booleans also if one operand decides, of integers only if both are known."""
 
     def rule(operation: Operation, *operands: Sizes) -> Sizes:
         left, right = (np.broadcast_to(operand, type_shape(operation.results[0].tensor)) for operand in operands)

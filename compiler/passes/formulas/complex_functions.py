@@ -51,8 +51,8 @@ def _hypot(x: Expression, y: Expression) -> Expression:
 
 
 def _asin_parts(x: Expression, y: Expression) -> tuple[Expression, Expression, Expression]:
-    """Returns the real part of asin, that of acos, and the imaginary part of both, for magnitudes x
-    and y of the parts.
+    """Returns the real part of asin, the real part of acos, and the imaginary part of both, for magnitudes x and y of
+    the parts.
     """
     largest = math.sqrt(limits(x.element).max) / 8
     smallest = math.sqrt(limits(x.element).tiny) * 4

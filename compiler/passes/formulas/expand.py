@@ -265,8 +265,8 @@ def _ordered(builder: Builder, value: Value) -> Value:
 
 
 def _broadcast(builder: Builder, operation: Operation, name: str) -> Value:
-    """Broadcasts both operands to one shape; the smaller one's dimensions are the last ones unless an attribute says
-    which.
+    """Broadcasts both operands to one shape; the smaller one's dimensions are the last ones unless an attribute names
+    them.
     """
     result = tensor_of(operation.results[0])
     values = []

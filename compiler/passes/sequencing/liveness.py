@@ -17,7 +17,7 @@ _Live = dict[Buffer, int]
 
 
 class Liveness:
-    """The intervals in which each buffer of a schedule is live, computed in time linear in its steps and their nesting.
+    """The intervals in which each buffer of a schedule is live, computed in linear time in its steps and their nesting.
 
     Attributes:
         numbers: the steps' numbers, by identity.

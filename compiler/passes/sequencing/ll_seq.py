@@ -83,7 +83,7 @@ class _Writer:
         return self._block.append(made)
 
     def _values_of(self, buffers: Sequence[Buffer]) -> list[Value]:
-        """Returns values of buffers; a view where a buffer was merged with one of another type."""
+        """Returns values of buffers; a view for a buffer that was merged with a buffer of another type."""
         values = []
         for buffer in buffers:
             value = self._values[buffer.root]

@@ -147,7 +147,7 @@ class _Predicator:
         return guarded
 
     def _loop(self, step: Loop, guard: Buffer, into: list[Step]) -> None:
-        """Repeats the condition, the guard and the body; the host asks for the guard's first row."""
+        """Repeats the condition, the guard and the body; the host reads the guard's first row."""
         table = self._table(guard, [*step.condition, *step.body])
         into.append(Copy(table, guard, step.operation))
         body = self.steps(step.condition, guard)

@@ -270,7 +270,7 @@ def _factors(
 
 
 def _shuffled(frame: Frame, value: Id, lane: Id) -> Scalar:
-    """Returns another invocation's value; a pair of words word by word."""
+    """Returns another invocation's value; a pair of words is exchanged word by word."""
     if not isinstance(value, Pair):
         return frame.builder.shuffled(value, lane)
     words = [frame.builder.shuffled(word, lane) for word in words_of(frame.scalars, [value])]

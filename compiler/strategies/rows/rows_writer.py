@@ -321,7 +321,7 @@ class RowsWriter:
     # -- results of rows -------------------------------------------------------------------------------
 
     def _store_packed(self, unit: Id, words: Values, is_there: Id | None) -> None:
-        """Writes results of which several rows share a word."""
+        """Writes results whose rows share words."""
         packed = [number for number, value in enumerate(self._region.results) if self._is_packed(value)]
 
         def store() -> None:

@@ -50,7 +50,7 @@ class MergeSort(Strategy):
             yield 0.0, cls(PARTS.get(region.target.family, PARTS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the results are those of a sort of whole words, in blocks that registers or two runs hold."""
+        """Returns whether the region is a sort of whole words, in blocks that fit registers or two runs."""
         hero = region.only(("sort",))
         if hero is None or region.is_update or region.results != hero.results or self.part not in _PARTS:
             return False

@@ -67,8 +67,8 @@ class _Span:
 
 
 def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
-    """Returns the module that gives programs the parameters of these scopes. InvalidArgumentError for
-    what is not an index.
+    """Returns the module that gives programs the parameters of these scopes. InvalidArgumentError for a scope without
+    an index.
     """
     for scope, index in scopes.items():
         if not isinstance(index, ParameterIndex):

@@ -224,7 +224,7 @@ def _p99(summary: Summary, unit: TimeUnit) -> Cell:
 
 
 def few_text(quantile: str) -> str:
-    """Returns the text for a quantile without enough samples: how many it takes."""
+    """Returns the text for a quantile without enough samples: the number it takes."""
     return f"n < {fewest_samples(quantile)}"
 
 

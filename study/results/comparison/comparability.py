@@ -42,8 +42,8 @@ _BARE: Final = ", no arithmetic,"
 
 
 class ReferenceRatio(NamedTuple):
-    """The reference's time on the second side over that on the first, with its interval. ``own``: it is the reference
-    like the point's load, otherwise that of one workgroup.
+    """The reference's time on the second side over that on the first, with its interval. ``own`` says that the
+    reference is like the point's load, and not one workgroup.
     """
 
     ratio: float
@@ -55,8 +55,8 @@ class ReferenceRatio(NamedTuple):
 
 
 def reference_ratio(a: Recorded, b: Recorded, *, confidence: float = 0.99) -> ReferenceRatio | None:
-    """Returns the time of the reference on the second side over that on the first. It is the reference like the point's
-    load if both sides have a load in common, else that of one workgroup; None without either.
+    """Returns the reference's time on the second side over that on the first. The reference is like the point's load if
+    both sides have a load in common, else one workgroup; None without either.
     """
     for own in (True, False):
         sides = [[run.own if own else run.compute for run in side.runs] for side in (a, b)]
@@ -90,7 +90,7 @@ def no_reference_reason(a: Recorded, b: Recorded) -> str:
 
 
 def _middle(load: str, sides: Sequence[Sequence[Mapping[str, _Array]]]) -> float:
-    """Returns the value halfway between the sides' medians of a load's log times, to which these are relative."""
+    """Returns the middle between the sides' medians of a load's log times; times are expressed relative to it."""
     times = [np.concatenate([run[load] for run in runs if load in run]) for runs in sides]
     return float(np.mean([np.median(np.log(time)) for time in times]))
 

@@ -68,7 +68,7 @@ class Recorded:
 
     @property
     def minutes(self) -> float:
-        """Minutes from the start of the first run to that of the last; NaN if unknown."""
+        """The minutes between the starts of the first and the last run; NaN if unknown."""
         try:
             times = [datetime.datetime.fromisoformat(run.began) for run in self.runs]
         except ValueError:
@@ -87,7 +87,7 @@ class Recorded:
 
 
 def recorded(results: StoredResults, result: PointResult) -> Recorded:
-    """Collects what the runs recorded of the machine while they measured a point of these results."""
+    """Collects the runs' records of the machine from the time when they measured a point of these results."""
     numbers, repeats, started = result.runs, result.repeat, result.integers("started_ns")
     records = {run.number: run for run in results.runs}
     windows = {}
@@ -138,7 +138,7 @@ def _of_run(
     states: Sequence[StateRecord],
     clocks: Sequence[ClockRecord],
 ) -> RunState:
-    """Collects what a run and its resumptions recorded, each within a window of its clock."""
+    """Collects the records of a run and its resumptions, each within a window of its clock."""
 
     def within(run: int, when: int) -> bool:
         return run in windows and windows[run][0] <= when <= windows[run][1]

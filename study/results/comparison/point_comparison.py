@@ -58,7 +58,7 @@ class _Blocks(NamedTuple):
 
 
 def pairs_in_turns(old: PointResult, new: PointResult, measure: str, keep: SampleFlag | None) -> PairedBlocks:
-    """Pairs the blocks of the two points of a pair: those of the same run and number."""
+    """Pairs the blocks of the two points of a pair that have the same run and number."""
     sides = [_blocks(side, measure, keep) for side in (old, new)]
     old_keys, new_keys = ((side.runs << 32) + side.numbers for side in sides)
     _, first, second = np.intersect1d(old_keys, new_keys, assume_unique=True, return_indices=True)
@@ -147,9 +147,9 @@ def criteria_of(measure: str, **limits: float) -> Criteria:
 
 
 def compare_points(results: StoredResults, old: PointResult, new: PointResult) -> Comparison:
-    """Compares the headlines of two points of one study at the default limits, both with samples: by pairs of blocks
-    if their blocks took turns. Where they did not, points of two devices are compared by runs if there are several, and
-    else by samples: nothing tells the states of the machine apart from what the devices differ by.
+    """Compares the headlines of two points of one study at the default limits, both with samples: by pairs of blocks if
+    their blocks took turns. Otherwise points of two devices are compared by runs if there are several, and else by
+    samples: the machine's state cannot be told apart from the devices' difference.
     """
     criteria = criteria_of("headline", confidence=0.99, resolution=0.025, threshold=0.01)
     names = (old.point.label, new.point.label)
@@ -196,7 +196,9 @@ def no_comparison_reason(a: PointResult, b: PointResult, segment: str, names: tu
 
 
 def compare_in_turns(old: PointResult, new: PointResult, criteria: Criteria, *, apart: bool = False) -> Comparison:
-    """Compares the two points of a pair, both with samples; ``apart``: each round of a side is of another process."""
+    """Compares the two points of a pair, both with samples. With ``apart`` each round of a side has a process of its
+    own.
+    """
     said = _disturbed(old, new, ("old", "new"))
     pairs = pairs_in_turns(old, new, criteria.segment, None)
     result = _compare_paired(pairs, criteria)
@@ -219,7 +221,7 @@ def _compare_paired(pairs: PairedBlocks, criteria: Criteria) -> Comparison:
 
 
 def compare_apart(a: Measured, b: Measured, criteria: Criteria, across: Collection[Part] = ()) -> Comparison:
-    """Compares two points of separate runs, both with samples; ``across``: see ``compare_results``."""
+    """Compares two points of separate runs, both with samples; for ``across`` see ``compare_results``."""
     keep, said = _filtered_alike(a[1], b[1], ("first", "second"))
     runs = [_runs(side[1], criteria.segment, keep) for side in (a, b)]
     fewest = min(len(side) for side in runs)

@@ -67,8 +67,8 @@ def revision_of(facts: object) -> Revision | None:
 
 
 def commit_order(folders: Iterable[Path], commits: Sequence[str]) -> dict[str, int] | None:
-    """Returns the index of each commit in the history, parents before children. The repository is that of the first
-    folder that has all of them; None if none has.
+    """Returns the index of each commit in the history, parents before children, by the first folder's repository that
+    has all of them; None if none has.
     """
     wanted = sorted(set(commits))
     # A text of the results must be no option of git's.

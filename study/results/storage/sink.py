@@ -23,12 +23,12 @@ class Sink(abc.ABC):
 
     @abc.abstractmethod
     def write(self, table: str, doing: str, rows: Sequence[Mapping[str, Value]]) -> None:
-        """Takes rows of one table, the same columns in each, or none if it raises; ``doing`` is for messages."""
+        """Takes rows of one table with equal columns, all of them or, if it raises, none; ``doing`` is for messages."""
 
     def add_samples(
         self, point: int, block: int, phase: str, samples: Sequence[Sample], flags: Sequence[int] | None = None
     ) -> None:
-        """Adds samples of a point, taken in one block, in their order, each with its ``SampleFlag`` bits; ``phase``:
+        """Adds samples of a point, taken in one block, in their order, each with its ``SampleFlag`` bits; for ``phase``
         see ``PHASES``.
         """
         if phase not in PHASES:
@@ -66,7 +66,7 @@ class Sink(abc.ABC):
         throttle: str | None = None,
         **figures: float | None,
     ) -> None:
-        """Adds one reading of clocks at ``host_ns`` of ``time.monotonic_ns``; ``None`` for what is not known.
+        """Adds one reading of clocks at ``host_ns`` of ``time.monotonic_ns``; ``None`` for unknown values.
 
         ``throttle`` is why the device says that it slowed down, empty if it says that it did not; ``figures`` are other
         columns of the table.
@@ -91,9 +91,8 @@ class Sink(abc.ABC):
         point: int | None = None,
         load: str = "",
     ) -> None:
-        """Adds one run of a reference kernel: when on the clock of ``time.monotonic_ns``, how long it took, what kind
-        of work it does, the point whose load it is like, if any, and what the load was: durations of different loads
-        cannot be compared.
+        """Adds one run of a reference kernel: its begin on the clock of ``time.monotonic_ns``, its duration, its kind
+        of work, the point whose load it is like, if any, and the load. Durations of different loads cannot be compared.
         """
         row: dict[str, Value] = {"device": device, "started_ns": int(started_ns), "duration_ns": float(duration_ns)}
         row |= {"kind": kind, "point": point, "load": load}
@@ -101,7 +100,7 @@ class Sink(abc.ABC):
 
     def add_state(self, *, host_ns: int, **figures: float | None) -> None:
         """Adds a state of the machine over a span that ended at ``host_ns`` of ``time.monotonic_ns``; ``figures`` are
-        other columns of the table, ``None`` for what is not known.
+        other columns of the table, ``None`` for unknown ones.
         """
         row: dict[str, Value] = {"host_ns": int(host_ns)}
         row |= {name: number_or_null(value) for name, value in figures.items()}

@@ -89,8 +89,8 @@ class Store(Sink, Closeable):
         study: Mapping[str, object] | None = None,
         points: Sequence[Point] | None = None,
     ) -> Store:
-        """Opens results to resume their study. FailedPreconditionError if ``study`` or ``points`` are given and not
-        those of the file, saying what differs, or if the folder has another writer.
+        """Opens results to resume their study. FailedPreconditionError if ``study`` or ``points`` are given and differ
+        from the file's (the message says how), or if the folder has another writer.
         """
         path = results_path(folder)
         return cls(path, *reopen_results(path, study, points))
@@ -98,8 +98,8 @@ class Store(Sink, Closeable):
     # -- runs ------------------------------------------------------------------------------------
 
     def begin_run(self, environment: Mapping[str, object], *, repeat: int = 1) -> int:
-        """Begins a run, which rows added from now on belong to; returns its number, counted from 1. ``repeat`` is the
-        repetition of the study that it is of, from 1.
+        """Begins a run, to which later rows belong; returns its number, counted from 1. ``repeat`` is its repetition of
+        the study, from 1.
         """
         if self._run is not None:
             raise FailedPreconditionError(f"run {self._run} has begun and not ended; call end_run() first")
@@ -116,7 +116,7 @@ class Store(Sink, Closeable):
         return self._run
 
     def end_run(self, outcome: str = "complete") -> None:
-        """Ends the run. ``outcome``: ``"complete"``, or why not."""
+        """Ends the run. ``outcome`` is ``"complete"``, or the reason why it is not."""
         self.write("run_ends", "ending a run", [{"outcome": outcome}])
         self._run = None
 
@@ -145,7 +145,7 @@ class Store(Sink, Closeable):
                 insert_rows(database, table, tuple(rows[0]), [tuple(row.values()) for row in rows])
 
     def check_files(self, files: Iterable[KeptFile]) -> None:
-        """Raises FailedPreconditionError if samples are of another content of one of the files."""
+        """Raises FailedPreconditionError if samples belong to another content of one of the files."""
         with self._reading("checking files") as database:
             for file in files:
                 self._has_file(database, {"name": file.name, "sha256": file.sha256})
@@ -177,7 +177,7 @@ class Store(Sink, Closeable):
     # -- within ----------------------------------------------------------------------------------
 
     def _has_file(self, database: sqlite3.Connection, row: Mapping[str, Value]) -> bool:
-        """Whether a file is stored; FailedPreconditionError if one of its name is, with other content."""
+        """Whether a file is stored; FailedPreconditionError if its name is stored with other content."""
         name, digest = str(row["name"]), str(row["sha256"])
         stored = database.execute("SELECT sha256 FROM files WHERE name = ?", (name,)).fetchone()
         if stored is not None and stored[0] != digest:

@@ -127,9 +127,8 @@ class StoredResults(Closeable):
         return study_from_dict(self.study, text=self.text, source=str(self.path))
 
     def to_measure(self) -> Study:
-        """Returns the study with the programs that the results keep, to measure them again or as ``Study.against``. Of
-        two sides it is the new one. A file of which only the hash is kept is read from where it was, if it has not
-        changed.
+        """Returns the study with the programs that the results keep, to measure them again or as ``Study.against``; of
+        two sides the new one. A file of which only the hash is kept is read from its old place, if it has not changed.
         """
         study = self.as_study()
         folder, revision = self._latest("folder"), self._latest("revision")
@@ -196,7 +195,7 @@ class StoredResults(Closeable):
         return self._records(PeakRecord, "peaks ORDER BY run, device, name")
 
     def peaks_of(self, device: str) -> dict[str, float]:
-        """Returns the measured peaks of a device by name, those of the latest run that measured them."""
+        """Returns the measured peaks of a device by name, from the latest run that measured them."""
         return {peak.name: peak.value for peak in self.peaks if peak.device == device}
 
     @property

@@ -23,7 +23,7 @@ OPEN_LIST: Final = "graphdef.list"
 
 
 def is_open(type: Type) -> bool:
-    """Whether a type is that of an open list."""
+    """Whether a type is the type of an open list."""
     return isinstance(type, TensorType) and type.encoding == _OPEN
 
 

@@ -36,7 +36,7 @@ def wide(builder: Builder, value: Value) -> Value:
 
 
 def mean(builder: Builder, value: Value, axes: Sequence[int]) -> Value:
-    """Returns the mean over dimensions; of narrow floats in f32."""
+    """Returns the mean over dimensions, computed in f32 for narrow floats."""
     total = Expression(builder, reduced(builder, wide(builder, value), axes, "add"))
     return (total / number_of(product(lengths_of(value)[axis] for axis in axes))).value
 
