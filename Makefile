@@ -3,10 +3,12 @@
 #   make test ARGS='-k fill'   arguments for pytest
 #   make test WORKERS=0        in one process, for a debugger; two by default
 #   make test DRIVER=swiftshader   on this driver alone (tests/support/drivers.py); without it the machine's best device
+#   make test LAYERS=newest        under newer validation layers (tests/support/layers.py)
 
 PYTHON ?= python3
 ARGS ?=
 DRIVER ?=
+LAYERS ?=
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin
@@ -35,7 +37,8 @@ demo: vulkan ## set up, list the devices, multiply two vectors, and classify pic
 # Part of the suite in several processes that take tests from each other, whole files at a time where they can.
 SHARED := -n $(WORKERS) --dist worksteal --durations=10
 ON_DRIVER := $(if $(DRIVER),$(BIN)/python tests/support/drivers.py $(DRIVER))
-VALIDATED := PUMICE_VALIDATION=1 $(ON_DRIVER) $(BIN)/python -m pytest
+UNDER_LAYERS := $(if $(LAYERS),$(BIN)/python tests/support/layers.py $(LAYERS))
+VALIDATED := PUMICE_VALIDATION=1 $(ON_DRIVER) $(UNDER_LAYERS) $(BIN)/python -m pytest
 
 # What measures time runs alone, after all else. Each part says its count; both must pass. 5: it selected no test.
 test: $(VENV)/.dev ## set up with validation layers and the tools of tests, and run the whole suite

@@ -34,7 +34,7 @@ descriptorBindingUpdateUnusedWhilePending descriptorBindingPartiallyBound descri
 samplerAnisotropy textureCompressionETC2 textureCompressionASTC_LDR textureCompressionBC textureCompressionASTC_HDR
 shaderStorageImageExtendedFormats samplerMirrorClampToEdge samplerFilterMinmax
 
-hostQueryReset timelineSemaphore synchronization2 pipelineCreationCacheControl
+hostQueryReset timelineSemaphore synchronization2 pipelineCreationCacheControl pushDescriptor
 """
 _CORE: Final = frozenset(_CORE_TABLE.split())
 # Of the extensions' structures all booleans are used but those for sparse memory, tools that replay captures, groups of

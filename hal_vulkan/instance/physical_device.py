@@ -23,18 +23,19 @@ from .profile import (
 
 _NEVER: Final = 99  # a minor version: never in core
 _DRIVER_NAMES: Final = {
-    value: name.removeprefix("VK_DRIVER_ID_") for name, value in reversed(ffi.typeof("VkDriverId").relements.items())
+    value: name.removeprefix("VK_DRIVER_ID_") for value, name in ffi.typeof("VkDriverId").elements.items()
 }
 # By bit of VkSubgroupFeatureFlagBits.
-_SUBGROUP_OPERATIONS: Final = (
-    "basic vote arithmetic ballot shuffle shuffle_relative clustered quad partitioned rotate rotate_clustered"
+SUBGROUP_OPERATIONS: Final = (
+    *("basic", "vote", "arithmetic", "ballot", "shuffle", "shuffle_relative", "clustered", "quad", "partitioned"),
+    *("rotate", "rotate_clustered"),
 )
 _COMPUTE_STAGE_BIT: Final = 0x20
 
-_COMPONENTS: Final = ("f16", "f32", "f64", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64")
-_SCOPES: Final = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue_family"}
+COMPONENTS: Final = ("f16", "f32", "f64", "s8", "s16", "s32", "s64", "u8", "u16", "u32", "u64")
+SCOPES: Final = {1: "device", 2: "workgroup", 3: "subgroup", 5: "queue_family"}
 
-_TIME_DOMAINS: Final = {0: "device", 1: "clock_monotonic", 2: "clock_monotonic_raw", 3: "query_performance_counter"}
+TIME_DOMAINS: Final = {0: "device", 1: "clock_monotonic", 2: "clock_monotonic_raw", 3: "query_performance_counter"}
 
 
 def read_profile(functions: InstanceFunctions, physical: CData, instance_version: tuple[int, int]) -> DeviceProfile:
@@ -104,7 +105,7 @@ def read_profile(functions: InstanceFunctions, physical: CData, instance_version
             max_compute_workgroup_subgroups=sizes.maxComputeWorkgroupSubgroups,
             required_size_for_compute=bool(sizes.requiredSubgroupSizeStages & _COMPUTE_STAGE_BIT),
             supported_operations=frozenset(
-                name for bit, name in enumerate(_SUBGROUP_OPERATIONS.split()) if subgroup.supportedOperations >> bit & 1
+                name for bit, name in enumerate(SUBGROUP_OPERATIONS) if subgroup.supportedOperations >> bit & 1
             ),
             compute_stage=bool(subgroup.supportedStages & _COMPUTE_STAGE_BIT),
         ),
@@ -144,16 +145,15 @@ def _cooperative_matrices(
             m=matrix.MSize,
             n=matrix.NSize,
             k=matrix.KSize,
-            a_type=_COMPONENTS[matrix.AType],
-            b_type=_COMPONENTS[matrix.BType],
-            c_type=_COMPONENTS[matrix.CType],
-            result_type=_COMPONENTS[matrix.ResultType],
+            a_type=COMPONENTS[matrix.AType],
+            b_type=COMPONENTS[matrix.BType],
+            c_type=COMPONENTS[matrix.CType],
+            result_type=COMPONENTS[matrix.ResultType],
             saturating=bool(matrix.saturatingAccumulation),
-            scope=_SCOPES[matrix.scope],
+            scope=SCOPES[matrix.scope],
         )
         for matrix in matrices
-        if max(matrix.AType, matrix.BType, matrix.CType, matrix.ResultType) < len(_COMPONENTS)
-        and matrix.scope in _SCOPES
+        if max(matrix.AType, matrix.BType, matrix.CType, matrix.ResultType) < len(COMPONENTS) and matrix.scope in SCOPES
     )
 
 
@@ -208,4 +208,4 @@ def _time_domains(functions: InstanceFunctions, physical: CData, extensions: fro
     else:
         return frozenset()
     domains = listed(query, "VkTimeDomainEXT", "time domains", physical)
-    return frozenset(_TIME_DOMAINS.get(domain, f"domain_{domain}") for domain in domains)
+    return frozenset(TIME_DOMAINS.get(domain, f"domain_{domain}") for domain in domains)

@@ -205,6 +205,7 @@ def test_the_notifier_finds_the_loss(victim: Device) -> None:
     commands = device.create_command_buffer(name="slow").begin()
     for _ in range(8):
         commands.fill(buffer, b"\1")
+        commands.execution_barrier()
     commands.end()
     with failing(device, "vkWaitSemaphores"):
         # It waits for work in flight only.
@@ -268,6 +269,7 @@ def test_loss_while_recording(victim: Device) -> None:
     commands = device.create_command_buffer(name="half")
     commands.begin().fill(buffer, b"\1")
     lose(device)
+    commands.execution_barrier()
     commands.fill(buffer, b"\2")  # the driver takes commands for a lost device, and runs none
     commands.end()
     with pytest.raises(DeviceLostError):

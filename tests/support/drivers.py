@@ -17,24 +17,33 @@ from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
 _BUILD: Final = ROOT / "build" / "drivers"
-# Debian's browser carries the driver, with a manifest that names no version that drivers have today.
-_SWIFTSHADER: Final = ("chromium-common", "usr/lib/chromium/libvk_swiftshader.so", "1.3.0")
+# Debian's browser carries a driver and layers; its manifest names no version that drivers have today.
+_BROWSER: Final = ("chromium-common", Path("usr/lib/chromium"))
+_SWIFTSHADER: Final = ("libvk_swiftshader.so", "1.3.0")
 
 
-def swiftshader() -> Path:
-    """Returns a manifest of SwiftShader."""
-    package, library, version = _SWIFTSHADER
-    folder = _BUILD / "swiftshader"
-    installed, unpacked = Path("/", library), folder / Path(library).name
-    if not installed.exists() and not unpacked.exists():
+def browser_libraries(folder: Path, *names: str) -> Path:
+    """Returns a folder with libraries of the browser: its own if it is installed, or else one to unpack them into."""
+    package, path = _BROWSER
+    if all((Path("/") / path / name).exists() for name in names):
+        return Path("/") / path
+    if not all((folder / name).exists() for name in names):
         _download(folder, package)
         (deb,) = folder.glob(f"{package}_*.deb")
         tree = folder / "tree"
         _run("dpkg-deb", "--extract", str(deb), str(tree))
-        (tree / library).replace(unpacked)
+        for name in names:
+            (tree / path / name).replace(folder / name)
         shutil.rmtree(tree)
         deb.unlink()
-    found = unpacked if unpacked.exists() else installed
+    return folder
+
+
+def swiftshader() -> Path:
+    """Returns a manifest of SwiftShader."""
+    library, version = _SWIFTSHADER
+    folder = _BUILD / "swiftshader"
+    found = browser_libraries(folder, library) / library
     return _manifest(folder / "swiftshader.json", {"library_path": str(found), "api_version": version})
 
 

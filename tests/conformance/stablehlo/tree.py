@@ -38,7 +38,7 @@ from pumice.compiler.passes.sequencing.schedule import schedule
 from pumice.compiler.passes.sequencing.steps import Schedule
 from pumice.compiler.passes.verification.verify import verify
 from pumice.compiler.pipeline import compile_program, compile_text
-from pumice.compiler.stages import program_of
+from pumice.compiler.stages import Program, program_of
 from pumice.compiler.strategies.choice import compile_region
 from pumice.hal.buffer_view import BufferView
 from pumice.hal_reference.elementwise import is_float, total_order
@@ -203,13 +203,14 @@ class VulkanEvaluator:
         return self._kernel_given(alone, operands)
 
     def _kernel_given(self, block: Block, operands: Sequence[Array]) -> Sequence[Array]:
-        key = _text_of(block), self._target
+        key = text_of(block), self._target
         if key not in self._kernels:
             self._kernels[key] = compile_region(KernelRegion(block, "main", self._target))
         return run_kernel(self._device, self._kernels[key], block, operands)
 
 
-def _text_of(block: Block) -> str:
+def text_of(block: Block) -> str:
+    """Returns a block as the body of a function."""
     types = FunctionType([value.type for value in block.arguments], [])
     attributes: dict[str, Attribute] = {"sym_name": "main", "function_type": types}
     return to_text([Operation("func.func", (), (), attributes, [Region([block])])])
@@ -320,11 +321,11 @@ class SessionRunner:
         """
         for name in entries:
             try:
-                case = _Case(functions, functions[name], True)
-                module = self._compiled(case, functions, entries)
+                case = Case(functions, entries, name, lifts_constants=True)
+                module = self._compiled(case)
             except CompileError:  # a constant has to be one, such as a shape
-                case = _Case(functions, functions[name], False)
-                module = self._compiled(case, functions, entries)
+                case = Case(functions, entries, name, lifts_constants=False)
+                module = self._compiled(case)
             with pumice.Session(self._device) as session:
                 session.load(module)
                 results = session.call("module.main", *case.given)
@@ -333,14 +334,8 @@ class SessionRunner:
             for check, actual, wanted in case.checks:
                 expect(check, arrays[actual], arrays[wanted] if isinstance(wanted, int) else wanted)
 
-    def _compiled(self, case: _Case, functions: Mapping[str, Operation], entries: Sequence[str]) -> bytes:
-        private = [
-            Operation(each.name, (), (), {**each.attributes, "sym_visibility": "private"}, each.regions)
-            for key, each in functions.items()
-            if key not in entries
-        ]
-        program = program_of([case.main, *private], SourceText("", "x.mlir"))
-        return compile_program(program, "hlo", self._target, "module", None).module
+    def _compiled(self, case: Case) -> bytes:
+        return compile_program(case.program(), "hlo", self._target, "module", None).module
 
     def _array(self, value: object) -> Array:
         if isinstance(value, pumice.DeviceArray):
@@ -351,16 +346,25 @@ class SessionRunner:
         return value.element_type.unpack(host.tobytes(), value.shape)
 
 
-class _Case:
+class Case:
     """A main function with arguments for its inputs and results for what it checks.
 
+    Args:
+        functions: of the program.
+        entries: those of them that run.
+        name: that of the entry which the main function is made of.
+        lifts_constants: whether its constants become arguments too.
+
     Attributes:
-        main: the function.
         given: values of its arguments.
         checks: for each its name, the result, and the result or the array that it has to be.
     """
 
-    def __init__(self, functions: Mapping[str, Operation], function: Operation, lifts_constants: bool) -> None:
+    def __init__(
+        self, functions: Mapping[str, Operation], entries: Sequence[str], name: str, *, lifts_constants: bool
+    ) -> None:
+        function = functions[name]
+        self._others = [other for key, other in functions.items() if key not in entries]
         operations = function.regions[0].block.operations[:-1]
         known: dict[Value, Array] = {}
         checks, kept = [], []
@@ -401,4 +405,12 @@ class _Case:
         block.append(Operation("func.return", [values[value] for value in wanted]))
         type = FunctionType([value.type for value in inputs], [value.type for value in wanted])
         attributes: dict[str, Attribute] = {"sym_name": "main", "function_type": type}
-        self.main = Operation("func.func", (), (), attributes, [Region([block])], location=function.location)
+        self._main = Operation("func.func", (), (), attributes, [Region([block])], location=function.location)
+
+    def program(self) -> Program:
+        """Returns a program with the main function, which a compilation may change."""
+        private = [
+            Operation(each.name, (), (), {**each.attributes, "sym_visibility": "private"}, each.regions)
+            for each in self._others
+        ]
+        return program_of([self._main, *private], SourceText("", "x.mlir"))

@@ -181,7 +181,9 @@ def test_overlap_is_refused_to_the_byte(device: Device) -> None:
             with pytest.raises(InvalidArgumentError, match="overlap by"):
                 call()
         commands.copy(buffer, buffer, 10, source_offset=0, target_offset=10)
+        commands.execution_barrier()
         commands.copy(first, second, 40)
+        commands.execution_barrier()
         commands.copy(buffer, buffer, 0)
         commands.copy(buffer, buffer)
         commands.copy(first, buffer.subspan(20, 40), 40, source_offset=20)

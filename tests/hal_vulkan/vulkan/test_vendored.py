@@ -32,7 +32,7 @@ with Driver(validation=False) as driver:
     print(sum(profile.name.startswith("llvmpipe") for profile in driver.profiles))
     lines = pathlib.Path("/proc/self/maps").read_text().splitlines()
     print(*sorted({line.split()[-1] for line in lines if "libvulkan_lvp" in line}))
-print(*sorted(name for name in os.environ if name.startswith("VK_")))
+print(*sorted(name for name in os.environ if name.startswith("VK_") and ("DRIVER" in name or "ICD" in name)))
 """
 
 

@@ -26,6 +26,7 @@ from support.runtime.hal_module import (
 
 from pumice.hal_vulkan import Device, Fence
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.vulkan.results import take_validation_errors
 from pumice.runtime.modules.hal.module import Channel, Event, HalState, hal_module
 from pumice.status import PumiceError
 from pumice.vm.bytecode.calling_convention import CallingConvention
@@ -179,6 +180,8 @@ def test_exports_raise_nothing_but_pumice_errors(fresh: tuple[HalState, Device],
             function(*arguments)
         except PumiceError:
             pass
+    # Random copies of one command buffer, without barriers between them.
+    assert all("SYNC-HAZARD" in error.message for error in take_validation_errors())
     for wrong in WRONG if "r" in elements else ():
         with pytest.raises(PumiceError):
             function(*[wrong if element == "r" else 0 if isinstance(element, str) else () for element in elements])
