@@ -1,4 +1,4 @@
-"""The command line: ``pumice bench``, ``build``, ``cache``, ``ci``, ``codegen``, ``compile``, ``run``, ``view``…
+"""The command line: ``pumice bench``, ``build``, ``cache``, ``check``, ``ci``, ``compile``, ``run``, ``view``…
 
 This file is the group of commands and the one place that turns errors into messages and exit statuses:
 
@@ -7,7 +7,7 @@ This file is the group of commands and the one place that turns errors into mess
 1      the run failed, its results could not be printed or stored, or an expectation did not hold
 2      wrong usage: an option, the text of a value, or a value that does not fit what the kernel or function declares
 3      ``bench`` and ``study``: measured, but a point is noisier than allowed, or a comparison UNCLEAR; ``run``: an
-       Amber script needs what pumice does not run
+       Amber script needs what pumice does not run; ``check``: the time did not suffice for every area
 4      ``study compare``, ``study ab``, ``--against``: a point is SLOWER
 77     ``run``: every Amber script was skipped
 130    interrupted (Ctrl-C)
@@ -63,6 +63,7 @@ _COMMANDS: Final = {
     "bench": (".bench.command", "bench", "Time a kernel or a function of a compiled program."),
     "build": (".compile.build", "build", "Compile kernels' sources to SPIR-V."),
     "cache": (".inspect.cache", "cache", "Show what is kept on disk."),
+    "check": (".check.command", "check", "Find out whether pumice works on a device."),
     "ci": (".ci.command", "ci", "Set up tests in CI; find out what is wrong with Vulkan."),
     "codegen": (".codegen.command", "codegen", "Write a program as code that needs no virtual machine."),
     "compile": (".compile.command", "compile_", "Compile a tensor program."),
@@ -227,8 +228,8 @@ def _complete_shells(ctx: click.Context, parameter: click.Parameter, incomplete:
 def main(ctx: click.Context) -> None:
     """Run compute kernels and compiled programs on Vulkan devices, and time them.
 
-    Exit status: 0 done, 1 the run failed or an expectation did not hold, 2 wrong usage; 3, 4 and 77 are of bench, study
-    and Amber scripts. PUMICE_DEBUG=1 shows tracebacks.
+    Exit status: 0 done, 1 the run failed or an expectation did not hold, 2 wrong usage; 3, 4 and 77 are of bench,
+    study, check and Amber scripts. PUMICE_DEBUG=1 shows tracebacks.
     """
     if ctx.invoked_subcommand is None:
         note(_FIRST_STEPS.format(usage=ctx.get_usage(), folder=shlex.quote(str(Path(__file__).parents[1]))))

@@ -144,6 +144,7 @@ tools
     inspect: .
     run: .
     setup: .
+    check: .
     ci: . setup
     study: .
     bench: . run study
