@@ -13,6 +13,7 @@ from .memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from .program import Executable, ProgramAllocator, ProgramCommandBuffer
 from .queue import Queue, TimedQueue
 from .semaphore import Semaphore
+from .timeouts import CLOSE_TIMEOUT_S
 
 
 class Device(LogicalDevice):
@@ -27,6 +28,17 @@ class Device(LogicalDevice):
     @abstractmethod
     def trim(self) -> int:
         """Frees unused memory, and returns its bytes. It may wait for work."""
+
+    @abstractmethod
+    def close(self, timeout: float | None = CLOSE_TIMEOUT_S) -> None:
+        """Ends work and destroys everything made from the device; idempotent.
+
+        Args:
+            timeout: seconds for work under way and for other threads; ``None`` waits for ever.
+
+        Raises:
+            DeadlineExceededError: they did not end in time; another ``close`` continues.
+        """
 
     @abstractmethod
     def wait_idle(self, timeout: float | None = None) -> None:

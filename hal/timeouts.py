@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import math
 import time
+from typing import Final
 
 from ..status import InvalidArgumentError
+
+CLOSE_TIMEOUT_S: Final = 300.0
+"""How long the close of a device waits for work and for threads, in seconds."""
+EXIT_TIMEOUT_S: Final = 10.0
+"""How long the end of the process waits for a device's work, in seconds."""
 
 
 def deadline_after(timeout: float | None) -> float | None:

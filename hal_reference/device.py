@@ -22,7 +22,7 @@ from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
 from ..hal.program import ProgramAllocator as AnyAllocator
 from ..hal.queue import TimedQueue
 from ..hal.semaphore import Semaphore as AnySemaphore
-from ..hal.timeouts import deadline_after
+from ..hal.timeouts import CLOSE_TIMEOUT_S, deadline_after
 from ..status import CancelledError, DeadlineExceededError, FailedPreconditionError, NotFoundError, UnimplementedError
 from .buffer import HOST, USAGE, Buffer
 from .command_buffer import CommandBuffer
@@ -160,10 +160,11 @@ class Device(LogicalDevice, AnyDevice):
         """Raises: the device has no clock."""
         raise UnimplementedError("the reference device has no timestamps; profile the program on a Vulkan device")
 
-    def close(self) -> None:
-        """Ends work under way at the next operation and fails work that has not begun with CANCELLED; idempotent."""
-        if self.is_closed:
-            return
+    def close(self, timeout: float | None = CLOSE_TIMEOUT_S) -> None:
+        """Ends work under way at the next operation and fails work that has not begun with CANCELLED; idempotent.
+
+        It waits for nothing, whatever the ``timeout``.
+        """
         error = CancelledError("the device was closed")
         self.is_closed = True
         self.compute_queue.drop(error)

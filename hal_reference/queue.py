@@ -137,7 +137,8 @@ class Queue:
         changed = self.device.changed
         while True:
             with self.device.lock:
-                if not self._ready and (self.device.is_closed or not changed.wait_for(lambda: self._ready, _IDLE_S)):
+                changed.wait_for(lambda: self._ready or self.device.is_closed, _IDLE_S)
+                if not self._ready:
                     self._thread = None
                     return
                 submission = self._ready.popleft()

@@ -11,7 +11,6 @@ command buffer is recorded by one thread at a time.
 
 from __future__ import annotations
 
-import contextlib
 import time
 from collections.abc import Container, Mapping
 from typing import TYPE_CHECKING, Final, Literal, Unpack
@@ -23,8 +22,8 @@ from ..hal.logical_device import LogicalDevice as AnyLogicalDevice
 from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, contiguous
 from ..hal.queue import TimedQueue as AnyTimedQueue
 from ..hal.semaphore import Semaphore
-from ..hal.timeouts import deadline_after
-from ..status import CancelledError, PumiceError
+from ..hal.timeouts import CLOSE_TIMEOUT_S, deadline_after
+from ..status import CancelledError, DeadlineExceededError, PumiceError
 from .commands.command_buffer import CommandBuffer
 from .commands.context import CommandContext
 from .images.format_features import ImageUsage
@@ -103,6 +102,8 @@ class Device(LogicalDevice, AnyDevice):
             UnavailableError: there is no driver, or the device lacks something that pumice needs.
         """
         super().__init__(driver, index, options)
+        self._is_closing = False
+        self._is_ended = False  # but for what host views keep
         try:
             self.allocator: Allocator = Allocator(self)
             self.semaphore_context: SemaphoreContext = SemaphoreContext(self, self.plan.wait)
@@ -120,8 +121,15 @@ class Device(LogicalDevice, AnyDevice):
             )
             open_devices.add(self)
         except BaseException:
-            self.destroy_native()
+            self._drop()
             raise
+
+    def _drop(self) -> None:
+        """Destroys a device that was not made to the end."""
+        self.is_closed = self._is_ended = True
+        if hasattr(self, "allocator"):
+            self.allocator.close()
+        self.destroy_native()
 
     def _get_queues(self) -> tuple[Queue, ...]:
         plan = self.plan
@@ -359,7 +367,7 @@ class Device(LogicalDevice, AnyDevice):
         self.check_usable()
         deadline = deadline_after(timeout)
         for queue in self.queues:
-            queue.wait_idle(None if deadline is None else max(0.0, deadline - time.monotonic()))
+            queue.wait_idle(_left(deadline))
 
     def trim(self) -> int:
         """Frees unused memory blocks and command pools, and returns the blocks' bytes. It may wait for work."""
@@ -380,48 +388,105 @@ class Device(LogicalDevice, AnyDevice):
             queue.abandon()
         self.semaphore_context.abandon(error)
 
-    def close(self) -> None:
-        """Waits for the queues and destroys the device with everything made from it; idempotent.
+    def close(self, timeout: float | None = CLOSE_TIMEOUT_S) -> None:
+        """Waits for the queues, and destroys the device with everything made from it; idempotent.
 
-        Submissions still held back are dropped and their semaphores fail with CANCELLED. Host views of mapped memory
-        (``Buffer.map``, DLPack) stay valid: the memory goes with the last of them.
+        Submissions still held back are dropped and their semaphores fail with CANCELLED. Uses in other threads are
+        waited for, and later ones get ClosedError. Host views of mapped memory (``Buffer.map``, DLPack) stay valid: the
+        memory goes with the last of them. After an error or Ctrl-C the device refuses every use, and another ``close``
+        continues; while a thread closes it, others return at once.
+
+        Args:
+            timeout: seconds for work and for other threads; ``None`` waits for ever.
+
+        Raises:
+            DeadlineExceededError: they did not end in time; the message says which. Nothing is destroyed.
         """
-        with self.lock:
-            if self.is_closed:
-                return
-            self.is_closed = True
-            self.close_epoch += 1
-        if self.abandoned:
-            return
+        deadline = deadline_after(timeout)
+        is_closing = False
+        try:
+            with self.lock:
+                if not self.is_closed:
+                    self.close_epoch += 1
+                self.is_closed = True
+                if self._is_closing or self._is_ended or self.abandoned:
+                    return
+                self._is_closing = is_closing = True
+            self._end(deadline)
+        finally:
+            if is_closing:
+                self._is_closing = False
+        if pending_validation:
+            raise_pending_validation()
+
+    def _end(self, deadline: float | None) -> None:
+        """Does the steps of ``close``, each of which may be repeated."""
         closing = CancelledError("the device was closed")
         for queue in self.queues:
             queue.close_to_submissions()
         self.command_context.stop_recording()
         self.semaphore_context.drop_held(closing)
-        self.finish_work()
+        running = self.finish_work(_left(deadline))
+        if running:
+            raise self._left_behind(f"work is still running ({running})")
         self.semaphore_context.fail_all(closing)
-        self.semaphore_context.wait_for_waiters()
-        self.notifier.close()
+        if not self.semaphore_context.wait_for_waiters(_left(deadline)):
+            raise self._left_behind("a thread still waits for a semaphore")
+        if not self.notifier.close(_left(deadline)):
+            raise self._left_behind("a callback of a semaphore still runs, or waits for the thread that closes it")
         for queue in self.queues:
             queue.end_retirement()
-        self.allocator.when_unviewed(self._teardown)
+        self.pipeline_context.cache.save()
+        if not self.rundown.end(_left(deadline)):
+            here = " in the call that a signal handler or callback of this thread has interrupted"
+            raise self._left_behind(f"it is still used{here if self.rundown.is_inside() else ' in another thread'}")
+        self.command_context.stop_recording()  # what was begun meanwhile
+        self.allocator.when_unviewed(self._tear_down)
+        self._is_ended = True
 
-    def finish_work(self) -> None:
-        """Returns when no thread of the driver has work left. For ``close``, and for the end of the process."""
-        if self.lost is None:
-            with contextlib.suppress(PumiceError):
-                for queue in self.queues:
-                    wait_timeline(self, queue.timeline, queue.submitted, None, f"{queue.name} to become idle")
+    def finish_work(self, timeout: float | None) -> str:
+        """Waits until no thread of the driver has work left. For ``close``, and for the end of the process.
+
+        Returns:
+            The names of what is still running after ``timeout`` seconds; empty if nothing is.
+        """
+        deadline = deadline_after(timeout)
+        for queue in self.queues:
+            if self.lost is None and not self._finish(queue, _left(deadline)):
+                flying = [name for queue in self.queues for name in queue.in_flight]
+                more = f" and {len(flying) - 8} more" if len(flying) > 8 else ""
+                return f"{', '.join(flying[:8]) or 'unnamed work'}{more}"
         # The queues have signalled, but the driver's threads may still be finishing the last submission. This returns
         # in finite time on a lost device, too. A driver without memory is asked again.
         for _ in range(_MOST_TRIES):
             if self.fn.vkDeviceWaitIdle(self.handle) in (VK_SUCCESS, VK_ERROR_DEVICE_LOST):
-                return
+                break
             time.sleep(_PAUSE_S)
+        return ""
 
-    def _teardown(self) -> None:
-        self.pipeline_context.cache.save()
+    def _finish(self, queue: Queue, timeout: float | None) -> bool:
+        """Waits for a queue; returns whether it has become idle, or the device is lost."""
+        try:
+            wait_timeline(self, queue.timeline, queue.submitted, timeout, f"{queue.name} to become idle")
+        except DeadlineExceededError:
+            return False
+        except PumiceError:
+            return True
+        return True
+
+    def _left_behind(self, reason: str) -> DeadlineExceededError:
+        memory = self.allocator.statistics()
+        return DeadlineExceededError(
+            f"{self.name} could not be closed in time: {reason}. It refuses every use, and is left behind with "
+            f"{memory.allocations} buffers and images ({memory.reserved:,} bytes of memory). Call close() again, which "
+            "waits again, or end the process"
+        )
+
+    def _tear_down(self) -> None:
+        """Destroys everything; nobody uses it. May be repeated after an interrupt."""
         self.allocator.close()
         self.destroy_native()
-        if pending_validation:
-            raise_pending_validation()
+
+
+def _left(deadline: float | None) -> float | None:
+    return None if deadline is None else max(0.0, deadline - time.monotonic())

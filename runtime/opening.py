@@ -82,18 +82,22 @@ def open_device(
 
     driver = shared_driver(validation=validation)
     index = driver.select(uri)
-    device = Device(
-        VulkanDevice(
-            driver,
-            index,
-            options=PlanOptions(
-                staging=staging, robust_buffer_access=robust, loop_guard=loop_guard, sanitize=sanitize, wait=wait
-            ),
-            persistent_cache=persistent_cache,
-        )
+    options = PlanOptions(
+        staging=staging, robust_buffer_access=robust, loop_guard=loop_guard, sanitize=sanitize, wait=wait
     )
-    if uri is None and not os.environ.get("PUMICE_DEVICE") and device.profile.device_type is DeviceType.CPU:
-        _warn_of_cpu(device.name)
+    # Not VulkanDevice(…): Ctrl-C may come when the call of a class has returned, and would lose the device. It cannot
+    # come when a method has.
+    made, is_made = VulkanDevice.__new__(VulkanDevice), False
+    try:
+        made.__init__(driver, index, options=options, persistent_cache=persistent_cache)  # type: ignore[misc]
+        is_made = True
+        device = Device(made)
+        if uri is None and not os.environ.get("PUMICE_DEVICE") and device.profile.device_type is DeviceType.CPU:
+            _warn_of_cpu(device.name)
+    except BaseException:
+        if is_made:
+            made.close()
+        raise
     return device
 
 

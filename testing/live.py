@@ -10,7 +10,7 @@ from typing import Final
 
 from ..base.lazy_dataclass import dataclass
 from ..hal_vulkan import live_objects
-from ..hal_vulkan.instance.process import open_devices
+from ..hal_vulkan.instance.process import finish_teardowns, open_devices
 from ..status import InvalidArgumentError, PumiceError, close_to, shown
 
 # Objects that a device makes for itself and keeps, and the process's instance.
@@ -85,6 +85,7 @@ def settled_counts(known: Mapping[str, int]) -> dict[str, int]:
         counts = live_counts()
     if counts != known:
         gc.collect()
+        finish_teardowns()
         _trim()
         counts = live_counts()
     return counts

@@ -20,7 +20,7 @@ from support.soak import SEED, SOAK, outside_of_the_sample
 
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver, shared_driver
-from pumice.hal_vulkan.instance.process import open_devices
+from pumice.hal_vulkan.instance.process import finish_teardowns, open_devices
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.hal_vulkan.vulkan.results import take_validation_errors
 from pumice.status import UnavailableError
@@ -102,6 +102,7 @@ def _settled_counts(known: dict[str, int]) -> dict[str, int]:
     """
     if _counts() != known:
         gc.collect()
+        finish_teardowns()
     return _counts()
 
 

@@ -157,15 +157,22 @@ class PollThread:
             if self.due and not self._wake():
                 PollThread.shared()._call_soon(Notification(self._assist))
 
-    def stop(self) -> None:
-        """Ends the thread, which must have nothing to wait for, and makes the calls that are due."""
+    def stop(self, timeout: float | None = None) -> bool:
+        """Ends the thread, which must have nothing to wait for, and makes the calls that are due; may be repeated.
+
+        Returns:
+            ``False``, and no calls are made, if the thread is still in a callback after ``timeout`` seconds.
+        """
         with self._lock:
             self._is_stopping = True
             self._wake()
             thread = self._thread
         if thread is not None and thread is not threading.current_thread():
-            thread.join()
+            thread.join(timeout)
+            if thread.is_alive():
+                return False
         self._call_due()
+        return True
 
     def abandon(self) -> None:
         """Forgets the thread, in a forked child, where it does not run."""

@@ -13,6 +13,7 @@ from ...status import ClosedError, InvalidArgumentError
 from ..images.format_features import ImageUsage
 from ..images.image import Image
 from ..images.sampler import Filter
+from ..instance.logical_device import guarded
 from ..memory.buffer import Buffer
 from ..pipelines.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE
 from ..pipelines.pipeline import BoundSets, ComputePipeline, check_groups
@@ -60,32 +61,36 @@ class ActionRecorder(ImageRecorder):
             _check_push(pipeline, push)
             self._note(ActionRecorder.dispatch, pipeline, kept, groups, bytes(push))
             return
-        x, y, z = groups
-        most = self._groups_max
-        if x < 0 or y < 0 or z < 0 or x > most[0] or y > most[1] or z > most[2]:
-            check_groups(pipeline, groups)
-        bound = self._bound
-        if bound is None or bindings is not bound or pipeline is not self._pipeline:
-            self._prepare_dispatch(pipeline, bindings, push)
-        elif push is not self._push and push != self._push:
-            # Only the push constants differ from the dispatch before (benchmarks/submit_wait.py).
-            size = len(push)
-            if size != len(self._push):
-                _check_push(pipeline, push)
-            if type(push) is bytes and not size & 3:
-                self._push_native(self._handle, pipeline.layout, COMPUTE_STAGE, 0, size, push)
-                self._push = push
+        with self._guard.lock:
+            if self._rundown.is_over:
+                self.device.check_not_ended()
+            x, y, z = groups
+            most = self._groups_max
+            if x < 0 or y < 0 or z < 0 or x > most[0] or y > most[1] or z > most[2]:
+                check_groups(pipeline, groups)
+            bound = self._bound
+            if bound is None or bindings is not bound or pipeline is not self._pipeline:
+                self._prepare_dispatch(pipeline, bindings, push)
+            elif push is not self._push and push != self._push:
+                # Only the push constants differ from the dispatch before (benchmarks/submit_wait.py).
+                size = len(push)
+                if size != len(self._push):
+                    _check_push(pipeline, push)
+                if type(push) is bytes and not size & 3:
+                    self._push_native(self._handle, pipeline.layout, COMPUTE_STAGE, 0, size, push)
+                    self._push = push
+                else:
+                    self._push_constants(pipeline, push)
+                    self._push = bytes(push)
+            timestamps = self._timestamps
+            if timestamps is None:
+                self._dispatch(self._handle, x, y, z)
             else:
-                self._push_constants(pipeline, push)
-                self._push = bytes(push)
-        timestamps = self._timestamps
-        if timestamps is None:
-            self._dispatch(self._handle, x, y, z)
-        else:
-            timestamps.begin(pipeline.name, groups)
-            self._dispatch(self._handle, x, y, z)
-            timestamps.end()
+                timestamps.begin(pipeline.name, groups)
+                self._dispatch(self._handle, x, y, z)
+                timestamps.end()
 
+    @guarded
     def dispatch_indirect(
         self,
         pipeline: ComputePipeline,
@@ -219,6 +224,7 @@ class ActionRecorder(ImageRecorder):
         buffer.write(data)
         return buffer
 
+    @guarded
     def fill(self, target: AnyBuffer | BindingSlot, pattern: bytes, offset: int = 0, size: int | None = None) -> None:
         """Fills bytes ``[offset, offset + size)`` with a pattern of 1, 2 or 4 bytes that starts at ``offset``.
 
@@ -249,6 +255,7 @@ class ActionRecorder(ImageRecorder):
         for pipeline, window, groups, push in self.context.builtins.fill(self.family, target, offset, size, word):
             self.dispatch(pipeline, [window], groups, push)
 
+    @guarded
     def update(self, target: AnyBuffer | BindingSlot, data: bytes, offset: int = 0) -> None:
         """Writes bytes, captured now, at any ``offset``. For small data (about 64 KiB)."""
         data = as_bytes(data)
@@ -275,6 +282,7 @@ class ActionRecorder(ImageRecorder):
         # The API updates whole words only; copies have no such rule.
         self._copy(self._stage(data), 0, target, offset, len(data))
 
+    @guarded
     def copy(
         self,
         source: AnyBuffer | BindingSlot,
@@ -315,6 +323,7 @@ class ActionRecorder(ImageRecorder):
             self._recording.resources += (source, target)
             self._copy(source, source_offset, target, target_offset, size)
 
+    @guarded
     def generate_mips(self, image: Image, *, filter: Filter = "linear") -> None:
         """Fills every mip level from the one above it, with barriers between.
 

@@ -128,6 +128,8 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         try:
             # Submissions check the generation under the lock; nothing that the commands name is destroyed meanwhile.
             with device.lock:
+                if device.is_closed:
+                    device.check_usable()
                 recording = self._reopen(int(epoch is None))
                 taken = True
                 if sets:
@@ -188,7 +190,10 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             return recording
         if recording.pinned:
             recording.unpin()
-        result = device.fn.vkBeginCommandBuffer(recording.native.handle, self.context.begin_again)
+        with self._guard.lock:
+            if self._rundown.is_over:
+                device.check_not_ended()
+            result = device.fn.vkBeginCommandBuffer(recording.native.handle, self.context.begin_again)
         if result:
             device.check(result, f"beginning {self.name}")
         return recording

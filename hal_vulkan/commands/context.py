@@ -10,7 +10,7 @@ import weakref
 from typing import TYPE_CHECKING, Final, Protocol
 
 from ...status import UnimplementedError
-from ..instance.logical_device import LogicalDevice
+from ..instance.logical_device import LogicalDevice, guarded
 from ..memory.allocator import Allocator
 from ..pipelines.builtins import Builtins
 from ..pipelines.pipeline_context import PipelineContext
@@ -62,6 +62,7 @@ class CommandContext:
         if not profile.queue_families[family].timestamp_valid_bits:
             raise UnimplementedError(f"{profile.name} writes no timestamps on queue family {family}")
 
+    @guarded
     def take(self, family: int) -> NativeCommands:
         """Returns a command pool with its command buffer, reset."""
         try:
@@ -73,21 +74,24 @@ class CommandContext:
         pool = device.create("command pool", info)
         handle = ffi.new("VkCommandBuffer *")
         allocate = new("VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=1)
-        result = device.fn.vkAllocateCommandBuffers(device.handle, allocate, handle)
-        if result:
-            device.destroy("command pool", pool)
+        try:
+            result = device.fn.vkAllocateCommandBuffers(device.handle, allocate, handle)
             device.check(result, "allocating a command buffer")
+        except BaseException:
+            device.destroy("command pool", pool)
+            raise
         return NativeCommands(pool, handle[0], family)
 
     def give_back(self, native: NativeCommands) -> None:
         """Resets native commands that no queue runs any more and keeps them for the next recording."""
         device = self.device
-        if device.is_closed:
-            return
-        if device.fn.vkResetCommandPool(device.handle, native.pool, 0):
-            device.destroy("command pool", native.pool)
-            return
-        self._free.setdefault(native.family, []).append(native)
+        with device.guard.lock:
+            if device.is_closed:
+                return
+            if device.fn.vkResetCommandPool(device.handle, native.pool, 0):
+                device.destroy("command pool", native.pool)
+                return
+            self._free.setdefault(native.family, []).append(native)
 
     def recycle(self, recording: Recording) -> None:
         """Gives back a recording that no queue runs any more."""

@@ -30,6 +30,7 @@ from ..images.region import (
     region_of,
     subresource_range,
 )
+from ..instance.logical_device import guarded
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .recorder import CommandRecorder
@@ -45,6 +46,7 @@ _ORIGIN: Final = (0, 0, 0)
 class ImageRecorder(CommandRecorder):
     """A recorder of transfers that images take part in."""
 
+    @guarded
     def initialize_image(self, image: Image) -> None:
         """Brings a new image from the undefined layout into the general one. For ``Device.create_image``."""
         barrier = new(
@@ -60,6 +62,7 @@ class ImageRecorder(CommandRecorder):
             self._handle, _TOP_OF_PIPE, _COMPUTE_AND_TRANSFER, 0, 0, ffi.NULL, 0, ffi.NULL, 1, barrier
         )
 
+    @guarded
     def copy_buffer_to_image(
         self,
         source: AnyBuffer | BindingSlot,
@@ -87,6 +90,7 @@ class ImageRecorder(CommandRecorder):
         region = region_of(target, "copy to an image", level, base_layer, layers, offset, extent, aspect)
         self._copy_texels(True, source, target, source_offset, region)
 
+    @guarded
     def copy_image_to_buffer(
         self,
         source: Image,
@@ -158,6 +162,7 @@ class ImageRecorder(CommandRecorder):
         else:
             fn.vkCmdCopyImageToBuffer(self._handle, image.handle, _GENERAL, buffer.handle, 1, native)
 
+    @guarded
     def copy_image(
         self,
         source: Image,
@@ -216,6 +221,7 @@ class ImageRecorder(CommandRecorder):
         )
         self.device.fn.vkCmdCopyImage(self._handle, source.handle, _GENERAL, target.handle, _GENERAL, 1, native)
 
+    @guarded
     def clear_image(
         self,
         target: Image,
@@ -257,6 +263,7 @@ class ImageRecorder(CommandRecorder):
         span = subresource_range(target, base_level, levels, base_layer, layers)
         self.device.fn.vkCmdClearColorImage(self._handle, target.handle, _GENERAL, color, 1, span)
 
+    @guarded
     def blit_image(
         self,
         source: Image,

@@ -14,7 +14,7 @@ from ...base.closeable import Closeable
 from ...base.lazy_dataclass import dataclass
 from ...status import NotFoundError, UnavailableError, UnimplementedError
 from ..instance.driver import Driver
-from ..instance.logical_device import LogicalDevice
+from ..instance.logical_device import LogicalDevice, guarded
 from ..vulkan.functions import CData, ffi, new, text
 from ..vulkan.results import check
 from .command_buffer import CommandBuffer
@@ -83,7 +83,9 @@ def counters_named(driver: Driver, index: int, family: int, names: Sequence[str]
 def profiling_lock(device: LogicalDevice) -> Iterator[None]:
     """Takes the profiling lock of a device for a ``with`` block. UnavailableError: another process has it."""
     info = new("VkAcquireProfilingLockInfoKHR", timeout=_LOCK_NS)
-    result = device.fn.vkAcquireProfilingLockKHR(device.handle, info)
+    with device.guard.lock:
+        device.check_not_ended()
+        result = device.fn.vkAcquireProfilingLockKHR(device.handle, info)
     if result:
         raise UnavailableError(
             f"{device.name}: the profiling lock was not to be had within a second (result {result}): another program "
@@ -92,14 +94,16 @@ def profiling_lock(device: LogicalDevice) -> Iterator[None]:
     try:
         yield
     finally:
-        device.fn.vkReleaseProfilingLockKHR(device.handle)
+        with device.guard.lock:
+            if not device.rundown.is_over:
+                device.fn.vkReleaseProfilingLockKHR(device.handle)
 
 
 class PerformanceQuery(Closeable):
     """One query of counters of a device, while the profiling lock is held; ``passes`` are the submissions it takes."""
 
     def __init__(self, device: LogicalDevice, counters: Sequence[Counter]) -> None:
-        self._device = device
+        self.device = device
         self._counters = tuple(counters)
         indices = ffi.new("uint32_t[]", [counter.index for counter in counters])
         family = device.plan.compute_family
@@ -117,19 +121,26 @@ class PerformanceQuery(Closeable):
         info.pNext = ffi.cast("void *", kind)
         self._pool = device.create("query pool", info)
         self._open = True
-        device.fn.vkResetQueryPool(device.handle, self._pool, 0, 1)
+        self._reset()
 
+    @guarded
+    def _reset(self) -> None:
+        self.device.fn.vkResetQueryPool(self.device.handle, self._pool, 0, 1)
+
+    @guarded
     def begin(self, commands: CommandBuffer) -> None:
         """Counts the commands that are recorded from here on."""
-        self._device.fn.vkCmdBeginQuery(_native(commands), self._pool, 0, 0)
+        self.device.fn.vkCmdBeginQuery(_native(commands), self._pool, 0, 0)
 
+    @guarded
     def end(self, commands: CommandBuffer) -> None:
         """Counts no further commands."""
-        self._device.fn.vkCmdEndQuery(_native(commands), self._pool, 0)
+        self.device.fn.vkCmdEndQuery(_native(commands), self._pool, 0)
 
+    @guarded
     def read(self) -> list[tuple[Counter, float]]:
         """Returns the counters' values, once all passes are done."""
-        device, count = self._device, len(self._counters)
+        device, count = self.device, len(self._counters)
         values = ffi.new("VkPerformanceCounterResultKHR[]", count)
         size = ffi.sizeof("VkPerformanceCounterResultKHR") * count
         result = device.fn.vkGetQueryPoolResults(device.handle, self._pool, 0, 1, size, values, size, 0)
@@ -143,7 +154,7 @@ class PerformanceQuery(Closeable):
         if self._open:
             self._open = False
             pool = self._pool
-            self._device.defer(lambda: self._device.destroy("query pool", pool))
+            self.device.defer(lambda: self.device.destroy("query pool", pool))
 
 
 def _native(commands: CommandBuffer) -> CData:

@@ -17,17 +17,18 @@ from ..images.image import Image
 from ..images.image_view import CombinedImageSampler, ImageView
 from ..images.sampler import Sampler
 from ..images.texel_buffer import TexelBuffer
+from ..instance.logical_device import LogicalDevice, guarded
 from ..memory.buffer import Buffer
 from ..pipelines.pipeline import BoundSets, ComputePipeline
 from ..pipelines.resources import Resource, noun_of
-from ..vulkan.functions import NULL, CData, ffi, new
+from ..vulkan.functions import NULL, ffi, new
 from .context import CommandContext
 from .recording import Named, Recording
 from .recording_cache import RecordingCache
 from .timestamps import TimestampRecorder
 
 if TYPE_CHECKING:
-    from ..instance.logical_device import LogicalDevice
+    from ..vulkan.functions import CData
 
 # An enum's member, looked up by name, takes five times as long as a global.
 _RECORDING: Final = CommandBufferState.RECORDING
@@ -67,6 +68,7 @@ class CommandRecorder:
         self._timing = timing
         if timing:
             context.check_timestamps(self.family)
+        self._rundown, self._guard = device.rundown, device.guard
         self._barriers = context.barriers[self.family]
         self._groups_max = device.groups_max
         self._dispatch = device.fn.vkCmdDispatch
@@ -89,6 +91,7 @@ class CommandRecorder:
         self._bound_layout: CData = NULL
         self._push: bytes = b""
 
+    @guarded
     def _open(self) -> None:
         device, context = self.device, self.context
         native = context.take(self.family)
@@ -113,6 +116,7 @@ class CommandRecorder:
             else:
                 self._timestamps = timestamps
 
+    @guarded
     def _finish(self) -> None:
         barriers, fn, device = self._barriers, self.device.fn, self.device
         if self._timing == "span" and self._recording is not None and self._recording.timestamps is not None:
@@ -132,8 +136,12 @@ class CommandRecorder:
         if self._timestamps is not None:
             self._timestamps.barrier()
         barriers = self._barriers
-        barriers.record(self._handle, *barriers.between)
+        with self._guard.lock:
+            if self._rundown.is_over:
+                self.device.check_not_ended()
+            barriers.record(self._handle, *barriers.between)
 
+    @guarded
     def begin_label(self, label: str) -> None:
         """Opens a debug label, which tools such as RenderDoc show around its commands."""
         self.check_recording()
@@ -144,6 +152,7 @@ class CommandRecorder:
             self.device.fn.vkCmdBeginDebugUtilsLabelEXT(self._handle, info)
         self._labels += 1
 
+    @guarded
     def end_label(self) -> None:
         """Closes the debug label opened last; FailedPreconditionError if none is open."""
         self.check_recording()

@@ -149,35 +149,37 @@ class Replay:
         fn, handle, barriers = recorder.device.fn, recorder._handle, recorder._barriers
         recording = recorder._recording
         assert recording is not None
-        recording.reports = self._reports
-        remaining = iter(descriptors)
-        for step in self._steps:
-            if isinstance(step, _Dispatch):
-                pipeline, binds, _, push, push_bytes, groups = step
-                if binds:
-                    fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
-                infos = next(remaining)
-                if pipeline.push_template is not None:
-                    fn.vkCmdPushDescriptorSetWithTemplateKHR(
-                        handle, pipeline.push_template, pipeline.layout, 0, ffi.from_buffer(infos)
-                    )
+        with recorder.device.guard.lock:
+            recorder.device.check_not_ended()
+            recording.reports = self._reports
+            remaining = iter(descriptors)
+            for step in self._steps:
+                if isinstance(step, _Dispatch):
+                    pipeline, binds, _, push, push_bytes, groups = step
+                    if binds:
+                        fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
+                    infos = next(remaining)
+                    if pipeline.push_template is not None:
+                        fn.vkCmdPushDescriptorSetWithTemplateKHR(
+                            handle, pipeline.push_template, pipeline.layout, 0, ffi.from_buffer(infos)
+                        )
+                    else:
+                        bound = BoundSets(pipeline, (), pipeline.pin_sets((), infos))
+                        recording.take_over(bound)
+                        recorder._bind_sets(pipeline, bound)
+                    if push is not None:
+                        fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, push_bytes, push)
+                    fn.vkCmdDispatch(handle, *groups)
+                elif step.is_barrier:
+                    barriers.record(handle, *barriers.between)
                 else:
-                    bound = BoundSets(pipeline, (), pipeline.pin_sets((), infos))
-                    recording.take_over(bound)
-                    recorder._bind_sets(pipeline, bound)
-                if push is not None:
-                    fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, push_bytes, push)
-                fn.vkCmdDispatch(handle, *groups)
-            elif step.is_barrier:
-                barriers.record(handle, *barriers.between)
-            else:
-                # It may bind a pipeline of its own, and must not trust the recorder's note of what is bound.
-                recorder._pipeline = recorder._bound = None
-                recorder._bound_layout = NULL
-                recorder._push = b""
-                command, arguments, offsets = step.noted
-                resolved = table()
-                command(recorder, *(resolve_slots(argument, resolved) for argument in arguments), **offsets)
+                    # It may bind a pipeline of its own, and must not trust the recorder's note of what is bound.
+                    recorder._pipeline = recorder._bound = None
+                    recorder._bound_layout = NULL
+                    recorder._push = b""
+                    command, arguments, offsets = step.noted
+                    resolved = table()
+                    command(recorder, *(resolve_slots(argument, resolved) for argument in arguments), **offsets)
 
 
 def _bindings_of(arguments: tuple[Any, ...]) -> tuple[bytes | _Part, ...] | None:

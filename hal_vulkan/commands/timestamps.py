@@ -70,10 +70,10 @@ class QueryPools:
         except IndexError:
             info = new("VkQueryPoolCreateInfo", queryType=_QUERY_TYPE_TIMESTAMP, queryCount=_QUERIES_A_POOL)
             return device.create("query pool", info)
-        if "hostQueryReset" in device.plan.features:
-            device.fn.vkResetQueryPool(
-                device.handle, pool, 0, _QUERIES_A_POOL
-            )  # results of its last use must not be read
+        if "hostQueryReset" in device.plan.features:  # results of its last use must not be read
+            with device.guard.lock:
+                device.check_not_ended()
+                device.fn.vkResetQueryPool(device.handle, pool, 0, _QUERIES_A_POOL)
         return pool
 
     def give_back(self, pool: CData) -> None:
@@ -148,9 +148,11 @@ class TimestampRecorder:
             count = min(left, _QUERIES_A_POOL)
             left -= count
             data = bytearray(stride * count)
-            result = device.fn.vkGetQueryPoolResults(
-                device.handle, pool, 0, count, len(data), ffi.from_buffer(data), stride, flags
-            )
+            with device.guard.lock:
+                device.check_not_ended()
+                result = device.fn.vkGetQueryPoolResults(
+                    device.handle, pool, 0, count, len(data), ffi.from_buffer(data), stride, flags
+                )
             if result:
                 device.check(result, "reading timestamps")
             yield result, data

@@ -15,9 +15,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from ...base.closeable import Closeable
 from ...base.install_hints import driver_hint, install_hint
 from ...status import ClosedError, FailedPreconditionError, UnavailableError
-from ..vulkan.functions import CData, InstanceFunctions, chain, ffi, new
-from ..vulkan.live_objects import created, destroyed
-from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, check, listed, listed_names
+from ..vulkan.functions import CData, InstanceFunctions, chain, ffi, handle_value, new
+from ..vulkan.live_objects import live
+from ..vulkan.results import VK_ERROR_INCOMPATIBLE_DRIVER, VK_SUCCESS, check, listed, listed_names
 from ..vulkan.validation import LAYER, DebugMessenger, validation_requested
 from ..vulkan.vendored import vendored_driver
 from .physical_device import read_profile
@@ -45,7 +45,7 @@ class Driver(Closeable):
         """
         self.validation: bool = validation_requested(validation)
         self._lock = threading.Lock()
-        self._device_count = 0
+        self._devices: set[int] = set()  # the numbers of those that are open
         self._instance: CData | None = None
         self._messenger: DebugMessenger | None = None
         try:
@@ -96,10 +96,9 @@ class Driver(Closeable):
             ),
             self._messenger.create_info() if self._messenger else None,
         )
-        instance = ffi.new("VkInstance *")
         for major, minor in (VULKAN_VERSION, MIN_VERSION):
             application.apiVersion = major << 22 | minor << 12
-            result = functions.vkCreateInstance(info, ffi.NULL, instance)
+            result = self._make_instance(functions, info)
             if result != VK_ERROR_INCOMPATIBLE_DRIVER:
                 break
         else:  # no driver at all, or each refused: the loader returns one code for both
@@ -109,12 +108,20 @@ class Driver(Closeable):
                 vk_result="VK_ERROR_INCOMPATIBLE_DRIVER",
             )
         check(result, "creating a Vulkan instance")
-        created("instance")
-        self._instance = instance[0]
-        self.functions: InstanceFunctions = InstanceFunctions(self._instance)
         if self._messenger:
             self._messenger.attach(self.functions, self._instance)
         return major, minor
+
+    def _make_instance(self, functions: InstanceFunctions, info: CData) -> int:
+        instance, result = ffi.new("VkInstance *"), VK_SUCCESS
+        try:
+            result = functions.vkCreateInstance(info, ffi.NULL, instance)
+        finally:  # Ctrl-C during the call is raised when it has returned, and has made the instance
+            if result >= 0 and instance[0] != ffi.NULL:  # a failed call may leave anything there
+                self._instance = instance[0]
+                self.functions: InstanceFunctions = InstanceFunctions(self._instance)
+                live["instance", 0, handle_value(self._instance)] = None
+        return int(result)
 
     def select(self, uri: str | None = None, *, environ: Mapping[str, str] | None = None) -> int:
         """Returns the index of the device that a URI names; ``None`` reads ``PUMICE_DEVICE``, then takes the best.
@@ -129,17 +136,17 @@ class Driver(Closeable):
             raise UnavailableError("a Vulkan loader is installed, but no Vulkan driver. " + install_hint("driver"))
         return select_device(parse_device_uri(uri, os.environ if environ is None else environ), self.profiles)
 
-    def retain(self) -> None:
-        """Counts a device made from this driver."""
+    def retain(self, device: int) -> None:
+        """Notes a device made from this driver, by its number."""
         with self._lock:
             if self._instance is None:
                 raise ClosedError("this driver was closed; make a new Driver()")
-            self._device_count += 1
+            self._devices.add(device)
 
-    def release(self) -> None:
-        """Counts a device closed."""
+    def release(self, device: int) -> None:
+        """Notes that a device was closed; idempotent."""
         with self._lock:
-            self._device_count -= 1
+            self._devices.discard(device)
 
     @property
     def handle(self) -> CData:
@@ -158,15 +165,15 @@ class Driver(Closeable):
         with self._lock:
             if self._instance is None:
                 return
-            if self._device_count:
+            if self._devices:
                 raise FailedPreconditionError(
-                    f"{self._device_count} device(s) of this driver are open; close them first"
+                    f"{len(self._devices)} device(s) of this driver are open; close them first"
                 )
             instance, self._instance = self._instance, None
         if self._messenger:
             self._messenger.close()
         self.functions.vkDestroyInstance(instance, ffi.NULL)
-        destroyed("instance")
+        live.pop(("instance", 0, handle_value(instance)), None)
 
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else f"{len(self.profiles)} devices"

@@ -10,24 +10,28 @@ Thread rule: every method may be called from any thread.
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Concatenate, ParamSpec, Protocol, TypeVar
 
 from ...base.lazy_dataclass import dataclass
+from ...base.rundown import Rundown, busy
 from ...base.switches import switch, warn_of_misspelt
 from ...hal.logical_device import LogicalDevice as AnyDevice
-from ...status import DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
+from ...status import ClosedError, DeviceLostError, InvalidArgumentError, PumiceError, UnavailableError
 from ...waits.wait_mode import wait_mode_of_environment
-from ..vulkan.functions import CData, DeviceFunctions, chain, enum_value, ffi, handle_value, new
-from ..vulkan.live_objects import created, destroyed
+from ..vulkan.functions import CData, DeviceFunctions, NativeFunction, chain, enum_value, ffi, handle_value, new
+from ..vulkan.live_objects import live
 from ..vulkan.results import VK_ERROR_DEVICE_LOST, VK_SUCCESS, check, error_from_result, pending_validation
 from .driver import Driver, shared_driver
 from .features import FeatureChain
 from .plan import DevicePlan, PlanOptions, plan_device
 from .profile import DeviceProfile
+
+_numbers = itertools.count(1)
 
 
 class DeviceQueue(Protocol):
@@ -98,6 +102,8 @@ class LogicalDevice(AnyDevice):
             resources checks them again if it has changed. ``note_closed`` increases it.
         lock: a lock that is held while payloads are claimed, signalled from the host or submitted. Nothing that takes
             another lock, or calls back, is called under it.
+        in_use: the actions that ``defer`` keeps for threads inside the guard, with the threads' locks.
+        guard: the guard whose lock is held around every other use of native objects; see ``guarded``.
     """
 
     queues: Sequence[DeviceQueue]
@@ -152,13 +158,23 @@ class LogicalDevice(AnyDevice):
         self._pending: OrderedDict[int, None] = OrderedDict()
         self._last_pending = 0
         self._parked: deque[tuple[int, Callable[[], None]]] = deque()
-        self.driver.retain()
+        self.number: int = next(_numbers)
+        self.is_destroyed = False
+        self.in_use: deque[tuple[list[threading.RLock], Callable[[], None]]] = deque()
+        self.rundown: Rundown = Rundown()
+        self.guard = self.rundown.guard
         try:
+            self.driver.retain(self.number)
             self.handle: CData = self._create()
+            counted = "device", self.number, 0
+            live[counted] = None
+            self.fn: DeviceFunctions = DeviceFunctions(self.driver.functions, self.handle)
         except BaseException:
-            self.driver.release()
+            if hasattr(self, "handle"):
+                self.fn = DeviceFunctions(self.driver.functions, self.handle)
+                self.destroy_native()
+            self.driver.release(self.number)
             raise
-        self.fn: DeviceFunctions = DeviceFunctions(self.driver.functions, self.handle)
 
     def _create(self) -> CData:
         plan = self.plan
@@ -194,11 +210,14 @@ class LogicalDevice(AnyDevice):
             asked.append(new("VkPhysicalDevicePerformanceQueryFeaturesKHR", performanceCounterQueryPools=1))
         chained = chain(info, *asked, features.head)
         handle = ffi.new("VkDevice *")
-        check(
-            self.driver.functions.vkCreateDevice(self.physical_device, chained, ffi.NULL, handle),
-            f"creating a device on {self.profile.name}",
-        )
-        created("device")
+        functions, result = self.driver.functions, VK_SUCCESS
+        try:
+            result = functions.vkCreateDevice(self.physical_device, chained, ffi.NULL, handle)
+            check(result, f"creating a device on {self.profile.name}")
+        except BaseException:  # Ctrl-C during the call is raised when it has returned
+            if result >= 0 and handle[0] != ffi.NULL:  # a failed call may leave anything there
+                DeviceFunctions(functions, handle[0]).vkDestroyDevice(handle[0], ffi.NULL)
+            raise
         return handle[0]
 
     def check(self, result: int, what: str) -> None:
@@ -237,33 +256,57 @@ class LogicalDevice(AnyDevice):
 
         Raises:
             PumiceError: the call failed, or the validation layers object; the object is destroyed then.
+            ClosedError: the device was closed.
         """
-        handle = ffi.new(_native_names(kind)[0])
-        result = VK_SUCCESS
-        try:
-            result = create(handle)
-        finally:  # Ctrl-C during the call is raised when it has returned, and has made the object
-            if result < 0:
-                handle[0] = ffi.NULL  # a failed call may leave anything there
-            elif handle[0] != ffi.NULL:
-                self.own(kind, handle[0])
-        try:
-            self.check(result, f"creating {what}")
-        except BaseException:
-            self.destroy(kind, handle[0])
-            raise
-        return handle[0]
+        pointer, _, destroy = _native_names(kind)
+        handle, result = ffi.new(pointer), VK_SUCCESS
+        with self.guard.lock:
+            self.check_not_ended()
+            key = None
+            try:
+                result = create(handle)
+                if result >= 0 and handle[0] != ffi.NULL:  # a failed call may leave anything there
+                    key = kind, handle_value(handle[0])
+                    self._own(key, handle[0])
+                self.check(result, f"creating {what}")
+            except BaseException:  # Ctrl-C during the call is raised when it has returned, and has made the object
+                if key in self._owned:
+                    self.destroy(kind, handle[0])
+                elif result >= 0 and handle[0] != ffi.NULL:
+                    getattr(self.fn, destroy)(self.handle, handle[0], ffi.NULL)
+                raise
+            return handle[0]
 
-    def own(self, kind: str, handle: CData) -> None:
-        """Counts a native object and has ``close`` destroy it."""
-        created(kind)
-        self._owned[kind, handle_value(handle)] = handle
+    def _own(self, key: tuple[str, int], handle: CData) -> None:
+        # Assignments alone: both are made, or neither.
+        counted = key[0], self.number, key[1]
+        live[counted] = None
+        self._owned[key] = handle
 
     def destroy(self, kind: str, handle: CData) -> None:
-        """Destroys a native object made by this device, unless ``close`` has done so."""
-        if self._owned.pop((kind, handle_value(handle)), None) is not None:
-            getattr(self.fn, _native_names(kind)[2])(self.handle, handle, ffi.NULL)
-            destroyed(kind)
+        """Destroys a native object made by this device, unless ``close`` has done so or will."""
+        key = kind, handle_value(handle)
+        destroy = getattr(self.fn, _native_names(kind)[2])
+        with self.guard.lock:
+            if self.rundown.is_over:
+                return
+            self._destroy(key, handle, destroy)
+
+    def _destroy(self, key: tuple[str, int], handle: CData, destroy: NativeFunction) -> None:
+        counted = key[0], self.number, key[1]
+        try:
+            del self._owned[key]  # one of two threads continues; an interrupt cannot come before the next call ends
+        except KeyError:
+            return
+        try:
+            destroy(self.handle, handle, ffi.NULL)
+        finally:
+            live.pop(counted, None)
+
+    def check_not_ended(self) -> None:
+        """Raises ClosedError if ``close`` lets no use of native objects begin any more. For uses, inside the guard."""
+        if self.rundown.is_over:
+            raise ClosedError(f"this device ({self.name}) was closed")
 
     def set_name(self, object_type: str, handle: CData, name: str) -> None:
         """Names a native object for validation messages and tools; does nothing without VK_EXT_debug_utils."""
@@ -274,15 +317,25 @@ class LogicalDevice(AnyDevice):
                 objectHandle=handle_value(handle),
                 pObjectName=name,
             )
-            self.fn.vkSetDebugUtilsObjectNameEXT(self.handle, info)
+            with self.guard.lock:
+                self.check_not_ended()
+                self.fn.vkSetDebugUtilsObjectNameEXT(self.handle, info)
 
     def destroy_native(self) -> None:
-        """Destroys the remaining objects noted by ``own``, and the VkDevice."""
-        for (kind, _), handle in list(self._owned.items()):
-            self.destroy(kind, handle)
-        self.fn.vkDestroyDevice(self.handle, ffi.NULL)
-        destroyed("device")
-        self.driver.release()
+        """Destroys the remaining objects that ``make`` made, and the VkDevice; idempotent, also after an interrupt.
+
+        Nobody may be inside the guard.
+        """
+        for key, handle in list(self._owned.items()):
+            self._destroy(key, handle, getattr(self.fn, _native_names(key[0])[2]))
+        destroy, counted = self.fn.vkDestroyDevice, ("device", self.number, 0)
+        if not self.is_destroyed:
+            self.is_destroyed = True  # an interrupt cannot come before the next call's end
+            try:
+                destroy(self.handle, ffi.NULL)
+            finally:
+                live.pop(counted, None)
+        self.driver.release(self.number)
 
     def note_closed(self) -> None:
         """Notes that a resource was closed: everything that names resources checks them again."""
@@ -290,14 +343,35 @@ class LogicalDevice(AnyDevice):
             self.close_epoch += 1
 
     def defer(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` once everything that is submitted or pending now has retired."""
+        """Runs ``action`` once everything that is submitted or pending now has retired, and no thread that is inside
+        the guard now is still there.
+        """
         if self.abandoned:
+            return
+        if self.in_use:
+            self._run_unused()
+        inside = self.rundown.inside()
+        if inside:
+            self.in_use.append((inside, action))
             return
         with self.lock:
             if self._pending:
                 self._parked.append((self._last_pending, action))
                 return
         self._defer_submitted(action, self.queues)
+
+    def _run_unused(self) -> None:
+        """Defers again what waited for threads inside the guard, as far as they have left it."""
+        for _ in range(len(self.in_use)):
+            try:
+                inside, action = self.in_use.popleft()
+            except IndexError:  # another thread took the last
+                return
+            left = busy(inside)
+            if left:
+                self.in_use.append((left, action))
+            else:
+                self.defer(action)
 
     def _defer_submitted(self, action: Callable[[], None], queues: Sequence[DeviceQueue]) -> None:
         """Runs ``action`` once each of the queues has retired the work submitted to it by then."""
@@ -335,6 +409,8 @@ class LogicalDevice(AnyDevice):
 
     def retire(self) -> None:
         self.close_dropped()
+        if self.in_use:
+            self._run_unused()
         for queue in self.queues:
             queue.retire()
 
@@ -347,6 +423,36 @@ class LogicalDevice(AnyDevice):
     def __repr__(self) -> str:
         state = "closed " if self.is_closed else "lost " if self.lost is not None else ""
         return f"<{state}Device {self.index}: {self.profile.name} ({self.profile.device_type.name.lower()})>"
+
+
+class _OfDevice(Protocol):
+    @property
+    def device(self) -> LogicalDevice: ...
+
+
+_Owner = TypeVar("_Owner", bound=_OfDevice)
+_Arguments = ParamSpec("_Arguments")
+_Result = TypeVar("_Result")
+
+
+def guarded(
+    method: Callable[Concatenate[_Owner, _Arguments], _Result],
+) -> Callable[Concatenate[_Owner, _Arguments], _Result]:
+    """Makes a method a use of its device's native objects: it checks and calls inside the device's guard.
+
+    ``close`` waits for it before it tears down, and refuses later ones with ClosedError; objects that are closed
+    meanwhile are kept until it has ended. It must not wait for other threads, or for work of the device.
+    """
+
+    @functools.wraps(method)
+    def use(owner: _Owner, /, *arguments: _Arguments.args, **options: _Arguments.kwargs) -> _Result:
+        device = owner.device
+        with device.guard.lock:
+            if device.rundown.is_over:
+                device.check_not_ended()
+            return method(owner, *arguments, **options)
+
+    return use
 
 
 @functools.cache

@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
+import logging
 import os
+import queue
+import threading
+import time
 import weakref
-from typing import Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
 
+from ...hal.timeouts import EXIT_TIMEOUT_S
 from ...status import FailedPreconditionError, PumiceError
 from ..vulkan.live_objects import forget_objects
 from .driver import forget_drivers
@@ -18,6 +25,7 @@ class OpenDevice(Protocol):
 
     profile: DeviceProfile
     is_closed: bool
+    is_destroyed: bool
     abandoned: bool
     lost: PumiceError | None
 
@@ -29,7 +37,7 @@ class OpenDevice(Protocol):
 
     def abandon(self, error: PumiceError) -> None: ...
 
-    def finish_work(self) -> None: ...
+    def finish_work(self, timeout: float | None) -> str: ...
 
 
 open_devices: weakref.WeakSet[OpenDevice] = weakref.WeakSet()
@@ -55,14 +63,70 @@ def _after_fork_in_child() -> None:
     open_devices.clear()
 
 
+_log = logging.getLogger("pumice")
+_tearing_down: Final[dict[object, None]] = {}
+
+
+def in_thread(action: Callable[[], None]) -> Callable[[], None]:
+    """Returns a function that has a thread run ``action``: for finalisers, which run at any point and under any lock.
+
+    The thread waits for that from now on: a finaliser cannot start one.
+    """
+    asked: queue.SimpleQueue[None] = queue.SimpleQueue()  # put() is one call in C, which finalisers may make
+
+    def run() -> None:
+        asked.get()
+        try:
+            action()
+        except Exception:
+            _log.exception("what was left to a finaliser raised")
+        finally:
+            _tearing_down.pop(asked, None)
+
+    def ask() -> None:
+        _tearing_down[asked] = None
+        asked.put(None)
+
+    threading.Thread(target=run, name="pumice-teardown", daemon=True).start()
+    return ask
+
+
+def finish_teardowns(timeout: float = EXIT_TIMEOUT_S) -> None:
+    """Returns when what finalisers have left to threads is done, or after ``timeout`` seconds."""
+    deadline = time.monotonic() + timeout
+    while _tearing_down and time.monotonic() < deadline:
+        time.sleep(0.0005)
+
+
 @atexit.register
 def _at_exit() -> None:
     """Finishes the devices' work. Software drivers compile and run shaders in threads of this process, which crash if
     its libraries are unloaded first.
+
+    Work that takes longer than ``EXIT_TIMEOUT_S`` is left behind, and the process ends without unloading anything.
     """
+    finish_teardowns()
     for device in list(open_devices):
-        if device.profile.device_type is DeviceType.CPU and not (device.is_closed or device.abandoned):
-            device.finish_work()
+        if device.profile.device_type is DeviceType.CPU and not (device.is_destroyed or device.abandoned):
+            running = device.finish_work(EXIT_TIMEOUT_S)
+            if running:
+                _log.error(
+                    "the process ends, and after %g s %s still runs %s: the device and its memory are left to the "
+                    "system. Wait for work, or end kernels that take longer than they should",
+                    *(EXIT_TIMEOUT_S, device.profile.name, running),
+                )
+                _end_without_unloading()
+
+
+def _end_without_unloading() -> None:
+    """Has the C library's exit() end the process, with its status, before it calls the destructors of libraries."""
+    # on_exit's functions get the status; the one that was registered last is called first. Only glibc has it: elsewhere
+    # a software driver may crash in its destructors.
+    import ctypes  # here: programs start sooner without
+
+    with contextlib.suppress(AttributeError, OSError):
+        library = ctypes.CDLL(None)
+        library.on_exit(ctypes.cast(library._exit, ctypes.c_void_p), None)
 
 
 if hasattr(os, "register_at_fork"):

@@ -6,7 +6,6 @@ Thread rule: an allocator may be used from any thread; it locks.
 from __future__ import annotations
 
 import contextlib
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -15,9 +14,10 @@ from typing import NamedTuple
 from ...base.lazy_dataclass import dataclass
 from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
-from ..instance.logical_device import LogicalDevice
+from ..instance.logical_device import LogicalDevice, guarded
+from ..instance.process import in_thread
 from ..vulkan.functions import CData, chain, ffi, new
-from ..vulkan.live_objects import created, destroyed
+from ..vulkan.live_objects import live
 from .address_table import TABLE_BYTES, AddressTable
 from .block import Block, BlockFactory
 from .memory_type import rank_memory_types
@@ -35,7 +35,7 @@ class ImageMemory(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Allocation:
-    """A range of a block.
+    """A range of a block; ``serial`` is a number that no other one of its allocator has.
 
     ``exports`` counts host views, which may outlive the buffer. ``views`` has the VkBufferView of each (offset, size,
     VkFormat), with its serial; they are destroyed with the range.
@@ -45,6 +45,7 @@ class Allocation:
     block: Block
     offset: int
     size: int
+    serial: int
     exports: int = 0
     retired: bool = False
     views: dict[tuple[int, int, int], tuple[CData, int]] | None = None
@@ -65,7 +66,6 @@ class Allocator:
         self._blocks: dict[int, list[Block]] = {}
         self._peak = 0
         self._allocated = 0
-        self._allocations = 0
         self._heap_use = [0] * len(device.profile.memory_heaps)
         self._ranked: dict[MemoryTypeFlags, tuple[int, ...]] = {}
         self._live: set[Allocation] = set()
@@ -87,8 +87,8 @@ class Allocator:
         device = self.device
         if device.lost is not None or device.is_closed:
             device.check_usable()
-        if device.dropped:
-            device.close_dropped()
+        if device.dropped or device.in_use:
+            device.retire()
         try:
             return self._allocate(size, flags)
         except ResourceExhaustedError:
@@ -97,8 +97,16 @@ class Allocator:
 
     def allocate_image(self, image: CData) -> Allocation:
         """Allocates memory for a VkImage and binds it; errors as for ``allocate``."""
+        self.device.retire()
+        try:
+            return self._allocate_image(image)
+        except ResourceExhaustedError:
+            self._make_room()
+            return self._allocate_image(image)
+
+    @guarded
+    def _allocate_image(self, image: CData) -> Allocation:
         device = self.device
-        device.close_dropped()
         preferences = new("VkMemoryDedicatedRequirements")
         answer = chain(new("VkMemoryRequirements2"), preferences)
         device.fn.vkGetImageMemoryRequirements2(
@@ -111,17 +119,14 @@ class Allocator:
         )
         dedicated = bool(preferences.prefersDedicatedAllocation or size >= device.plan.dedicated_threshold)
         wanted = ImageMemory(image, needed.alignment, dedicated)
+        with self._lock:
+            allocation = self._allocate_slowly(size, order, dedicated, wanted)
         try:
-            with self._lock:
-                allocation = self._allocate_slowly(size, order, dedicated, wanted)
-        except ResourceExhaustedError:
-            self._make_room()
-            with self._lock:
-                allocation = self._allocate_slowly(size, order, dedicated, wanted)
-        result = device.fn.vkBindImageMemory(device.handle, image, allocation.block.memory, allocation.offset)
-        if result:
-            self.free(allocation)
+            result = device.fn.vkBindImageMemory(device.handle, image, allocation.block.memory, allocation.offset)
             device.check(result, f"binding {size:,} bytes of memory to an image")
+        except BaseException:
+            self.free(allocation)
+            raise
         return allocation
 
     def _make_room(self) -> None:
@@ -129,7 +134,9 @@ class Allocator:
             cache.trim()
         for queue in self.device.queues:  # what was closed while in use comes back
             queue.wait_idle()
+        self.device.retire()
 
+    @guarded
     def texel_view(self, allocation: Allocation, offset: int, size: int, vk_format: int) -> tuple[CData, int]:
         """Returns a VkBufferView of a range within an allocation, with its serial. It is kept with the allocation."""
         with self._lock:
@@ -153,6 +160,7 @@ class Allocator:
         with self._lock:
             return self._factory.new_serial()
 
+    @guarded
     def _allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
         if size < 0:
             raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
@@ -214,6 +222,7 @@ class Allocator:
             vk_result=failure.vk_result if failure else None,
         )
 
+    @guarded
     def import_host(self, address: int, size: int, owner: object) -> Allocation | None:
         """Gives the device access to host memory in place; ``None`` if the device or the alignment does not allow it.
 
@@ -242,16 +251,17 @@ class Allocator:
             device.defer(lambda: self.free(allocation))
 
     def free(self, allocation: Allocation) -> None:
-        """Gives the range back, once the last host view is gone."""
-        with self._lock:
+        """Gives the range back, once the last host view is gone; the end of the device does so by itself."""
+        with self.device.guard.lock, self._lock:
+            if self.device.rundown.is_over:
+                return
             self._collect_dropped()
             allocation.retired = True
-            if allocation.exports:
-                return
-            self._free_now(allocation)
+            if not allocation.exports:
+                self._free_now(allocation)
 
     def _free_now(self, allocation: Allocation) -> None:
-        if allocation not in self._live:  # the device was closed while another thread was about to free it
+        if allocation not in self._live:
             return
         block = allocation.block
         if allocation.views is not None:
@@ -264,24 +274,35 @@ class Allocator:
             self._table[1].remove(block.device_address + allocation.offset)
             self._table[1].publish()
         self._allocated -= allocation.size
-        self._allocations -= 1
-        destroyed("allocation")
+        live.pop(("allocation", self.device.number, allocation.serial), None)
         if block.suballocator.is_empty():
             others = (b for b in self._blocks[block.pool] if b is not block and b.kind == "shared")
             if block.kind != "shared" or any(b.suballocator.is_empty() for b in others):  # one empty block is kept
                 self._destroy_block(block)
 
+    @guarded
     def export(self, allocation: Allocation, offset: int, size: int) -> memoryview:
         """Returns a writable view of mapped memory, which keeps the allocation alive."""
         block = allocation.block
         if block.mapped is None:
             raise InvalidArgumentError("this memory is not host-visible: copy it, or allocate it HOST_VISIBLE")
-        with self._lock:
-            allocation.exports += 1
-        with self._view_lock:
-            self._views += 1
-        pointer = ffi.gc(block.mapped + allocation.offset + offset, lambda _: self._drop_export(allocation))
-        return memoryview(ffi.buffer(pointer, size)).cast("B")
+        counted: list[None] = []
+
+        def drop(_: object) -> None:
+            if counted:
+                counted.clear()
+                self._drop_export(allocation)
+
+        try:
+            with self._lock, self._view_lock:
+                allocation.exports += 1
+                self._views += 1
+                counted += (None,)
+            pointer = ffi.gc(block.mapped + allocation.offset + offset, drop)
+            return memoryview(ffi.buffer(pointer, size)).cast("B")
+        except BaseException:
+            drop(None)
+            raise
 
     def _drop_export(self, allocation: Allocation) -> None:
         """Notes that a host view is gone: the garbage collector may call this at any point."""
@@ -290,23 +311,18 @@ class Allocator:
             return
         with self._view_lock:
             self._views -= 1
-            action = None if self._views else self._when_unviewed
-        if action is None:
-            return
-        try:
-            action()
-        except Exception:  # the interpreter may clear modules before the last view is gone, and ends what is left
-            if sys is not None and not sys.is_finalizing():
-                raise
+            if not self._views and self._when_unviewed is not None:
+                self._when_unviewed()
 
     def when_unviewed(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` when the last host view is gone, now or later. For ``Device.close``."""
+        """Runs ``action`` when the last host view is gone: now, or later in a thread. For ``Device.close``."""
         with self._view_lock:
             if self._views:
-                self._when_unviewed = action
+                self._when_unviewed = in_thread(action)
                 return
         action()
 
+    @guarded
     def take_address_table(self) -> int:
         """Returns the device address of the table of live buffers, kept up to date until ``give_back_address_table``.
 
@@ -320,9 +336,9 @@ class Allocator:
                 allocation = self._allocate(TABLE_BYTES, flags)
                 assert allocation.block.mapped is not None
                 table = AddressTable(allocation.block.mapped + allocation.offset)
-                for live in self._live:
-                    if live.block.device_address:
-                        table.add(live.block.device_address + live.offset, live.size)
+                for other in self._live:
+                    if other.block.device_address:
+                        table.add(other.block.device_address + other.offset, other.size)
                 table.publish()
                 self._table = allocation, table
             self._table_users += 1
@@ -331,7 +347,9 @@ class Allocator:
 
     def give_back_address_table(self) -> None:
         """Ends one use of the table."""
-        with self._lock:
+        with self.device.guard.lock, self._lock:
+            if self.device.rundown.is_over:
+                return
             self._table_users -= 1
             if not self._table_users and self._table is not None:
                 allocation, self._table = self._table[0], None
@@ -378,12 +396,14 @@ class Allocator:
         self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] -= block.size
 
     def _account(self, block: Block, offset: int, size: int) -> Allocation:
-        self._allocated += size
-        self._allocations += 1
-        self._peak = max(self._peak, self._allocated)
-        created("allocation")
-        made = Allocation(self, block, offset, size)
+        made = Allocation(self, block, offset, size, self._factory.new_serial())
+        counted = "allocation", self.device.number, made.serial
+        peak = max(self._peak, self._allocated + size)
         self._live.add(made)
+        # Assignments alone: all are made, or none.
+        self._allocated += size
+        self._peak = peak
+        live[counted] = None
         if self._table is not None and block.device_address:
             self._table[1].add(block.device_address + offset, size)
             self._table[1].publish()
@@ -391,7 +411,9 @@ class Allocator:
 
     def trim(self) -> int:
         """Frees blocks that nothing uses and returns their bytes."""
-        with self._lock:
+        with self.device.guard.lock, self._lock:
+            if self.device.rundown.is_over:
+                return 0
             self._collect_dropped()
             freed = 0
             for blocks in self._blocks.values():
@@ -413,7 +435,7 @@ class Allocator:
                 reserved=sum(block.use.size for block in blocks),
                 allocated=self._allocated,
                 peak=self._peak,
-                allocations=self._allocations,
+                allocations=len(self._live),
                 blocks=blocks,
             )
 
@@ -430,14 +452,14 @@ class Allocator:
         self._view_lock = threading.RLock()
 
     def close(self) -> None:
-        """Frees every block, with the allocations still alive. For ``Device.close``."""
-        with self._lock:
-            self._collect_dropped()
-            for blocks in self._blocks.values():
-                for block in list(blocks):
-                    self._destroy_block(block)
-            self._table = None
-            self._live.clear()
-            destroyed("allocation", self._allocations)
-            self._allocations = 0
-            self._allocated = 0
+        """Frees every block, with the allocations still alive; idempotent. For ``Device.close``: nobody may be inside
+        the guard.
+        """
+        for block in list(self._factory.made.values()):
+            self._factory.destroy(block)
+        for allocation in list(self._live):
+            live.pop(("allocation", self.device.number, allocation.serial), None)
+        self._blocks.clear()
+        self._table = None
+        self._live.clear()
+        self._allocated = 0

@@ -15,8 +15,9 @@ from typing import Final
 from ...status import PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
 from ..instance.profile import MemoryProperty
-from ..vulkan.functions import WHOLE_SIZE, CData, chain, ffi, handle_value, new
-from ..vulkan.live_objects import created, destroyed
+from ..vulkan.functions import WHOLE_SIZE, CData, NativeFunction, chain, ffi, handle_value, new
+from ..vulkan.live_objects import live
+from ..vulkan.results import VK_SUCCESS
 from .suballocator import Suballocator
 
 # Transfer source and target, uniform and storage texels, uniform, storage, indirect.
@@ -54,11 +55,16 @@ class Block:
 
 
 class BlockFactory:
-    """Makes and destroys blocks, in memory types of ``type_bits``. Caller must have exclusive access."""
+    """Makes and destroys blocks, in memory types of ``type_bits``. Caller must have exclusive access.
+
+    Attributes:
+        made: the blocks that are not destroyed, by serial.
+    """
 
     def __init__(self, device: LogicalDevice) -> None:
         self._device = device
         self._serial = 0
+        self.made: dict[int, Block] = {}
         self._device_addresses = device.device_addresses
         self._usage = _USAGE | (_USAGE_DEVICE_ADDRESS if self._device_addresses else 0)
         plan = device.plan
@@ -101,12 +107,35 @@ class BlockFactory:
         return block
 
     def destroy(self, block: Block) -> None:
-        """Frees the memory; nothing may use it any more."""
+        """Frees the memory; nothing may use it any more. Idempotent."""
         device, fn = self._device, self._device.fn
-        fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)  # nothing, where there is none
-        fn.vkFreeMemory(device.handle, block.memory, ffi.NULL)  # unmaps
-        block.owner = None
-        destroyed("memory block")
+        destroy, free = fn.vkDestroyBuffer, fn.vkFreeMemory
+        # An interrupt is raised at the end of a call, so each handle is destroyed once.
+        buffer, block.buffer = block.buffer, ffi.NULL
+        try:
+            destroy(device.handle, buffer, ffi.NULL)  # nothing, where there is none
+        finally:
+            memory, block.memory = block.memory, ffi.NULL
+            try:
+                free(device.handle, memory, ffi.NULL)  # unmaps
+            finally:
+                block.owner = None
+                self.made.pop(block.serial, None)
+                live.pop(("memory block", device.number, block.serial), None)
+
+    def _make(self, create: NativeFunction, info: CData, handle: CData, what: str) -> None:
+        result = VK_SUCCESS
+        try:
+            result = create(self._device.handle, info, ffi.NULL, handle)
+        finally:
+            if result < 0:
+                handle[0] = ffi.NULL  # a failed call may leave anything there
+        self._device.check(result, what)
+
+    def _own(self, block: Block) -> None:
+        counted = "memory block", self._device.number, block.serial
+        live[counted] = None
+        self.made[block.serial] = block
 
     def new_serial(self) -> int:
         """Returns a serial that no other block or bound object has."""
@@ -122,9 +151,14 @@ class BlockFactory:
         dedicated = None if only is None else new("VkMemoryDedicatedAllocateInfo", image=only)
         allocate = chain(new("VkMemoryAllocateInfo", allocationSize=size, memoryTypeIndex=type_index), dedicated)
         what = f"allocating {size:,} bytes of memory type {type_index} for images ({kind})"
-        device.check(device.fn.vkAllocateMemory(device.handle, allocate, ffi.NULL, memory), what)
-        block.memory = memory[0]
-        created("memory block")
+        try:
+            self._make(device.fn.vkAllocateMemory, allocate, memory, what)
+            block.memory = memory[0]
+            self._own(block)
+        except BaseException:
+            block.memory = memory[0]
+            self.destroy(block)
+            raise
         return block
 
     def make(
@@ -146,7 +180,7 @@ class BlockFactory:
         memory = ffi.new("VkDeviceMemory *")
         try:
             info = new("VkBufferCreateInfo", size=block.size, usage=self._usage, **self._sharing)
-            device.check(fn.vkCreateBuffer(device.handle, chain(info, buffer_next), ffi.NULL, buffer), what)
+            self._make(fn.vkCreateBuffer, chain(info, buffer_next), buffer, what)
             block.buffer = buffer[0]
             block.handle_value = handle_value(block.buffer)
             requirements = ffi.new("VkMemoryRequirements *")
@@ -159,7 +193,7 @@ class BlockFactory:
             size = block.size if imported else max(requirements.size, block.size)
             allocate = new("VkMemoryAllocateInfo", allocationSize=size, memoryTypeIndex=block.type_index)
             allocate = chain(allocate, flags, only, memory_next)
-            device.check(fn.vkAllocateMemory(device.handle, allocate, ffi.NULL, memory), what)
+            self._make(fn.vkAllocateMemory, allocate, memory, what)
             block.memory = memory[0]
             device.check(fn.vkBindBufferMemory(device.handle, block.buffer, block.memory, 0), what)
             properties = device.profile.memory_types[block.type_index].property_flags
@@ -172,14 +206,12 @@ class BlockFactory:
             if self._device_addresses:
                 address_info = new("VkBufferDeviceAddressInfo", buffer=block.buffer)
                 block.device_address = fn.vkGetBufferDeviceAddress(device.handle, address_info)
-        except PumiceError:
-            if block.buffer != ffi.NULL:
-                fn.vkDestroyBuffer(device.handle, block.buffer, ffi.NULL)
-            if block.memory != ffi.NULL:
-                fn.vkFreeMemory(device.handle, block.memory, ffi.NULL)
+            device.set_name("VK_OBJECT_TYPE_BUFFER", block.buffer, f"memory block {block.serial} ({block.kind})")
+            self._own(block)
+        except BaseException:  # Ctrl-C during a call is raised when it has returned, and has made the object
+            block.buffer, block.memory = buffer[0], memory[0]
+            self.destroy(block)
             raise
-        device.set_name("VK_OBJECT_TYPE_BUFFER", block.buffer, f"memory block {block.serial} ({block.kind})")
-        created("memory block")
         return block
 
     def _probe_import_bits(self) -> int:
@@ -202,8 +234,11 @@ class BlockFactory:
         device, fn = self._device, self._device.fn
         buffer = ffi.new("VkBuffer *")
         info = chain(new("VkBufferCreateInfo", size=256, usage=self._usage, **self._sharing), buffer_next)
-        device.check(fn.vkCreateBuffer(device.handle, info, ffi.NULL, buffer), "probing memory types")
         requirements = ffi.new("VkMemoryRequirements *")
-        fn.vkGetBufferMemoryRequirements(device.handle, buffer[0], requirements)
-        fn.vkDestroyBuffer(device.handle, buffer[0], ffi.NULL)
+        destroy = fn.vkDestroyBuffer
+        try:
+            self._make(fn.vkCreateBuffer, info, buffer, "probing memory types")
+            fn.vkGetBufferMemoryRequirements(device.handle, buffer[0], requirements)
+        finally:
+            destroy(device.handle, buffer[0], ffi.NULL)  # nothing, where there is none
         return int(requirements.memoryTypeBits)

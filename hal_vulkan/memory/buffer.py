@@ -14,7 +14,7 @@ from typing import Final, Self
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags, check_size, contiguous
 from ...status import FailedPreconditionError, InvalidArgumentError
-from ..instance.logical_device import LogicalDevice
+from ..instance.logical_device import LogicalDevice, guarded
 from ..vulkan.functions import WHOLE_SIZE, CData, ffi, new
 from .allocator import Allocation, Allocator
 
@@ -36,6 +36,7 @@ class Buffer(AnyBuffer):
     """
 
     device: LogicalDevice
+    _closed = True  # until it is made: finalisers also run after an interrupt in the middle of that
 
     def __init__(
         self,
@@ -52,7 +53,6 @@ class Buffer(AnyBuffer):
         self.device = device
         self._allocation = allocation
         self.imported: bool = block.kind == "imported"
-        self._closed = False
         # With staging, memory that was not requested host-visible is not mapped even where it could be, so that the
         # path of discrete GPUs can be tested on any device.
         hidden = device.plan.staging and not memory_type & MemoryTypeFlags.HOST_VISIBLE
@@ -68,6 +68,7 @@ class Buffer(AnyBuffer):
         self.usage = usage
         self.access = access
         self.parent: Buffer | None = parent
+        self._closed = False
 
     @classmethod
     def create(
@@ -128,6 +129,7 @@ class Buffer(AnyBuffer):
             parent=self,
         )
 
+    @guarded
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
         """Returns a writable view of the bytes, in place, for host-visible memory.
 
@@ -146,6 +148,7 @@ class Buffer(AnyBuffer):
         allocation = self._allocation
         return allocation.allocator.export(allocation, self.offset - allocation.offset + offset, size)
 
+    @guarded
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
         """Copies bytes of a C-contiguous buffer in from the host and makes them visible to the device.
 
@@ -169,6 +172,7 @@ class Buffer(AnyBuffer):
             if not self._allocation.block.coherent:
                 self.flush(offset, size)
 
+    @guarded
     def read(self, offset: int = 0, size: int | None = None) -> bytes:
         """Copies bytes out to the host.
 
@@ -181,6 +185,7 @@ class Buffer(AnyBuffer):
             self.invalidate(offset, size)
         return bytes(ffi.buffer(self._pointer_for("read") + offset, size))
 
+    @guarded
     def read_into(self, target: memoryview, offset: int = 0) -> None:
         """Copies ``target.nbytes`` bytes out to the host, into writable C-contiguous memory."""
         target = contiguous(target)
@@ -222,6 +227,7 @@ class Buffer(AnyBuffer):
         """Makes device writes visible to the host; does nothing on coherent memory."""
         self._sync_range(offset, size, "invalidate")
 
+    @guarded
     def _sync_range(self, offset: int, size: int | None, what: str) -> None:
         size = self.check_range(offset, size, what)
         self._pointer_for(what)
@@ -273,6 +279,7 @@ class SharedBuffer(Buffer):
     __slots__ = ("_origin",)
 
     def __init__(self, buffer: Buffer) -> None:
+        self._origin = buffer
         super().__init__(
             buffer.device,
             buffer._allocation,
@@ -282,7 +289,6 @@ class SharedBuffer(Buffer):
             buffer.usage,
             buffer.access,
         )
-        self._origin = buffer
 
     def moved(self, by: str) -> Self:
         origin = self._origin.moved(by)

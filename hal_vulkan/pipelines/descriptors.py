@@ -15,7 +15,7 @@ import threading
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from ..instance.logical_device import LogicalDevice
+from ..instance.logical_device import LogicalDevice, guarded
 from ..vulkan.functions import NULL, CData, chain, ffi, new
 from .resources import ABSENT, KINDS, Resource
 
@@ -124,6 +124,7 @@ class DescriptorSetLayout:
         )
         return self.device.create("descriptor update template", info)
 
+    @guarded
     def get(self, resources: Sequence[Resource | None], key: bytes | None = None) -> DescriptorSet:
         """Returns the pinned set that binds these resources, one a descriptor in binding order; unpin it when done.
 

@@ -14,6 +14,7 @@ from ...base.closeable import Closeable
 from ...spirv.instrument.reports import Instrumented
 from ...spirv.reflection.reflection_types import Binding, ShaderModuleReflection
 from ...status import ClosedError, InvalidArgumentError, NotFoundError, OutOfRangeError, ResourceExhaustedError
+from ..instance.logical_device import LogicalDevice, guarded
 from ..memory.buffer import Buffer
 from ..vulkan.functions import CData, ffi, new
 from .descriptors import COMPUTE_STAGE, DescriptorSetLayout, SetPins
@@ -34,7 +35,6 @@ from .subgroups import check_subgroup_size, subgroup_flags
 
 if TYPE_CHECKING:
     from ...spirv.reflection.reflection_types import EntryPoint
-    from ..instance.logical_device import LogicalDevice
 
 _log = logging.getLogger("pumice")
 
@@ -188,6 +188,7 @@ class ComputePipeline(Closeable):
             self.tail = self.report.descriptor
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 
+    @guarded
     def _create(
         self,
         shader_module: CData,

@@ -166,10 +166,11 @@ class ReportTable:
 
     def collect(self) -> None:
         """Gives errors to the verdicts of slots that have a report."""
-        for chunk in self._chunks:
-            if chunk.view != chunk.quiet:
+        if self._chunks:
+            with self._device.guard.lock:
+                is_quiet = self._device.rundown.is_over or all(chunk.view == chunk.quiet for chunk in self._chunks)
+            if not is_quiet:
                 self._collect()
-                return
 
     def _collect(self) -> None:
         with self._lock:

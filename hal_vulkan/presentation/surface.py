@@ -8,8 +8,8 @@ from ...base.closeable import Closeable
 from ...status import UnavailableError
 from ..instance.driver import Driver
 from ..instance.logical_device import LogicalDevice
-from ..vulkan.functions import CData, ffi, load_library
-from ..vulkan.live_objects import created, destroyed
+from ..vulkan.functions import CData, ffi, handle_value, load_library
+from ..vulkan.live_objects import live
 from ..vulkan.results import check
 
 
@@ -36,8 +36,8 @@ class Surface(Closeable):
         self._driver = driver
         handle = ffi.new("VkSurfaceKHR *")
         check(create(driver.handle, handle), "creating the surface of a window")
-        created("surface")
         self.handle: CData = handle[0]
+        live["surface", 0, handle_value(self.handle)] = None
 
     def check_device(self, device: LogicalDevice) -> None:
         """Raises UnavailableError unless the device's compute queue can show images on this surface."""
@@ -56,4 +56,4 @@ class Surface(Closeable):
         if self.handle != ffi.NULL:
             handle, self.handle = self.handle, ffi.NULL
             self._driver.functions.vkDestroySurfaceKHR(self._driver.handle, handle, ffi.NULL)
-            destroyed("surface")
+            live.pop(("surface", 0, handle_value(handle)), None)

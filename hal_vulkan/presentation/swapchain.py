@@ -23,6 +23,7 @@ from ..device import Device
 from ..images.format_features import LINEAR_FILTER, format_features
 from ..images.image import Image
 from ..images.region import native_corners, native_extent, native_offset
+from ..instance.logical_device import guarded
 from ..vulkan.functions import NULL, CData, ffi, new
 from ..vulkan.results import VK_SUCCESS, listed
 from .surface import Surface
@@ -113,7 +114,7 @@ class Swapchain(Closeable):
             UnimplementedError: the surface's images cannot be copied to.
         """
         surface.check_device(device)
-        self._device, self._surface, self._window_size, self._vsync = device, surface, window_size, vsync
+        self.device, self._surface, self._window_size, self._vsync = device, surface, window_size, vsync
         self._queue = device.compute_queue
         self._handle: CData = NULL
         self._targets: list[_Target] = []
@@ -169,15 +170,16 @@ class Swapchain(Closeable):
             pSwapchains=swapchains,
             pImageIndices=indices,
         )
-        shown = self._check(self._queue.call_native(self._device.fn.vkQueuePresentKHR, info), "presenting an image")
+        shown = self._check(self._queue.call_native(self.device.fn.vkQueuePresentKHR, info), "presenting an image")
         if shown in (_OUT_OF_DATE, _SUBOPTIMAL) or result == _SUBOPTIMAL:
             self._make()
         return True
 
+    @guarded
     def _acquire(self, slot: _Slot) -> int:
         """Returns the result of asking for the next image, whose number is then in ``_index``."""
-        acquire = self._device.fn.vkAcquireNextImageKHR
-        result = acquire(self._device.handle, self._handle, _ACQUIRE_NS, slot.acquired, NULL, self._index)
+        acquire = self.device.fn.vkAcquireNextImageKHR
+        result = acquire(self.device.handle, self._handle, _ACQUIRE_NS, slot.acquired, NULL, self._index)
         return self._check(result, "acquiring an image of the window")
 
     def _check(self, result: int, what: str) -> int:
@@ -187,11 +189,12 @@ class Swapchain(Closeable):
                 "the window's surface was lost; make another one, and a swapchain for it",
                 vk_result="VK_ERROR_SURFACE_LOST_KHR",
             )
-        self._device.check(0 if result == _OUT_OF_DATE else result, what)
+        self.device.check(0 if result == _OUT_OF_DATE else result, what)
         return result
 
+    @guarded
     def _record(self, target: _Target, layers: tuple[Layer, ...]) -> None:
-        device, fn, image, commands = self._device, self._device.fn, target.image, target.commands
+        device, fn, image, commands = self.device, self.device.fn, target.image, target.commands
         target.layers = ()
         device.check(fn.vkResetCommandPool(device.handle, target.pool, 0), "resetting a frame's commands")
         begin = new("VkCommandBufferBeginInfo")
@@ -240,13 +243,14 @@ class Swapchain(Closeable):
             subresourceRange=new("VkImageSubresourceRange", aspectMask=_COLOR, levelCount=1, layerCount=1),
         )
         after = _STAGE_ALL if new_layout == _PRESENT else _STAGE_TRANSFER
-        self._device.fn.vkCmdPipelineBarrier(commands, _STAGE_TRANSFER, after, 0, 0, NULL, 0, NULL, 1, barrier)
+        self.device.fn.vkCmdPipelineBarrier(commands, _STAGE_TRANSFER, after, 0, 0, NULL, 0, NULL, 1, barrier)
 
     # -- making --------------------------------------------------------------------------------------
 
+    @guarded
     def _make(self) -> bool:
         """Makes the swapchain for the window's current size; returns ``False`` if that is empty."""
-        device, functions = self._device, self._device.driver.functions
+        device, functions = self.device, self.device.driver.functions
         physical, surface = device.physical_device, self._surface.handle
         capabilities = new("VkSurfaceCapabilitiesKHR")
         query = functions.vkGetPhysicalDeviceSurfaceCapabilitiesKHR
@@ -301,16 +305,16 @@ class Swapchain(Closeable):
         """Returns the presentation mode; every surface has FIFO."""
         if self._vsync:
             return _FIFO
-        query = self._device.driver.functions.vkGetPhysicalDeviceSurfacePresentModesKHR
-        where = self._device.physical_device, self._surface.handle
+        query = self.device.driver.functions.vkGetPhysicalDeviceSurfacePresentModesKHR
+        where = self.device.physical_device, self._surface.handle
         offered = set(listed(query, "VkPresentModeKHR", "present modes", *where))
         return next((mode for mode in (_IMMEDIATE, _MAILBOX) if mode in offered), _FIFO)
 
     def _semaphore(self) -> CData:
-        return self._device.create("semaphore", new("VkSemaphoreCreateInfo"))
+        return self.device.create("semaphore", new("VkSemaphoreCreateInfo"))
 
     def _target(self, image: CData) -> _Target:
-        device = self._device
+        device = self.device
         pool = device.create("command pool", new("VkCommandPoolCreateInfo", queueFamilyIndex=self._queue.family))
         commands = ffi.new("VkCommandBuffer *")
         info = new("VkCommandBufferAllocateInfo", commandPool=pool, commandBufferCount=1)
@@ -319,7 +323,7 @@ class Swapchain(Closeable):
 
     def _destroy_frames(self) -> None:
         """Destroys the objects of frames in flight, once the queue is done with it, presentation included."""
-        device = self._device
+        device = self.device
         if device.is_closed:
             return
         if self._slots and device.lost is None:
@@ -334,8 +338,8 @@ class Swapchain(Closeable):
     def _destroy(self, handle: CData) -> None:
         if handle == self._handle:
             self._handle = NULL
-        if handle != NULL and not self._device.is_closed:
-            self._device.destroy("swapchain khr", handle)
+        if handle != NULL and not self.device.is_closed:
+            self.device.destroy("swapchain khr", handle)
 
     def close(self) -> None:
         """Destroys it once the queue is done with it; idempotent."""

@@ -59,10 +59,10 @@ class ProgramBuffer(Buffer):
         access: MemoryAccess = MemoryAccess.ALL,
         kind: Kind | None = None,
     ) -> None:
-        super().__init__(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
         self.allocator: ProgramAllocator = allocator
         self.kind: Kind | None = kind
         self.owners: int = 1
+        super().__init__(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
 
     def successor(self) -> ProgramBuffer:
         """Returns a new buffer over the memory of this one, which is closed.

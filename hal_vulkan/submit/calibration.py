@@ -69,7 +69,10 @@ def _read_calibrated(queue: Queue) -> ClockCalibration:
     ticks, deviation = ffi.new("uint64_t[]", 2), ffi.new("uint64_t *")
     suffix = "KHR" if extension.startswith("VK_KHR") else "EXT"
     call = getattr(device.fn, f"vkGetCalibratedTimestamps{suffix}")
-    check(call(device.handle, 2, infos, ticks, deviation), "reading calibrated timestamps")
+    with device.guard.lock:
+        device.check_not_ended()
+        result = call(device.handle, 2, infos, ticks, deviation)
+    check(result, "reading calibrated timestamps")
     host = ticks[1]
     if name == "query_performance_counter":
         # QueryPerformanceCounter ticks; Python's monotonic clock has counted the same ones in nanoseconds since 3.13

@@ -73,26 +73,29 @@ class PreparedSubmission:
         """
         device, clock, batch, wait_info = self._device, self._clock, self._batch, self._wait.info
         wait, device_handle = device.fn.vkWaitSemaphores, device.handle
-        with device.lock:  # from here on, closed objects are kept as after a submission
-            if device.lost is not None or device.is_closed:
-                device.check_usable()
-            batch.number = 0
-            batch.used = [(commands, commands.prepare(None)) for commands in batch.command_buffers]
-            self.queue.commit(batch)
-            number = self._wait.values[0] = batch.number
-        before, after = batch.times
-        if not wait_ns:
-            return number, before, after, 0, 0
-        result = wait(device_handle, wait_info, wait_ns)
-        return number, before, after, clock(), result
+        with device.guard.lock:
+            with device.lock:  # from here on, closed objects are kept as after a submission
+                if device.lost is not None or device.is_closed:
+                    device.check_usable()
+                batch.number = 0
+                batch.used = [(commands, commands.prepare(None)) for commands in batch.command_buffers]
+                self.queue.commit(batch)
+                number = self._wait.values[0] = batch.number
+            before, after = batch.times
+            if not wait_ns:
+                return number, before, after, 0, 0
+            result = wait(device_handle, wait_info, wait_ns)
+            return number, before, after, clock(), result
 
     def wait(self, number: int, timeout: float | None = None) -> int:
         """Sleeps in vkWaitSemaphores, for at most ``timeout`` seconds; returns the host's time right after."""
         # As short as can be, see ``run``: the deadline is checked after the first slice.
         device, clock = self._device, self._clock
         self._wait.values[0] = number
-        result = device.fn.vkWaitSemaphores(device.handle, self._wait.info, _SLICE_NS)
-        awake = clock()
+        with device.guard.lock:
+            device.check_not_ended()
+            result = device.fn.vkWaitSemaphores(device.handle, self._wait.info, _SLICE_NS)
+            awake = clock()
         return awake if not result else self._wait_on(result, timeout)
 
     def _wait_on(self, result: int, timeout: float | None) -> int:
@@ -104,14 +107,18 @@ class PreparedSubmission:
             if result != VK_TIMEOUT:
                 device.check(result, f"waiting for {self.queue.name}")
             _check_deadline(deadline, timeout)
-            result = wait(handle, info, _SLICE_NS)
-            awake = clock()
+            with device.guard.lock:
+                device.check_not_ended()
+                result = wait(handle, info, _SLICE_NS)
+                awake = clock()
         return awake
 
     def look(self, number: int, seconds: float, timeout: float | None = None) -> int:
         """Polls the counter for some seconds, yielding the core in between, and then waits."""
-        poll(self._device, self._wait, number, time.monotonic() + seconds, self._device.check_usable)
-        awake = self._clock()
+        with self._device.guard.lock:
+            self._device.check_not_ended()
+            poll(self._device, self._wait, number, time.monotonic() + seconds, self._device.check_usable)
+            awake = self._clock()
         return awake if self._wait.counter[0] >= number else self.wait(number, timeout)
 
     def poll(self, number: int, timeout: float | None = None) -> int:
@@ -120,10 +127,12 @@ class PreparedSubmission:
         query, handle, timeline = device.fn.vkGetSemaphoreCounterValue, device.handle, self.queue.timeline
         deadline = None if timeout is None else time.monotonic() + timeout
         while True:
-            for _ in range(1000):
-                result = query(handle, timeline, counter)
-                if counter[0] >= number and not result:
-                    return clock()
+            with device.guard.lock:
+                device.check_not_ended()
+                for _ in range(1000):
+                    result = query(handle, timeline, counter)
+                    if counter[0] >= number and not result:
+                        return clock()
             device.check(result, f"waiting for {self.queue.name}")
             _check_deadline(deadline, timeout)
 

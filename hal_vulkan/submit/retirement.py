@@ -160,7 +160,8 @@ class RetiringQueue:
     def pass_idle(self) -> None:
         """Runs the actions of ``after_next`` once the driver has made the queue idle."""
         if self._after_next:
-            with self.device.lock:
+            with self.device.guard.lock, self.device.lock:
+                self.device.check_not_ended()
                 result = self.device.fn.vkQueueWaitIdle(self.handle)
                 reached = self.submitted + 1
             self.device.check(result, f"making {self.name} idle")

@@ -184,7 +184,9 @@ class SubmissionQueue(RetiringQueue):
 
     def call_native(self, function: NativeFunction, *arguments: object) -> int:
         """Calls a Vulkan function that needs exclusive use of the queue; returns its result."""
-        with self.device.lock:
+        device = self.device
+        with device.guard.lock, device.lock:
+            device.check_not_ended()
             return int(function(self.handle, *arguments))
 
     def _submit(self, batch: Batch, bindings: Sequence[Buffer] | None, *, may_report: bool = True) -> int:

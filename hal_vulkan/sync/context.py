@@ -6,8 +6,9 @@ import threading
 import time
 import weakref
 from collections.abc import Sequence
-from typing import Final, Protocol
+from typing import Protocol
 
+from ...hal.timeouts import deadline_after
 from ...status import PumiceError
 from ...waits.wait_mode import WaitMode
 from ..instance.logical_device import DeviceQueue, LogicalDevice
@@ -15,8 +16,6 @@ from ..vulkan.functions import CData, ffi
 from .look import LookBudget
 from .notifier import Notifier
 from .timeline import WaitInfo
-
-_WAITERS_LEAVE_S: Final = 2.0
 
 
 class _Semaphore(Protocol):
@@ -93,12 +92,16 @@ class SemaphoreContext:
         waiting = list(self.waiting.copy().values())
         return bool(waiting) if semaphore is None else any(waited is semaphore for waited in waiting)
 
-    def wait_for_waiters(self, semaphore: _Semaphore | None = None) -> None:
-        """Waits until no thread blocks on the (failed) semaphore, or on any of the device."""
-        # A waiter wakes at once or at the end of its slice; the limit is for one stopped in a debugger.
-        deadline = time.monotonic() + _WAITERS_LEAVE_S
-        while self.is_waited_for(semaphore) and time.monotonic() < deadline:
+    def wait_for_waiters(self, timeout: float | None, semaphore: _Semaphore | None = None) -> bool:
+        """Waits until no thread blocks on the (failed) semaphore, or on any of the device; returns whether none does
+        after ``timeout`` seconds.
+        """
+        deadline = deadline_after(timeout)  # a waiter wakes at once or at the end of its slice
+        while self.is_waited_for(semaphore):
+            if deadline is not None and time.monotonic() >= deadline:
+                return False
             time.sleep(0.0002)
+        return True
 
     def abandon(self, error: PumiceError) -> None:
         """Makes every wait raise, in a forked child. For ``Device.abandon``."""

@@ -234,19 +234,30 @@ class Notifier:
 
     # -- the end -------------------------------------------------------------------------------------
 
-    def close(self) -> None:
-        """Stops the thread; notifications still armed get CANCELLED. Called by ``Device.close``."""
+    def close(self, timeout: float | None) -> bool:
+        """Stops the thread; notifications still armed get CANCELLED. For ``Device.close``; may be repeated.
+
+        Returns:
+            ``False``, and nothing else is done, if the thread is still in a callback after ``timeout`` seconds.
+        """
+        device = self._device
+        if self.thread.is_alive and device.lost is None:
+            # The queues are idle. The thread may wait for a submission that was taken back, or for the next.
+            counter = ffi.new("uint64_t *")
+            for queue in device.queues:
+                value = queue.submitted + 1
+                device.fn.vkGetSemaphoreCounterValue(device.handle, queue.timeline, counter)
+                if counter[0] < value:
+                    info = new("VkSemaphoreSignalInfo", semaphore=queue.timeline, value=value)
+                    device.fn.vkSignalSemaphore(device.handle, info)
+        if not self.thread.stop(timeout):
+            return False
         with self._lock:
             left = [notification for semaphore in self._armed for _, _, notification in semaphore.notifications]
-            self._armed.clear()
-        if self.thread.is_alive and self._device.lost is None:
-            # The queues are idle. The thread may wait for a submission that was taken back, or for the next.
-            for queue in self._device.queues:
-                info = new("VkSemaphoreSignalInfo", semaphore=queue.timeline, value=queue.submitted + 1)
-                self._device.fn.vkSignalSemaphore(self._device.handle, info)
-        self.thread.stop()
         for notification in left:
             notification.call(CancelledError("the device was closed"))
+        self._armed.clear()
+        return True
 
     def abandon(self) -> None:
         """Forgets the thread, in a forked child, where it does not run. For ``Device.abandon``."""

@@ -16,7 +16,7 @@ import math
 from collections import deque
 from collections.abc import Iterable
 from time import monotonic
-from typing import Protocol
+from typing import Final, Protocol
 
 from ...hal.semaphore import MAX_PAYLOAD
 from ...hal.semaphore import Semaphore as AnySemaphore
@@ -31,12 +31,14 @@ from ...status import (
 )
 from ...waits.notification import Callback, Notification
 from ...waits.wait_mode import Look, WaitMode, chosen
-from ..instance.logical_device import DeviceQueue, LogicalDevice
+from ..instance.logical_device import DeviceQueue, LogicalDevice, guarded
 from ..vulkan.functions import CData, ffi, new
 from .context import SemaphoreContext
 from .look import ENDLESS, AdaptiveLook
 from .notifier import NotificationHeap
 from .timeline import SLICE_NS, WaitInfo, block, create_timeline, poll
+
+_WAITERS_LEAVE_S: Final = 2.0  # for one that is stopped in a debugger
 
 
 class HeldWork(Protocol):
@@ -67,6 +69,7 @@ class TimelineSemaphore(AnySemaphore):
     """
 
     device: LogicalDevice
+    is_closed = True  # until it is made: finalisers also run after an interrupt in the middle of that
 
     def __init__(self, context: SemaphoreContext, initial_value: int = 0, name: str | None = None) -> None:
         if not 0 <= initial_value <= MAX_PAYLOAD:
@@ -74,8 +77,6 @@ class TimelineSemaphore(AnySemaphore):
         self.context = context
         self.device = context.device
         self.name: str = name or "semaphore"
-        self.handle: CData = create_timeline(self.device, name, initial_value)
-        self.is_closed = False
         self.failure: PumiceError | None = None
         self.reached = initial_value
         self.scheduled = initial_value
@@ -86,6 +87,8 @@ class TimelineSemaphore(AnySemaphore):
         self._counter = ffi.new("uint64_t *")
         self._unjudged: deque[tuple[int, ReportVerdict]] = deque()
         self.notifications: NotificationHeap = NotificationHeap()
+        self.handle: CData = create_timeline(self.device, name, initial_value)
+        self.is_closed = False
         context.register(self)
 
     def query(self) -> int:
@@ -95,6 +98,7 @@ class TimelineSemaphore(AnySemaphore):
         self._check_usable()
         return payload
 
+    @guarded
     def read_payload(self) -> int:
         """Reads the payload from the driver, whether the semaphore has failed or not. Not for users."""
         counter = self._counter  # shared: threads that read at the same time write the same payload, or a later one
@@ -453,8 +457,8 @@ class TimelineSemaphore(AnySemaphore):
             context.notifier.collect_due(self)
         if context.is_waited_for(self):
             self._release_blocked()
-            context.wait_for_waiters(self)
-        self.is_closed: bool = True
+            context.wait_for_waiters(_WAITERS_LEAVE_S, self)
+        self.is_closed = True
         context.unregister(self)
         queues = self.awaited_by
         self.device.defer(lambda: context.destroy(handle, queues))

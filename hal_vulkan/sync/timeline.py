@@ -68,7 +68,9 @@ def block(
     remaining = -1 if timeout is None else timeout_nanoseconds(timeout)
     while True:
         step = SLICE_NS if remaining < 0 or remaining > SLICE_NS else remaining
-        result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
+        with device.guard.lock:
+            device.check_not_ended()
+            result = device.fn.vkWaitSemaphores(device.handle, wait.info, step)
         if result == VK_SUCCESS:
             return True
         if result != VK_TIMEOUT:

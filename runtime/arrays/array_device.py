@@ -22,6 +22,7 @@ from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from ...hal.device import Device as HalDevice
 from ...hal.memory import MemoryTypeFlags
+from ...hal.timeouts import CLOSE_TIMEOUT_S
 from ...status import InvalidArgumentError
 from ...waits.wait_mode import WaitMode, waits
 from .spec import raw_bytes
@@ -191,14 +192,24 @@ class ArrayDevice(Closeable):
     def is_closed(self) -> bool:
         return self.hal.is_closed
 
-    def close(self) -> None:
-        """Waits for work under way and frees everything, arrays and kernels included; idempotent."""
+    def close(self, timeout: float | None = CLOSE_TIMEOUT_S) -> None:
+        """Waits for work under way and frees everything, arrays and kernels included; idempotent.
+
+        Calls in other threads end first, and later ones raise ClosedError. After Ctrl-C or an error the device refuses
+        every use, and another ``close`` continues.
+
+        Args:
+            timeout: seconds for work under way and for other threads; ``None`` waits for ever.
+
+        Raises:
+            DeadlineExceededError: they did not end in time. Nothing is freed; the message says what is left behind.
+        """
         if not (self.hal.is_closed or self.hal.abandoned):
             for cache in list(self.hal.caches):  # their views of memory would keep the device alive
                 cache.trim()
             for kept in self.kept.values():
                 kept.close()
-        self.hal.close()
+        self.hal.close(timeout)
 
     def __repr__(self) -> str:
         state = ", closed" if self.is_closed else ""

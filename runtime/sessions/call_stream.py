@@ -85,6 +85,15 @@ async def _each(calls: Any) -> AsyncGenerator[Any, None]:
         yield call
 
 
+async def _next(source: AsyncIterator[Any]) -> Any:
+    """Returns the next call, or ``_END``."""
+    # Not anext(source, _END): CPython up to 3.12 crashes where __anext__ raises in the call and not when awaited.
+    try:
+        return await source.__anext__()
+    except StopAsyncIteration:
+        return _END
+
+
 async def _stream(
     submit: Callable[[Any, Out | None], Invocation],
     source: AsyncIterator[Any],
@@ -116,7 +125,7 @@ async def _stream(
         while more or flight:
             while more and len(flight) < depth:
                 if asked is None:
-                    asked = asyncio.ensure_future(anext(source, _END))
+                    asked = asyncio.ensure_future(_next(source))
                     asked.add_done_callback(lambda _: wake.set())
                     await asyncio.sleep(0)
                 if not asked.done():

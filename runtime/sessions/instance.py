@@ -11,6 +11,7 @@ Thread rule: any thread.
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from typing import TYPE_CHECKING
 
@@ -91,11 +92,16 @@ class Instance(Closeable):
         return self._closed
 
     def close(self) -> None:
-        """Closes its devices, and with them all arrays on them; idempotent. Close sessions first."""
+        """Closes its devices, and with them all arrays on them; idempotent. Close sessions first.
+
+        Raises:
+            DeadlineExceededError: a device could not be closed in time; another ``close`` continues.
+        """
         with self._lock:
             self._closed = True
-            while self._devices:
-                self._devices.popitem()[1].close()
+        with contextlib.ExitStack() as closing:  # all of them, whatever one raises
+            for device in self._devices.values():
+                closing.callback(device.close)
 
     def __repr__(self) -> str:
         names = ", ".join(device.name for device in self.devices) or "no devices yet"

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.waiting import Blocked
+from support.waiting import Blocked, until
 
 import pumice
 from pumice.formats.element_type import ElementType
@@ -243,6 +243,20 @@ def test_a_device_closes_under_running_work(slow: bytes) -> None:
     with pytest.raises(ClosedError):
         session.call("module.main", np.int32(1))
     session.close()
+
+
+def test_a_closed_device_leaves_no_thread() -> None:
+    devices = [Device() for _ in range(20)]
+    for device in devices:
+        device.compute_queue.submit(())
+        device.wait_idle()
+    threads = [device.compute_queue._thread for device in devices]
+    for device in devices:
+        device.close()
+        device.close()
+    until(
+        lambda: not any(thread is not None and thread.is_alive() for thread in threads), 0.5
+    )  # idle ones live for 1 s
 
 
 @pytest.mark.slow

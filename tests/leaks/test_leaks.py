@@ -17,6 +17,7 @@ from pumice.hal.fence import wait_any
 from pumice.hal.memory import MemoryTypeFlags
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.instance.process import finish_teardowns
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import DataLossError
 
@@ -239,6 +240,7 @@ def test_devices(driver: Driver) -> None:
         assert view[2] == 1
         del view
         gc.collect()
+    finish_teardowns()
     assert live_objects() == counts
     grown = resident() - before
     assert driver.validation or grown < 8 * MEGABYTE, f"resident memory grew by {grown / MEGABYTE:.1f} MiB"

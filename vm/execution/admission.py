@@ -29,7 +29,8 @@ if TYPE_CHECKING:
     from .watchdog import Guard
 
 
-_CLOSED: Final = -1  # no thread's identifier
+CLOSED: Final = -1
+"""The ``closer`` of a closed gate: no thread's identifier."""
 
 
 class Turn:
@@ -91,24 +92,29 @@ class ContextGate:
     Attributes:
         kind: the name of the context's kind in messages.
         concurrent: whether its invocations may overlap.
-        is_closed: whether the context was closed.
+        is_closed: whether the context was closed, or a close of it was interrupted.
+        is_released: whether ``close`` has nothing left to do.
+        closing: the close under way.
+        closer: the thread of the close under way; CLOSED afterwards.
         lock: a lock that is held for a few statements at a time. Reentrant: signal handlers may abort an invocation.
         holder: the turn that others wait for.
         waiting: the tickets in line, as a heap.
     """
 
     __slots__ = (
-        "_closer",
         "_dropped",
         "_ended",
         "_inside",
         "_serial",
         "_turns",
         "_watchers",
+        "closer",
+        "closing",
         "concurrent",
         "concurrent_option",
         "holder",
         "is_closed",
+        "is_released",
         "kind",
         "lock",
         "waiting",
@@ -120,6 +126,8 @@ class ContextGate:
         # How it is made concurrent, for messages.
         self.concurrent_option = "options=SessionOptions(concurrent=True)" if kind == "session" else "concurrent=True"
         self.is_closed: bool = False
+        self.is_released: bool = False
+        self.closing: object = None
         self.lock: threading.RLock = threading.RLock()
         self.holder: Turn | None = None
         self.waiting: list[Ticket] = []
@@ -128,7 +136,7 @@ class ContextGate:
         self._serial = 0  # the last ticket's
         self._turns = 0  # those in line included
         self._inside = 0  # steps under way, nested ones included
-        self._closer = 0  # the thread that closes the context; _CLOSED when it has
+        self.closer: int = 0
         self._dropped: deque[Turn] = deque()
 
     def check_open(self) -> None:
@@ -156,7 +164,7 @@ class ContextGate:
         if self._dropped:
             self.release_dropped()
         with self.lock:  # unlike after acquire(), an interrupt cannot leave it locked
-            if self._closer and self._closer != thread:
+            if self.closer and self.closer != thread:
                 raise ClosedError(f"this {self.kind} was closed")
             if turn.ending is not None:
                 raise turn.ending.again()
@@ -279,8 +287,10 @@ class ContextGate:
         try:
             self.begin_step(turn)
             yield
-        finally:
             self.end_step(turn, True)
+        except BaseException:  # also for Ctrl-C at the beginning of end_step
+            self.end_step(turn, True)
+            raise
 
     def is_idle(self) -> bool:
         """Whether no thread is inside."""
@@ -304,14 +314,16 @@ class ContextGate:
             finally:
                 self._watchers -= 1
 
-    @contextlib.contextmanager
-    def closing(self) -> Iterator[None]:
+    def begin_close(self, closing: object) -> None:
         """Keeps other threads out while the context is closed; refused while one is inside or an invocation is in
         flight.
+
+        The caller sets ``closer`` to CLOSED and ``is_closed`` in a ``finally`` if ``closing`` is its own by then, by
+        assignments, which an interrupt cannot prevent.
         """
         self.release_dropped()
         with self.lock:
-            if self._inside or self._closer > 0:
+            if self._inside or self.closer > 0:
                 raise FailedPreconditionError(
                     f"this {self.kind} is in use by thread {self._user()}; close it when its calls have returned"
                 )
@@ -321,12 +333,9 @@ class ContextGate:
                     f"{count} invocation{'s' * (count != 1)} of this {self.kind} {'are' if count != 1 else 'is'} in "
                     "flight: end, await, cancel or abort them before close"
                 )
-            self._closer = get_ident()
-        try:
-            yield
-        finally:
-            self.is_closed = True
-            self._closer = _CLOSED
+            thread = get_ident()
+            self.closer = thread
+            self.closing = closing
 
     # -- messages ------------------------------------------------------------------------------------
 
@@ -354,7 +363,7 @@ class ContextGate:
 
     def _user(self) -> str:
         """Returns the thread inside, if it is known."""
-        thread = self._closer or (self.holder.thread if self.holder is not None else 0)
+        thread = self.closer or (self.holder.thread if self.holder is not None else 0)
         return _name_of(thread) if thread else "of a concurrent call"
 
 

@@ -31,7 +31,7 @@ from ...status import (
 from ..bytecode.calling_convention import CallingConvention
 from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
-from .admission import ContextGate
+from .admission import CLOSED, ContextGate
 from .bytecode_module import BytecodeModule
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
 from .module_state import ContextFunction, Hooks, ModuleState
@@ -117,6 +117,7 @@ class Context(Closeable):
         self.invocations: set[Run] = set()
         self._modules: dict[str, LoadedModule] = {}
         self._functions: dict[tuple[LoadedModule, str], Function] = {}
+        self._deinitialized: set[LoadedModule] = set()
         self.is_frozen: bool = False
         self._loop: Loop | None = None
         try:
@@ -323,20 +324,28 @@ class Context(Closeable):
                 begun in stages is in flight; close when it has ended.
             BaseException: a native module's state raised it in its ``close``; everything is released first.
         """
-        if self.is_closed:
+        gate, closing = self.gate, object()
+        if gate.is_released:
             return
         if self.invocations:
             self._abort_invocations()
-        with self.gate.closing():
-            if self.gate.is_closed:  # by another thread meanwhile
+        try:
+            gate.begin_close(closing)
+            if self.gate.is_released:  # by another thread meanwhile
                 return
             try:
                 for loaded in reversed(self._modules.values()):
                     self._deinitialize(loaded, timeout)
             finally:
-                self._release_states()
-                if self._loop is not None:
-                    self._loop.close()
+                try:
+                    self._release_states()
+                finally:
+                    if self._loop is not None:
+                        self._loop.close()
+            gate.is_released = True
+        finally:
+            if gate.closing is closing:
+                gate.closing, gate.closer, gate.is_closed = None, CLOSED, True
 
     def _abort_invocations(self) -> None:
         invocations = self.invocations.copy()
@@ -346,6 +355,9 @@ class Context(Closeable):
         self.gate.wait_until_ended(invocations, _MAX_END_WAIT)
 
     def _deinitialize(self, loaded: LoadedModule, timeout: float | None) -> None:
+        if loaded in self._deinitialized:  # by a close that was interrupted
+            return
+        self._deinitialized.add(loaded)
         if isinstance(loaded.module, BytecodeModule) and _DEINIT in loaded.module.exports:
             function = self._function(loaded, _DEINIT)
             if function.convention.arguments:
@@ -358,14 +370,15 @@ class Context(Closeable):
     def _release_states(self) -> None:
         failure: BaseException | None = None
         self._functions.clear()
-        while self._modules:
-            state = self._modules.popitem()[1].state
+        for name in reversed(list(self._modules)):
+            state = self._modules[name].state
             close = state.release if isinstance(state, ModuleState) else getattr(state, "close", None)
             try:
                 if close is not None:
                     close()
             except BaseException as error:
                 failure = failure or error
+            del self._modules[name]
         if failure is not None:
             raise failure
 

@@ -14,6 +14,7 @@ from support.devices.host_buffers import HOST
 from pumice.hal.memory import BufferUsage, MemoryAccess
 from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.instance.process import finish_teardowns
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     ClosedError,
@@ -271,6 +272,7 @@ def test_a_view_outlives_the_device(driver: Driver) -> None:
     buffer.close()
     del half
     gc.collect()
+    finish_teardowns()
     assert live_objects() == before
 
 

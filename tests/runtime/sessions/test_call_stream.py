@@ -70,6 +70,29 @@ def test_results_come_in_the_order_of_the_ends(kind: str, session: pumice.Sessio
     run_on(kind, main())
 
 
+class _FailsAtOnce:
+    """Its ``__anext__`` raises in the call, not when awaited."""
+
+    def __aiter__(self) -> AsyncIterator[object]:
+        return self  # type: ignore[return-value]
+
+    def __anext__(self) -> object:
+        raise ValueError("the source failed")
+
+
+def test_a_source_that_fails_at_once(kind: str, session: pumice.Session, host: Host) -> None:
+    """CPython 3.11 ends with a segmentation fault if such an iterator is given to ``anext`` with a default."""
+    gated = session.lookup("host.gated")
+
+    async def main() -> None:
+        with pytest.raises(ValueError, match="the source failed"):
+            async for _ in gated.stream(_FailsAtOnce()):
+                pass
+        assert [y async for y in gated.stream([])] == []
+
+    run_on(kind, main())
+
+
 @pytest.mark.sample(7)
 @pytest.mark.parametrize("ordered", [True, False])
 @pytest.mark.parametrize("depth", [1, 3])

@@ -82,6 +82,18 @@ def test_a_closed_instance_opens_nothing() -> None:
         pumice.Session(instance=instance)
 
 
+def test_a_close_that_fails_is_continued(monkeypatch: pytest.MonkeyPatch) -> None:
+    instance = pumice.Instance()
+    first, second = instance.device("vulkan://0"), instance.device("reference")
+    with monkeypatch.context() as patch:
+        patch.setattr(first.hal, "close", lambda timeout: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            instance.close()
+    assert second.is_closed and not first.is_closed
+    instance.close()
+    assert first.is_closed
+
+
 def test_sessions_of_an_instance_share_devices_and_arrays() -> None:
     with pumice.Instance() as instance:
         one, other = pumice.Session(instance=instance), pumice.Session("vulkan", instance=instance)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import dis
 import gc
-import itertools
 import math
 import signal as signals
 import subprocess
@@ -14,22 +12,22 @@ import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator
-from types import CodeType, FrameType
-from typing import Any
 
 import numpy as np
 import pytest
+from support.interrupts import interrupted, points
+from support.soak import SOAK
 from support.vm import host_program
 from support.vm.wait_sources import Signal
 
-from pumice.status import DeadlineExceededError, InvalidArgumentError
+from pumice.status import ClosedError, DeadlineExceededError, InvalidArgumentError
 from pumice.vm.assembly.assembler import assemble
 from pumice.vm.execution.bytecode_module import BytecodeModule
 from pumice.vm.execution.context import Context
 from pumice.vm.execution.deadlines import timeout_seconds
 from pumice.vm.execution.interruption import Interrupted, deadlines
 from pumice.vm.execution.watchdog import Guard, watchdog
-from pumice.vm.native.module import NativeModule
+from pumice.vm.native.module import NativeModule, export
 from pumice.waits.source import LONGEST_WAIT
 from pumice.waits.wait_frame import Wait
 
@@ -303,44 +301,14 @@ def test_ctrl_c_ends_a_loop(name: str, timeout: float | None) -> None:
         signals.signal(signals.SIGALRM, before)
 
 
-def interrupt_at(number: int, run: Callable[[], object], files: tuple[str, ...]) -> None:
-    """Runs with Ctrl-C at the numbered point in these files where CPython looks for signals.
-
-    These are the beginnings of functions, the ends of calls, and jumps backward.
-    """
-    checks: dict[CodeType, set[int]] = {}
-    count = 0
-
-    def points(code: CodeType) -> set[int]:
-        previous, offsets = "", set()
-        for instruction in dis.get_instructions(code):
-            if previous.startswith(("CALL", "RESUME", "JUMP_BACKWARD")):
-                offsets.add(instruction.offset)
-            previous = instruction.opname
-        return offsets
-
-    def trace(frame: FrameType, event: str, argument: object) -> Callable[..., Any] | None:
-        nonlocal count
-        code = frame.f_code
-        if not code.co_filename.endswith(files):
-            return None
-        frame.f_trace_opcodes = True
-        if code not in checks:
-            checks[code] = points(code)
-        if event == "opcode" and frame.f_lasti in checks[code]:
-            count += 1
-            if count == number:
-                raise KeyboardInterrupt
-        return trace
-
-    sys.settrace(trace)
-    try:
-        run()
-    finally:
-        sys.settrace(None)
+INTERRUPTED = (
+    *(f"vm/execution/{name}.py" for name in ("admission", "context", "deadlines", "run", "watchdog")),
+    *("/threading.py", "/contextlib.py"),
+)
 
 
-INTERRUPTED = (*(f"vm/execution/{name}.py" for name in ("admission", "deadlines", "run", "watchdog")), "/threading.py")
+def is_traced(path: str) -> bool:
+    return path.endswith(INTERRUPTED)
 
 
 @pytest.mark.parametrize("timeout", [None, 30])
@@ -355,24 +323,82 @@ def test_ctrl_c_at_any_point_of_a_call_loses_nothing(timeout: float | None) -> N
             return Wait([], resume=lambda error: value)
         raise ValueError("over")
 
-    for number in itertools.count(1):
+    def run(context: Context) -> None:
+        nonlocal calls
+        calls = 0
+        with pytest.raises(ValueError):
+            invoke(context, "calls_for_ever", timeout)
+
+    with context_of(host) as context:
+        numbers = points(lambda: run(context), is_traced)
+    assert len(numbers) > 50
+    for number in numbers if SOAK else numbers[:: 1 + len(numbers) // 60]:
         with context_of(host) as context:  # closes it, which is refused while it counts a thread inside
-            calls = 0
-            with pytest.raises((KeyboardInterrupt, ValueError)) as raised:
-                interrupt_at(
-                    number,
-                    lambda: invoke(context, "calls_for_ever", timeout),
-                    INTERRUPTED,
-                )
+            interrupted(number, lambda context=context: run(context), is_traced)
             calls = 0
             assert invoke(context, "call", timeout) == 3
             other = threading.Thread(target=invoke, args=(context, "call", timeout))
             other.start()
             other.join(_LATE)
             assert not other.is_alive()  # no lock is held
-        if raised.type is ValueError:  # it has fewer points
-            break
-    assert number > 20
+
+
+def test_ctrl_c_at_any_point_of_a_context_leaves_one_that_closes() -> None:
+    """Made with a module that has ``__init`` and ``__deinit``, held, called and closed: then it can be closed."""
+    text = """
+vm.module @program
+vm.import @host.note cconv "0i_i"
+vm.export @__init
+vm.export @__deinit
+vm.func @__init() -> () {
+  %i0 = vm.const.i32 1
+  %i0 = vm.call @host.note(%i0)
+  vm.return
+}
+vm.func @__deinit() -> () {
+  %i0 = vm.const.i32 2
+  %i0 = vm.call @host.note(%i0)
+  vm.return
+}
+"""
+    program = BytecodeModule(assemble(text))
+    closed: list[str] = []
+    made: list[Context] = []
+
+    class State:
+        @export("note", "0i_i")
+        def note(self, value: int) -> int:
+            return value
+
+        def close(self) -> None:
+            closed.append("state")
+
+    host = NativeModule("host", state=State)
+
+    def use() -> None:
+        context = Context()
+        made.append(context)
+        context.add(host)
+        context.add(program)
+        with context.hold():
+            pass
+        context.close()
+
+    for number in points(use, is_traced, None if SOAK else 60):
+        closed.clear()
+        made.clear()
+        interrupted(number, use, is_traced)
+        for context in made:  # the last reference to what a traceback kept is gone
+            added = len(context.modules)
+            context.close()
+            assert context.is_closed and context.modules == ()
+            with pytest.raises(ClosedError):
+                context.lookup("host.note")
+            other = threading.Thread(target=context.close)
+            other.start()
+            other.join(_LATE)
+            assert not other.is_alive()
+            assert len(closed) <= 1 and (closed or not added)
 
 
 @pytest.mark.slow

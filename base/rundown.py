@@ -1,0 +1,85 @@
+"""Rundown: what many threads use is torn down when the last of them has left.
+
+Calling sequence: each use is ``with rundown.guard.lock:`` around a check of ``is_over`` and the use itself → ``end``,
+which refuses new uses and waits for those under way → tear down.
+
+The lock is the calling thread's own, so that threads never wait for each other. It counts nothing: locks are taken and
+released by ``with``, in C, between which Ctrl-C cannot come, while a count in Python is lost to one that comes between
+the count and the ``try``. It is reentrant: uses may nest.
+
+Thread rule: any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+import weakref
+from collections.abc import Callable
+from typing import Final
+
+_POLL_S: Final = 0.0005
+
+
+class Guard(threading.local):
+    """The lock that each thread holds while it is inside."""
+
+    def __init__(self, register: Callable[[threading.RLock], None]) -> None:  # called once in each thread
+        lock = threading.RLock()
+        register(lock)
+        self.lock: threading.RLock = lock
+
+
+class Rundown:
+    """The threads inside, and whether more may enter.
+
+    Attributes:
+        guard: has the calling thread's lock.
+        is_over: whether uses are refused; each use checks it with the lock held.
+    """
+
+    def __init__(self) -> None:
+        self.is_over: bool = False
+        self._registering = threading.RLock()
+        self._locks: list[weakref.ref[threading.RLock]] = []
+        self.guard: Guard = Guard(self._register)
+
+    def _register(self, lock: threading.RLock) -> None:
+        with self._registering:  # those of threads that have ended are dropped
+            self._locks = [*(known for known in self._locks if known() is not None), weakref.ref(lock)]
+
+    def inside(self) -> list[threading.RLock]:
+        """Returns the locks of the threads that are inside now, the calling one included."""
+        with self._registering:
+            references = self._locks
+        return busy([lock for reference in references if (lock := reference()) is not None])
+
+    def is_inside(self) -> bool:
+        """Whether this thread is inside."""
+        return bool(busy([self.guard.lock]))
+
+    def end(self, timeout: float | None) -> bool:
+        """Refuses uses from now on, and waits until no thread is inside; may be repeated.
+
+        Args:
+            timeout: seconds; ``None`` waits for ever. A use that this thread itself is in is not waited for.
+
+        Returns:
+            Whether nobody is inside; ``False`` after the timeout.
+        """
+        self.is_over = True
+        deadline = None if timeout is None else time.monotonic() + timeout
+        own = self.guard.lock
+        while True:
+            left = self.inside()
+            if not left:
+                return True
+            if left == [own] or (deadline is not None and time.monotonic() >= deadline):
+                return False
+            time.sleep(_POLL_S)
+
+
+def busy(locks: list[threading.RLock]) -> list[threading.RLock]:
+    """Returns the locks that are held now."""
+    # Python 3.14 has RLock.locked(). To try to take them is no way: Ctrl-C before the release would keep the owner out.
+    return [lock for lock in locks if not repr(lock).startswith("<unlocked")]
