@@ -190,10 +190,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             return recording
         if recording.pinned:
             recording.unpin()
-        with self._guard.lock:
-            if self._rundown.is_over:
-                device.check_not_ended()
-            result = device.fn.vkBeginCommandBuffer(recording.native.handle, self.context.begin_again)
+        result = device.fn.vkBeginCommandBuffer(recording.native.handle, self.context.begin_again)
         if result:
             device.check(result, f"beginning {self.name}")
         return recording

@@ -123,14 +123,14 @@ class BlockFactory:
                 self.made.pop(block.serial, None)
                 live.pop(("memory block", device.number, block.serial), None)
 
-    def _make(self, create: NativeFunction, info: CData, handle: CData, what: str) -> None:
+    def _make(self, create: NativeFunction, info: CData, handle: CData, purpose: str) -> None:
         result = VK_SUCCESS
         try:
             result = create(self._device.handle, info, ffi.NULL, handle)
         finally:
             if result < 0:
                 handle[0] = ffi.NULL  # a failed call may leave anything there
-        self._device.check(result, what)
+        self._device.check(result, purpose)
 
     def _own(self, block: Block) -> None:
         counted = "memory block", self._device.number, block.serial
