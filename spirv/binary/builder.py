@@ -347,7 +347,7 @@ class Builder:
         """Returns the values that ``step`` changes at least once, and again while the condition that
         it returns holds.
         """
-        starts = [start.here for start in starts]
+        starts = [*(start.here for start in starts), self.boolean(True)]
         header, body, latch, merge = (self.declarations.fresh() for _ in range(4))
         before = self._label
         self._body += encode(Op.Branch, header)
@@ -359,19 +359,21 @@ class Builder:
             type = self.declarations.type(value.kind)
             self._body += encode(Op.Phi, type, value.number, start.number, before, 0, latch)
         self._body += encode(Op.LoopMerge, merge, latch, 0)
-        self._body += encode(Op.Branch, body)
+        # Not after the body: SwiftShader loses what an invocation computed in its last iteration, if others go on.
+        *results, goes_on = values
+        self._body += encode(Op.BranchConditional, goes_on.number, body, merge)
         self._block(body)
         self._scopes.append({})
-        after, condition = step(values)
-        changed = [variable.here for variable in after]
+        after, condition = step(results)
+        changed = [variable.here for variable in (*after, condition)]
         self._scopes.pop()
         for position, value in zip(back_edges, changed, strict=True):
             self._body[position] = value.number
         self._body += encode(Op.Branch, latch)
         self._block(latch)
-        self._body += encode(Op.BranchConditional, condition.number, header, merge)
+        self._body += encode(Op.Branch, header)
         self._block(merge)
-        return changed
+        return results
 
     # -- the module ------------------------------------------------------------------------------------
 

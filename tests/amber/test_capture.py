@@ -52,6 +52,7 @@ CONSTANTS = ("--spec", "scale=0.5", "--spec", "twice=true", "--push", "n=3", "--
 
 
 @needs_tools
+@pytest.mark.features("shaderFloat64")
 @pytest.mark.parametrize("suffix", [".comp", ".spv"])
 def test_everything_that_a_run_takes(tmp_path: Path, suffix: str) -> None:
     script = captured(tmp_path, MIXED, *ARGUMENTS, *CONSTANTS, suffix=suffix)
@@ -66,6 +67,7 @@ def test_everything_that_a_run_takes(tmp_path: Path, suffix: str) -> None:
 
 
 @needs_tools
+@pytest.mark.features("shaderFloat64")
 def test_constants_that_scripts_cannot_give_are_of_the_module(tmp_path: Path) -> None:
     script = captured(tmp_path, MIXED, *ARGUMENTS, *CONSTANTS, "--spec", "offset=100")
     assert script.shaders["kernel"].format == "SPIRV-ASM" and not script.pipelines["pipeline"].specialization

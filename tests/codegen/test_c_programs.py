@@ -305,6 +305,7 @@ func.func @main(%x: tensor<4xi64>) -> tensor<4xi64> {
 """
 
 
+@pytest.mark.features("shaderFloat64")
 def test_features_are_enabled_and_missing_ones_named(tmp_path: Path) -> None:
     module = pumice.compile(_WIDE.replace("i64", "f64"))
     wide = np.array([1.5, -2, 1e100, 3])

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from conformance.iree.peer import run_call
 from conformance.program_corpus import Program, Value, difference, differences, load_corpus, run_program
+from support.devices.features import skipped_if_lacking
 from support.iree_releases import LOCAL, CompileError, Compiler, available_compilers, installed_compiler, installed_tool
 
 import pumice
@@ -48,7 +49,7 @@ def _cases() -> list[object]:
 @pytest.mark.parametrize(("release", "name"), _cases())
 def test_pumice_gives_what_numpy_gives(release: str, name: str) -> None:
     program = CORPUS[name]
-    with pumice.open_device() as device:
+    with pumice.open_device() as device, skipped_if_lacking():
         run_program(program, module_path(release, program), device)
 
 
@@ -62,6 +63,8 @@ def test_the_peer_gives_what_numpy_gives(name: str) -> None:
     assert isinstance(compiler, Compiler)
     if program.peer_device == "vulkan":
         path = module_path(compiler.release, program)
+        with pumice.Session() as session, skipped_if_lacking():  # the peer computes without, and something else
+            session.load(path)
     else:
         path = compiler.compile(program.source, program.flags, device=LOCAL)
     assert program.peer_device is not None

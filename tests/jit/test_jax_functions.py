@@ -67,7 +67,7 @@ def test_results_are_jaxs(name: str, kind: str | None) -> None:
         function.clear_cache()
 
 
-@pytest.mark.parametrize("kind", [None, "reference"])
+@pytest.mark.parametrize("kind", [pytest.param(None, marks=pytest.mark.features("shaderFloat64")), "reference"])
 def test_64_bits_where_jax_computes_in_them(kind: str | None) -> None:
     """One function with and without: two programs."""
 

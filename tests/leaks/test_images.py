@@ -25,7 +25,9 @@ void main() {
 }"""
 
 
-@pytest.fixture(params=[True, False], ids=["pushed", "sets"])
+@pytest.fixture(
+    params=[pytest.param(True, marks=pytest.mark.features("VK_KHR_push_descriptor")), False], ids=["pushed", "sets"]
+)
 def device(driver: Driver, request: pytest.FixtureRequest) -> Iterator[Device]:
     with Device(driver, options=PlanOptions(push_descriptors=request.param), persistent_cache=False) as opened:
         yield opened

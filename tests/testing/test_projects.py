@@ -14,8 +14,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.devices.features import require_cut_loops
 
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.testing.requirements import driver_text
 
 PROJECTS = Path(__file__).parent / "projects"
 pytestmark = [
@@ -72,7 +74,7 @@ FAULTS = {
 
 
 def run(name: str, folder: Path, *options: str, faults: bool = False) -> str:
-    """Runs a project's tests, on lavapipe with validation as CI does; returns the output."""
+    """Runs a project's tests with validation, as CI does; returns the output."""
     shutil.copytree(PROJECTS / name, folder / name)
     for file, old, new in FAULTS[name] if faults else ():
         path = folder / name / file
@@ -84,7 +86,7 @@ def run(name: str, folder: Path, *options: str, faults: bool = False) -> str:
     done = subprocess.run(
         command,
         cwd=folder / name,
-        env={**environment, "CI": "1", "PUMICE_CACHE_DIR": os.environ["PUMICE_CACHE_DIR"]},
+        env={**environment, "CI": "1", "PUMICE_DEVICE": "vulkan", "PUMICE_CACHE_DIR": os.environ["PUMICE_CACHE_DIR"]},
         capture_output=True,
         text=True,
         timeout=150,
@@ -114,18 +116,19 @@ def test_the_plugin_is_found() -> None:
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_green(name: str, tmp_path: Path) -> None:
+def test_green(name: str, tmp_path: Path, driver: Driver) -> None:
     options = ("-n", "2") if name == "particles" else ()
     output = run(name, tmp_path, *options)
     found = outcomes(output)
     assert found.keys() == {"PASSED"} and len(found["PASSED"]) >= 4
-    assert re.search(
-        r"^pumice: llvmpipe .*, driver llvmpipe [\d.]+ .*, Vulkan 1\.\d+\.\d+, validation on", output, re.M
-    )
+    profile = driver.profiles[driver.select()]
+    header = f"pumice: {profile.name}, driver {driver_text(profile)}"
+    assert re.search(rf"^{re.escape(header)}.*, Vulkan 1\.\d+\.\d+, validation on", output, re.M)
     assert "| passed |" in (tmp_path / name / "found" / "timing.md").read_text()
 
 
-def test_filters_with_faults(tmp_path: Path) -> None:
+def test_filters_with_faults(tmp_path: Path, driver: Driver) -> None:
+    require_cut_loops(driver)
     output = run("filters", tmp_path, faults=True)
     found = outcomes(output)
     assert found["FAILED"] == {

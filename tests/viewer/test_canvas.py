@@ -37,9 +37,9 @@ def test_a_canvas_shows_the_picture_in_its_size_and_tells_of_the_mouse(picture: 
         canvas.set_logical_size(16, 8)
         assert canvas.draw().shape == (8, 16, 4)
         for kind in ("pointer_down", "pointer_move"):
-            canvas.submit_event({"event_type": kind, "x": 5 if kind == "pointer_down" else 10, "y": 7, "button": 1,
+            canvas.submit_event({"event_type": kind, "x": 5 if kind == "pointer_down" else 12, "y": 7, "button": 1,
                                  "buttons": (1,), "modifiers": (), "ntouches": 0, "touches": {}})  # fmt: skip
             canvas._process_events()
-        assert canvas.draw()[0, 0, :2].tolist() == [26, 18]
+        assert canvas.draw()[0, 0, :2].tolist() == [31, 18]
         assert view.playback.frame == 2
     canvas.close()

@@ -7,7 +7,7 @@ instruction. So a tile is just a loop over the products whose body asks for all 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, NamedTuple
 
 from ....spirv.binary.expression import Id
@@ -91,6 +91,8 @@ class ContractionTile(Strategy):
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
         for tile in TILES.get(region.target.family, TILES["default"]):
+            if tile.shuffled:  # a workgroup is a subgroup, of whatever size
+                tile = replace(tile, across=subgroup_of(region.target))
             if tile.takes(region):
                 code = tile.words(region) * (_CPU_CODE if region.target.family == "cpu" else _CODE)
                 yield products_in(hero) * tile._cost(hero, region.target) + code, tile

@@ -18,6 +18,7 @@ from support.compiler.regions import (
     from_words,
     function_of,
     region_of,
+    require_runs,
     to_words,
 )
 
@@ -148,6 +149,7 @@ def check(gpu: pumice.Device, text: str, strategy: Strategy, values: Mapping[str
     function = function_of(text)
     kernel = compile_region(region_of(function, LAVAPIPE), strategy)
     ensure_valid(kernel.code, "vulkan1.1")
+    require_runs(gpu, kernel, LAVAPIPE)
     called = specialised(function, values)
     arguments = arguments_of(called, has_fractions=True)
     for actual, wanted in zip(

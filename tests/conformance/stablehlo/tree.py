@@ -206,7 +206,7 @@ class VulkanEvaluator:
         key = text_of(block), self._target
         if key not in self._kernels:
             self._kernels[key] = compile_region(KernelRegion(block, "main", self._target))
-        return run_kernel(self._device, self._kernels[key], block, operands)
+        return run_kernel(self._device, self._kernels[key], block, operands, self._target)
 
 
 def text_of(block: Block) -> str:

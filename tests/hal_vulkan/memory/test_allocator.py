@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.devices.features import require_import
 from support.devices.host_buffers import HOST
 
 from pumice.hal.memory import MemoryAccess, MemoryTypeFlags
@@ -18,7 +19,6 @@ from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.hal_vulkan.instance.profile import MemoryProperty
 from pumice.hal_vulkan.memory.memory_type import rank_memory_types
-from pumice.hal_vulkan.vulkan.functions import new
 from pumice.hal_vulkan.vulkan.live_objects import live_objects
 from pumice.status import (
     InvalidArgumentError,
@@ -283,17 +283,6 @@ def test_budgets_follow_allocations(small: Device) -> None:
 
 
 # ---- host memory in place -------------------------------------------------------------------------------------------
-
-
-def require_import(device: Device) -> int:
-    """The alignment of imported memory; skips the test where the driver says that it imports none into buffers."""
-    info = new("VkPhysicalDeviceExternalBufferInfo", usage=0x20, handleType=0x80)
-    answer = new("VkExternalBufferProperties")
-    device.driver.functions.vkGetPhysicalDeviceExternalBufferProperties(device.physical_device, info, answer)
-    importable = answer.externalMemoryProperties.externalMemoryFeatures & 0x5 == 0x4
-    if device.plan.host_import_alignment is None or not importable:
-        pytest.skip(f"{device.profile.name} imports no host memory")
-    return device.plan.host_import_alignment
 
 
 def aligned_memory(device: Device, size: int) -> tuple[mmap.mmap, int]:

@@ -20,6 +20,7 @@ from click.testing import CliRunner
 
 from pumice.base import child_process
 from pumice.base.child_process import ChildProcess
+from pumice.hal_vulkan.instance.driver import shared_driver
 from pumice.status import AbortedError, IncompatibleError, InvalidArgumentError, NotFoundError, PumiceError
 from pumice.study.definition.axis import Axis
 from pumice.study.definition.settings import Process, Sampling
@@ -121,7 +122,8 @@ def test_both_sides_take_turns_in_processes_of_their_own(tmp_path: Path, monkeyp
         notes = [note.text for note in results.notes if "processes of its own" in note.text]
         assert notes[0].startswith("the new side") and notes[1].startswith("the old side")
         assert "PUMICE_CACHE=off" in notes[1] and "PUMICE_CACHE=" not in notes[0]
-        assert all("llvmpipe" in note for note in notes)
+        driver = shared_driver()
+        assert all(driver.profiles[driver.select()].name in note for note in notes)
         assert results.as_study().against.process == study.against.process  # type: ignore[union-attr]
         # Each round opened each side again, in a new process; the first process of each side reported its environment.
         rounds = new.integers("block", "first").size

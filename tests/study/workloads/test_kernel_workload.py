@@ -77,7 +77,7 @@ TIMES = np.arange(N, dtype=np.float32)
         {"calls": "hal", "in_flight": 3, "batch": 2},
         {"calls": "kernel", "in_flight": 3},
         {"descriptors": "sets"},
-        {"descriptors": "push"},
+        pytest.param({"descriptors": "push"}, marks=pytest.mark.features("VK_KHR_push_descriptor")),
         {"cache": "cold", "batch": 2},
         {"robust": True},
         {"host_sleep": 0.0005, "host_sleep_in": "wake"},
@@ -142,7 +142,9 @@ def test_an_update_writes_the_inputs_anew(context: WorkloadContext) -> None:
     assert np.array_equal(y, 100 + 0.5 * TIMES)
 
 
-@pytest.mark.parametrize("descriptors", ["sets", "push"])
+@pytest.mark.parametrize(
+    "descriptors", ["sets", pytest.param("push", marks=pytest.mark.features("VK_KHR_push_descriptor"))]
+)
 def test_bindings_rotate_through_ranges(context: WorkloadContext, descriptors: str) -> None:
     """Each range holds the inputs at first; 15 dispatches over 5 ranges are 3 in each."""
     workload = kernel(context, **SAXPY, batch=15, ranges=5, descriptors=descriptors)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import pumice
 from pumice.compiler.analysis.reference_program import ProgramWriter
@@ -24,10 +25,13 @@ from pumice.compiler.pipeline import compile_text
 from pumice.compiler.stages import Program
 from pumice.compiler.strategies.choice import compile_region
 from pumice.hal_reference.operations import evaluate
+from pumice.hal_vulkan.pipelines.pipeline_interface import check_capabilities
 from pumice.spirv.binary.grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionMode, Op
 from pumice.spirv.binary.words import read_binary
 from pumice.spirv.checks.validation import ensure_valid
 from pumice.spirv.reflection.module import Module
+from pumice.spirv.reflection.reflect import reflect
+from pumice.status import UnimplementedError
 
 Array = npt.NDArray[Any]
 
@@ -119,9 +123,27 @@ def from_words(words: npt.NDArray[np.uint32], type: ShapedType) -> Array:
     return raw[: type.count * dtype.itemsize].view(dtype).reshape(type_shape(type)).copy()
 
 
-def run_kernel(device: pumice.Device, kernel: Kernel, block: Block, arguments: Sequence[Array]) -> list[Array]:
-    """Runs a kernel and returns its results."""
+def require_runs(device: pumice.Device, kernel: Kernel, target: Target) -> None:
+    """Skips the test where a kernel for a given target needs what the device lacks; one for the device itself runs."""
+    own = target_of(device.profile)
+    if target == own:
+        return
+    module = reflect(kernel.code)
+    exchanges = any(name.startswith("GroupNonUniform") for name in module.capabilities)
+    if exchanges and target.subgroup_size not in (1, own.subgroup_size):
+        pytest.skip(f"{device.name} has subgroups of {own.subgroup_size}; the kernel is for {target.subgroup_size}")
+    try:
+        check_capabilities(device.vulkan, module)
+    except UnimplementedError as error:
+        pytest.skip(error.message)
+
+
+def run_kernel(
+    device: pumice.Device, kernel: Kernel, block: Block, arguments: Sequence[Array], target: Target
+) -> list[Array]:
+    """Runs a kernel for a target and returns its results."""
     ensure_valid(kernel.code, "vulkan1.1")
+    require_runs(device, kernel, target)
     built_ins = input_built_ins(kernel.code)
     assert len(built_ins) == len(set(built_ins)), f"declared twice: {built_ins}"
     types = [value.tensor for value in block.terminator.operands]
@@ -150,7 +172,7 @@ def run_region(
 ) -> list[Array]:
     """Compiles a function to one kernel, runs it and returns its results."""
     region = region_of(function, target)
-    return run_kernel(device, compile_region(region, strategy), region.block, arguments)
+    return run_kernel(device, compile_region(region, strategy), region.block, arguments, target)
 
 
 def called(

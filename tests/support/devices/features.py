@@ -5,7 +5,8 @@ A whole test says it with a mark, ``@pytest.mark.features("shaderInt64")``; a ca
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,14 @@ import pytest
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.logical_device import LogicalDevice
 from pumice.hal_vulkan.instance.plan import plan_device
+from pumice.hal_vulkan.vulkan.functions import new
+from pumice.status import UnimplementedError
 from pumice.testing.requirements import missing_features
+
+_STORAGE_BUFFER: Final = 0x20  # VkBufferUsageFlagBits
+_HOST_ALLOCATION: Final = 0x80  # VkExternalMemoryHandleTypeFlagBits
+_IMPORTABLE: Final = 0x4
+_HOW_TO_IMPORT: Final = _IMPORTABLE | 0x1  # and not for dedicated allocations alone
 
 _OF_TYPES: Final[Mapping[str, tuple[str, ...]]] = {
     "int8": ("shaderInt8", "storageBuffer8BitAccess"),
@@ -42,3 +50,32 @@ def require_features(device: Driver | LogicalDevice, *names: str) -> None:
     missing += [name for name in names if name in profile.features and name not in plan.features]
     if missing:
         pytest.skip(f"{profile.name} lacks {', '.join(missing)}")
+
+
+def require_import(device: LogicalDevice) -> int:
+    """Returns the alignment of imported host memory; skips the test where the driver imports none into buffers."""
+    info = new("VkPhysicalDeviceExternalBufferInfo", usage=_STORAGE_BUFFER, handleType=_HOST_ALLOCATION)
+    answer = new("VkExternalBufferProperties")
+    device.driver.functions.vkGetPhysicalDeviceExternalBufferProperties(device.physical_device, info, answer)
+    is_importable = answer.externalMemoryProperties.externalMemoryFeatures & _HOW_TO_IMPORT == _IMPORTABLE
+    if device.plan.host_import_alignment is None or not is_importable:
+        pytest.skip(f"{device.profile.name} imports no host memory into buffers")
+    return device.plan.host_import_alignment
+
+
+@contextmanager
+def skipped_if_lacking() -> Iterator[None]:
+    """Skips the test where a module of another compiler needs a feature that the device lacks."""
+    try:
+        yield
+    except UnimplementedError as error:
+        if "needs the feature" not in error.message:
+            raise
+        pytest.skip(error.message)
+
+
+def require_cut_loops(driver: Driver) -> None:
+    """Skips the test where the best device's driver ends no loop before its time."""
+    profile = driver.profiles[driver.select()]
+    if not plan_device(profile).loop_guard:
+        pytest.skip(f"the driver of {profile.name} cuts no loops")

@@ -230,7 +230,7 @@ func.func @main(%a: tensor<64x64xf32>, %b: tensor<64x64xf32>) -> tensor<64x64xf3
     tuning: list[str | Path] = ["--device=vulkan", "--tuning", tmp_path / "tuning.json", "-o", tmp_path / "mul.vmfb"]
     done = run(program, "--tune", "--tune-time=0.05", *tuning)
     assert done.exit_code == 0 and done.stderr.startswith("tuned "), done.stderr
-    assert (tmp_path / "mul.vmfb").exists() and "lavapipe" not in done.stdout
+    assert (tmp_path / "mul.vmfb").exists() and not done.stdout
     assert run(program, *tuning).exit_code == 0
     done = run(program, "--tuning", tmp_path / "typo.json", "-o", tmp_path / "mul.vmfb")
     assert done.exit_code == 0 and "there is no file" in done.stderr and "typo.json" in done.stderr

@@ -81,7 +81,7 @@ def test_products_of_bytes_agree_with_the_definitions(gpu: pumice.Device, name: 
         kernel = compile_region(region, strategy)
         capabilities, extensions = shader_declarations(kernel.code)
         assert "DotProductInput4x8BitPacked" in capabilities and "SPV_KHR_integer_dot_product" in extensions
-        (actual,) = run_kernel(gpu, kernel, region.block, arguments)
+        (actual,) = run_kernel(gpu, kernel, region.block, arguments, region.target)
         np.testing.assert_array_equal(actual, wanted)
 
 

@@ -197,11 +197,18 @@ def test_a_kernel_keeps_to_the_limits_of_its_device(name: str, program: str) -> 
         ("amd_rx_6600_windows", WorkgroupTile),
         ("apple_m2_moltenvk", ContractionTile),
         ("lavapipe_mesa_22_3_6", ContractionTile),
+        ("swiftshader_chromium_156", ContractionTile),
     ],
 )
 def test_shared_memory_is_used_where_it_pays(name: str, kind: type) -> None:
     (chosen, *_) = candidates_of(region_of(PROGRAMS["matmul"], target_of(recorded_profile(name))))
     assert isinstance(chosen, kind)
+
+
+@pytest.mark.parametrize(("name", "size"), [("lavapipe_mesa_22_3_6", 8), ("swiftshader_chromium_156", 4)])
+def test_a_workgroup_of_shuffled_factors_is_a_subgroup(name: str, size: int) -> None:
+    (chosen, *_) = candidates_of(region_of(PROGRAMS["matmul"], target_of(recorded_profile(name))))
+    assert isinstance(chosen, ContractionTile) and (chosen.across, chosen.shuffled) == (size, 1)
 
 
 def test_any_device_runs_what_is_made_for_none() -> None:

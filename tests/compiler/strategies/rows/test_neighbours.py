@@ -193,7 +193,7 @@ def test_rows_that_take_turns_are_told_apart_while_compiling(
     assert strategy.takes(region)
     assert not strategy.takes(region_of(sum_of("64x4xi32")))
     kernel = compile_region(region, strategy)
-    (actual,) = run_kernel(gpu, kernel, region.block, arguments)
+    (actual,) = run_kernel(gpu, kernel, region.block, arguments, region.target)
     assert actual.tobytes() == by_definition(operation, arguments)[0].tobytes()
     branches = [opcode for opcode, _, _ in read_binary(kernel.code) if opcode == Op.SelectionMerge]
     assert len(branches) <= 1, "only whether an invocation has elements is asked while it runs"
