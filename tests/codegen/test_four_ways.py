@@ -15,6 +15,7 @@ import pytest
 from support.codegen.c_programs import CANNOT_BUILD
 from support.codegen.module_cases import JAX_NAMES, STORED, ModuleCase, jax_case
 from support.codegen.module_ways import Results, by_c, by_hal_code, by_hal_code_of_convention, by_session
+from support.devices.features import require_types
 
 import pumice
 
@@ -49,6 +50,7 @@ def test_every_way_gives_the_same(name: str, vulkan: pumice.Device, reference: p
     if name in JAX_NAMES:
         pytest.importorskip("jax", reason="needs jax: pip install -e '.[dev]'")
     case = jax_case(name) if name in JAX_NAMES else _CASES[name]
+    require_types(vulkan, case.text())
     module = pumice.compile(
         case.text().encode() if case.file_name else case.text(),
         file_name=case.file_name or name,
@@ -85,6 +87,7 @@ def test_every_way_honours_the_calling_convention(
     name: str, convention: str, vulkan: pumice.Device, reference: pumice.Device, tmp_path: Path
 ) -> None:
     case = _CASES[name]
+    require_types(vulkan, case.text())
     targets = ("vulkan", "reference")
     expected = by_session(case, pumice.compile(case.text(), file_name=name, targets=targets), vulkan)
     module = pumice.compile(case.text(), file_name=name, targets=targets, calling_convention=convention)

@@ -13,6 +13,7 @@ from support.codegen.module_cases import STORED, ModuleCase
 from support.codegen.module_ways import by_session
 from support.compiler.modules import BOTH, peer_shows
 from support.compiler.stages import check_stages
+from support.devices.features import require_types
 
 import pumice
 from pumice.compiler.abi.calling_convention import default_convention, named_convention, results_to_outs_convention
@@ -104,6 +105,7 @@ def test_every_convention_gives_the_same(case: ModuleCase) -> None:
     }
     for uri in ("vulkan", "reference"):
         with pumice.open_device(uri) as device:
+            require_types(device, case.text())
             expected = by_session(case, modules["default"], device)
             for names in CONVENTIONS:
                 found = by_session(case, modules[names], device, expected if "outs" in names else None)
@@ -117,6 +119,7 @@ DOUBLED = [False, 56, 144, -(1 << 15), 1 << 31, -(1 << 41), 1 << 63, 0.5, -3.0, 
 
 
 def test_every_type_of_number_is_a_python_number(session: pumice.Session) -> None:
+    require_types(session.device, NUMBERS)
     double = loaded(session, pumice.compile(NUMBERS, targets=BOTH, calling_convention="values"))
     assert str(double.signature).endswith("bf16, output9: f32, output10: f64, output11: i4)")
     found = double(*VALUES)
@@ -250,6 +253,7 @@ def test_stages_keep_the_convention(names: str) -> None:
 
 @pytest.mark.peer
 @pytest.mark.vulkan
+@pytest.mark.features("shaderFloat64")
 def test_the_peers_runtime_runs_them(tmp_path: Path) -> None:
     inputs = ["4xf32=1 2 3 4", "f32=0.5"]
     for names, given in (

@@ -7,10 +7,11 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from support.compiler.regions import Array
 from support.compiler.tensor_programs import BATCH, CHOICE, LAYER, POWERS, floats
 from support.compiler.tensor_strategies import Program, programs
+from support.devices.features import computes
 from support.soak import SOAK, rounds
 
 import pumice
@@ -185,6 +186,7 @@ def test_results_in_the_memory_of_arguments_are_the_same(session: pumice.Session
 @pytest.mark.slow
 def test_random_programs(opened: tuple[pumice.Device, dict[str, int]], program: Program) -> None:
     device, counts = opened
+    assume(computes(device, program.text))
     for each in (device, "reference"):
         with pumice.Session(device=each) as session:
             module = session.load(pumice.compile(program.text, targets=("vulkan", "reference"))).name

@@ -61,6 +61,7 @@ def test_a_device_gets_the_executables_that_it_has_the_features_for(gpu: pumice.
 
 
 @pytest.mark.vulkan
+@pytest.mark.features("shaderInt64")
 def test_a_module_for_a_feature_is_refused_without_it(gpu: pumice.Device) -> None:
     module = pumice.compile(SUM.format("i64"), targets=("vulkan:shaderInt64",))
     called(gpu, module, "int64")
@@ -70,6 +71,7 @@ def test_a_module_for_a_feature_is_refused_without_it(gpu: pumice.Device) -> Non
 
 
 @pytest.mark.vulkan
+@pytest.mark.features("shaderFloat64")
 def test_doubles_are_refused_without_the_feature_rather_than_narrowed(gpu: pumice.Device) -> None:
     module = pumice.compile(SUM.format("f64"))
     called(gpu, module, "float64")

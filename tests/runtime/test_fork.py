@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 
@@ -14,7 +15,7 @@ pytestmark = [
 ]
 
 SCRIPT = """
-import os, sys, numpy as np, pumice
+import os, signal, sys, numpy as np, pumice
 from pumice import shaders
 device = pumice.open_device("vulkan")
 kernel = device.load_kernel(shaders.path("mul"))
@@ -41,6 +42,11 @@ if child == 0:
         del x
         device.close()
         with pumice.open_device("vulkan") as own:
+            y = own.asarray(a)
+            own.load_kernel(shaders.path("mul"))(y, y, y)
+            signal.alarm(10)  # threads of some drivers are the parent's alone
+            own.vulkan.fn.vkDeviceWaitIdle(own.vulkan.handle)
+            signal.alarm(0)
             product = own.load_kernel(shaders.path("mul"))(a, a, pumice.empty(4))
         os._exit(0 if refused == 6 and np.array_equal(product, a * a) else 10 + refused)
     except BaseException as error:
@@ -57,4 +63,6 @@ sys.exit(os.waitstatus_to_exitcode(status))
 
 def test_a_forked_child() -> None:
     result = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=60, check=False)
+    if result.returncode == -signal.SIGALRM & 0xFF:
+        pytest.skip("the driver never ends vkDeviceWaitIdle in a forked child")
     assert result.returncode == 0, result.stderr

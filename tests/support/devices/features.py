@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 import pytest
 
+import pumice
 from pumice.hal_vulkan.instance.driver import Driver
 from pumice.hal_vulkan.instance.logical_device import LogicalDevice
 from pumice.hal_vulkan.instance.plan import plan_device
@@ -61,6 +62,17 @@ def require_import(device: LogicalDevice) -> int:
     if device.plan.host_import_alignment is None or not is_importable:
         pytest.skip(f"{device.profile.name} imports no host memory into buffers")
     return device.plan.host_import_alignment
+
+
+def computes(device: pumice.Device, text: str) -> bool:
+    """Whether the device computes in the types of a program: doubles have no substitute."""
+    return "f64" not in text or device.hal.kind != "vulkan" or "shaderFloat64" in device.vulkan.plan.features
+
+
+def require_types(device: pumice.Device, text: str) -> None:
+    """Skips the test where the device does not compute in the types of a program."""
+    if not computes(device, text):
+        pytest.skip(f"{device.name} lacks shaderFloat64")
 
 
 @contextmanager

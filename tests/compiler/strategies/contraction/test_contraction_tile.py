@@ -144,6 +144,8 @@ def test_tiles_add_in_the_order_of_elements(gpu: pumice.Device, name: str) -> No
 def test_loads_of_256_bits_give_the_same(gpu: pumice.Device) -> None:
     text = contraction("512x256xf32", "256x1xf32", "512x1xf32", PLAIN)
     targets = target_of(gpu.profile), EMULATED
+    if not targets[0].whole_vectors:
+        pytest.skip(f"{gpu.name} loads nothing for eight invocations at once")
     codes = [compile_region(region_of(text, target)).code for target in targets]
     assert [b"input0_by_8" in code for code in codes] == [True, False]
     arguments = arguments_of(function_of(text), has_fractions=True)
