@@ -8,7 +8,8 @@
 PYTHON ?= python3
 ARGS ?=
 DRIVER ?=
-LAYERS ?=
+# Debian 12's layers know nothing of what is newer in this driver.
+LAYERS ?= $(if $(filter lavapipe-13,$(DRIVER)),newest)
 WORKERS ?= 2
 VENV := .venv
 BIN := $(VENV)/bin

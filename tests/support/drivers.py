@@ -11,6 +11,7 @@ import os
 import shutil
 import subprocess
 import sys
+import zipfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -20,6 +21,8 @@ _BUILD: Final = ROOT / "build" / "drivers"
 # Debian's browser carries a driver and layers; its manifest names no version that drivers have today.
 _BROWSER: Final = ("chromium-common", Path("usr/lib/chromium"))
 _SWIFTSHADER: Final = ("libvk_swiftshader.so", "1.3.0")
+_RELEASE: Final = "bookworm"
+_MESA: Final = "mesa-vulkan-drivers"
 
 
 def browser_libraries(folder: Path, *names: str) -> Path:
@@ -47,7 +50,50 @@ def swiftshader() -> Path:
     return _manifest(folder / "swiftshader.json", {"library_path": str(found), "api_version": version})
 
 
-DRIVERS: Final[Mapping[str, Callable[[], Path]]] = {"swiftshader": swiftshader}
+def lavapipe_13() -> Path:
+    """Returns a manifest of Debian 13's Mesa, as ``pumice vendor-driver`` packs it from Debian 12's backports."""
+    folder = _BUILD / "lavapipe-13"
+    manifest = folder / "pumice_lavapipe" / "pumice_lavapipe.json"
+    if not manifest.exists():
+        archives = folder / "packages"
+        (archives / "partial").mkdir(parents=True, exist_ok=True)
+        apt = _backports(folder, archives)
+        _run("apt-get", "-qq", *apt, "update")
+        _run("apt-get", "-qq", *apt, "--download-only", "--no-install-recommends", "-y", "install", _MESA)
+        program = "from pumice.tools.cli import main; main()"
+        command = ("vendor-driver", "--packages", str(archives), "-o", str(folder))
+        _run(sys.executable, "-c", program, *command)
+        (wheel,) = folder.glob("*.whl")
+        with zipfile.ZipFile(wheel) as file:
+            file.extractall(folder)
+        wheel.unlink()
+    return manifest
+
+
+def _backports(folder: Path, archives: Path) -> tuple[str, ...]:
+    """Returns apt's options to read Debian 12 and its backports alone, from the mirror that this machine uses."""
+    lines = _run("apt-get", "indextargets", "--format", "$(CODENAME) $(REPO_URI)", "Created-By: Packages")
+    mirrors = [line.split()[1] for line in lines.splitlines() if line.startswith(f"{_RELEASE} ")]
+    if not mirrors:
+        raise SystemExit(f"drivers: this machine does not take packages from Debian 12, {_RELEASE}")
+    sources = folder / "sources.list"
+    suites = (_RELEASE, f"{_RELEASE}-backports")
+    sources.write_text("".join(f"deb {mirrors[0]} {suite} main\n" for suite in suites))
+    (folder / "lists" / "partial").mkdir(parents=True, exist_ok=True)
+    settings = {
+        "Dir::Etc::SourceList": sources,
+        "Dir::Etc::SourceParts": "/dev/null",
+        "Dir::State::lists": folder / "lists",
+        "Dir::Cache": folder / "cache",
+        "Dir::Cache::archives": archives,
+        "APT::Default-Release": suites[1],
+        "APT::Sandbox::User": "root",
+        "Debug::NoLocking": "1",
+    }
+    return tuple(word for name, value in settings.items() for word in ("-o", f"{name}={value}"))
+
+
+DRIVERS: Final[Mapping[str, Callable[[], Path]]] = {"swiftshader": swiftshader, "lavapipe-13": lavapipe_13}
 
 
 def environment(manifest: Path) -> dict[str, str]:

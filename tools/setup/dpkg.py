@@ -1,17 +1,18 @@
-"""The packages that dpkg lists as installed: their versions, their files, and whether these were changed."""
+"""Packages of Debian, installed or as files: their versions, their files, and whether these were changed."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field
 from pathlib import Path
 from typing import Final
 
 from ...base.install_hints import Component, install_hint, packages
 from ...base.lazy_dataclass import dataclass
-from ...status import FailedPreconditionError, NotFoundError, UnavailableError
+from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
 
 _FIELDS: Final = ("Package", "Version", "Architecture", "source:Package", "source:Version")
 _DOCUMENTATION: Final = Path("/usr/share/doc")
@@ -19,27 +20,68 @@ _DOCUMENTATION: Final = Path("/usr/share/doc")
 
 @dataclass(frozen=True, slots=True)
 class Package:
-    """An installed package, and the source package that it was built from."""
+    """A package, and the source package that it was built from; ``root`` is the folder that it is unpacked in."""
 
     name: str
     version: str
     architecture: str
     source: str
     source_version: str
+    root: Path = Path("/")
 
     @property
     def copyright(self) -> Path:
         """The file that every package of Debian has its licences in (Debian Policy, section 12.5)."""
-        return _DOCUMENTATION / self.name / "copyright"
+        return self.root / _DOCUMENTATION.relative_to("/") / self.name / "copyright"
 
 
-def files_of(component: Component) -> tuple[Path, ...]:
+@dataclass(frozen=True, slots=True)
+class Unpacked:
+    """Packages as files, unpacked into one folder; they replace the installed packages of their names.
+
+    Attributes:
+        owners: the package of each file.
+    """
+
+    owners: Mapping[Path, Package] = field(default_factory=dict)
+
+    @property
+    def library_folders(self) -> tuple[Path, ...]:
+        """The folders of shared libraries."""
+        return tuple(sorted({path.parent for path in self.owners if ".so" in path.suffixes}))
+
+
+_NONE: Final = Unpacked()
+
+
+def unpack(archives: Iterable[Path], root: Path) -> Unpacked:
+    """Unpacks packages (``.deb``) into a folder.
+
+    Raises:
+        UnavailableError: there is no dpkg.
+        InvalidArgumentError: a file is no package.
+    """
+    form = "\\t".join(f"${{{name}}}" for name in _FIELDS)
+    files: dict[Path, Package] = {}
+    for archive in archives:
+        shown = _run("dpkg-deb", "--show", f"--showformat={form}", str(archive))
+        extracted = _run("dpkg-deb", "--vextract", str(archive), str(root))
+        if shown.returncode or extracted.returncode:
+            raise InvalidArgumentError(f"expected a package of Debian: {(shown.stderr or extracted.stderr).strip()}")
+        package = _package(shown.stdout.split("\t"), root)
+        files |= {root / name: package for name in extracted.stdout.splitlines()}
+    return Unpacked(files)
+
+
+def files_of(component: Component, unpacked: Unpacked = _NONE) -> tuple[Path, ...]:
     """Returns the files of the package that contains a component.
 
     Raises:
         UnavailableError: there is no dpkg, or the package is not installed.
     """
     (name,) = packages(component, "debian")
+    if files := tuple(path for path, package in unpacked.owners.items() if package.name == name):
+        return files
     # A package may be installed for several architectures.
     architecture = _run("dpkg", "--print-architecture").stdout.strip()
     listed = _run("dpkg-query", "--listfiles", f"{name}:{architecture}")
@@ -48,14 +90,23 @@ def files_of(component: Component) -> tuple[Path, ...]:
     return tuple(Path(line) for line in listed.stdout.splitlines() if line.startswith("/"))
 
 
-def owners(paths: Iterable[Path]) -> dict[Path, Package]:
-    """Returns the package of each file.
+def owners(paths: Iterable[Path], unpacked: Unpacked = _NONE) -> dict[Path, Package]:
+    """Returns the package of each file, in the order of the files.
 
     Raises:
         UnavailableError: there is no dpkg.
         NotFoundError: a file is of no package.
     """
+    paths = list(paths)
+    known = {path: unpacked.owners[path] for path in paths if path in unpacked.owners}
+    installed = _installed_owners(path for path in paths if path not in known)
+    return {path: (known if path in known else installed)[path] for path in paths}
+
+
+def _installed_owners(paths: Iterable[Path]) -> dict[Path, Package]:
     spellings = {path: _spellings(path) for path in paths}
+    if not spellings:
+        return {}
     every = {str(spelling) for many in spellings.values() for spelling in many}
     named: dict[str, str] = {}
     for line in _run("dpkg-query", "--search", *sorted(every)).stdout.splitlines():
@@ -74,12 +125,13 @@ def owners(paths: Iterable[Path]) -> dict[Path, Package]:
 
 
 def require_unchanged(owned: dict[Path, Package]) -> None:
-    """Checks files against the sums that came with their packages.
+    """Checks files against the sums that came with their packages, if these are installed.
 
     Raises:
         UnavailableError: there is no dpkg.
         FailedPreconditionError: a file was changed.
     """
+    owned = {path: package for path, package in owned.items() if package.root == Path("/")}
     names = sorted({f"{package.name}:{package.architecture}" for package in owned.values()})
     # A line a file: nine characters of which the third is 5 for a wrong sum, perhaps a letter, and the path.
     lines = _run("dpkg", "--verify", *names).stdout.splitlines()
@@ -97,8 +149,13 @@ def _described(names: Iterable[str]) -> list[Package]:
     form = "\\t".join(f"${{{field}}}" for field in ("binary:Package", *_FIELDS)) + "\\n"
     shown = _run("dpkg-query", "--show", f"--showformat={form}", *sorted(set(wanted)))
     rows = [line.split("\t") for line in shown.stdout.splitlines()]
-    by_name = {key: Package(*fields) for name, *fields in rows for key in (name, f"{fields[0]}:{fields[2]}")}
+    by_name = {key: _package(fields) for name, *fields in rows for key in (name, f"{fields[0]}:{fields[2]}")}
     return [by_name[name] for name in wanted]
+
+
+def _package(fields: Sequence[str], root: Path = Path("/")) -> Package:
+    name, version, architecture, source, source_version = fields
+    return Package(name, version, architecture, source, source_version, root)
 
 
 def _spellings(path: Path) -> tuple[Path, ...]:

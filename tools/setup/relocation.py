@@ -32,10 +32,10 @@ _WEAK_FOR_UNIQUE: Final = bytes(0x20 | info & 15 if info >> 4 == 10 else info fo
 _RELATIVE_RELOCATIONS: Final = ("GLIBC_ABI_DT_RELR", (2, 36))
 
 
-def closure(libraries: Iterable[Path]) -> dict[str, Path]:
+def closure(libraries: Iterable[Path], folders: Sequence[Path] = ()) -> dict[str, Path]:
     """Returns the libraries and all their dependencies, as the dynamic linker finds them, by soname.
 
-    The linker itself is not among them.
+    The linker itself is not among them. It looks into ``folders`` before those of the system.
 
     Raises:
         UnavailableError: there is no ldd, or it refuses a file.
@@ -43,6 +43,8 @@ def closure(libraries: Iterable[Path]) -> dict[str, Path]:
     """
     program = _program("ldd", "it comes with glibc")
     environment = {name: value for name, value in os.environ.items() if not name.startswith("LD_")}
+    if folders:
+        environment["LD_LIBRARY_PATH"] = os.pathsep.join(map(str, folders))
     paths: dict[str, Path] = {}
     for library in libraries:
         done = subprocess.run([program, library], env=environment, capture_output=True, text=True, check=False)

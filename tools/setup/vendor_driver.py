@@ -31,7 +31,7 @@ import click
 from ...base.install_hints import install_hint
 from ...base.lazy_dataclass import dataclass
 from ...status import FailedPreconditionError, InvalidArgumentError, NotFoundError, UnavailableError
-from .dpkg import Package, files_of, owners, require_unchanged
+from .dpkg import Package, Unpacked, files_of, owners, require_unchanged, unpack
 from .relocation import closure, dependents, glibc_needed, relocate
 
 _NAME: Final = "pumice_lavapipe"
@@ -76,7 +76,13 @@ passes this wheel on has to offer these sources with it: as copies beside it, or
     default=Path(),
     help="The folder for the wheel; without it the working folder.",
 )
-def vendor_driver(output: Path) -> None:
+@click.option(
+    "--packages",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="A folder of packages (.deb), as apt-get downloads them: they replace the installed ones of their names.",
+)
+def vendor_driver(output: Path, packages: Path | None) -> None:
     """Build the wheel pumice-lavapipe: this machine's software driver, for machines that have none.
 
     It is made of installed packages of Debian or Ubuntu, with their licences; nothing is downloaded. Where it is
@@ -84,31 +90,32 @@ def vendor_driver(output: Path) -> None:
     """
     from ..tables import print_facts
 
-    path = build_wheel(output)
+    path = build_wheel(output, packages=packages)
     with zipfile.ZipFile(path) as wheel:
         unpacked = sum(entry.file_size for entry in wheel.infolist())
-        packages = json.loads(wheel.read(f"{_NAME}/packages.json"))["packages"]
+        used = json.loads(wheel.read(f"{_NAME}/packages.json"))["packages"]
     print_facts(
         [
             ("wheel", str(path)),
             ("size", f"{path.stat().st_size / 1e6:.1f} MB, installed {unpacked / 1e6:.1f} MB"),
-            ("packages", ", ".join(f"{package['name']} {package['version']}" for package in packages)),
+            ("packages", ", ".join(f"{package['name']} {package['version']}" for package in used)),
         ]
     )
 
 
-def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
+def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json", packages: Path | None = None) -> Path:
     """Builds the wheel, and returns its path.
 
     Args:
         folder: the folder for the wheel; it is made if it does not exist.
         manifest: the name of the driver's manifest in Mesa's package, a pattern.
+        packages: a folder of packages (``.deb``) that replace the installed ones of their names.
 
     Raises:
         UnavailableError: the system is not Linux, there is no dpkg, or a package or a tool is not installed.
         NotFoundError: a library or a licence is missing, or a file is of no package.
         FailedPreconditionError: a file was changed, or the loader is too old.
-        InvalidArgumentError: ``SOURCE_DATE_EPOCH`` is not a number.
+        InvalidArgumentError: ``SOURCE_DATE_EPOCH`` is not a number, or a file in ``packages`` is no package.
     """
     if sys.platform != "linux":
         raise UnavailableError(
@@ -121,15 +128,17 @@ def build_wheel(folder: Path, *, manifest: str = "lvp_icd*.json") -> Path:
         raise UnavailableError("writing wheels needs the package wheel: pip install 'pumice[vendor]'") from None
 
     given_date = _given_date()
-    parts = _collect(manifest)
-    date = max(int(path.stat().st_mtime) for path in parts.owners) if given_date is None else given_date
-    folder.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        tree = Path(scratch, "tree")
-        name = f"{_assemble(parts, tree, date)}.whl"
-        with _dated(date), WheelFile(Path(scratch, name), "w") as wheel:
-            wheel.write_files(tree)
-        return Path(scratch, name).replace(folder / name)
+    archives = () if packages is None else sorted(packages.glob("*.deb"))
+    with tempfile.TemporaryDirectory() as unpacked:
+        parts = _collect(manifest, unpack(archives, Path(unpacked)))
+        date = max(int(path.stat().st_mtime) for path in parts.owners) if given_date is None else given_date
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder) as scratch:
+            tree = Path(scratch, "tree")
+            name = f"{_assemble(parts, tree, date)}.whl"
+            with _dated(date), WheelFile(Path(scratch, name), "w") as wheel:
+                wheel.write_files(tree)
+            return Path(scratch, name).replace(folder / name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,17 +153,17 @@ class _Parts:
     licences: dict[str, bytes]
 
 
-def _collect(manifest: str) -> _Parts:
-    files = files_of("driver")
+def _collect(manifest: str, unpacked: Unpacked) -> _Parts:
+    files = files_of("driver", unpacked)
     description = json.loads(_one(files, manifest).read_bytes())
     driver = _one(files, Path(description["ICD"]["library_path"]).name)
-    loader = _one(files_of("loader"), _LOADER)
+    loader = _one(files_of("loader", unpacked), _LOADER)
     if _ADD_DRIVERS.encode() not in loader.read_bytes():
         raise FailedPreconditionError(
             f"{loader} does not know {_ADD_DRIVERS}, as it is older than 1.3.207: build the wheel on a newer release"
         )
-    needed = closure((driver, loader))
-    owned = owners((driver, loader, *needed.values()))
+    needed = closure((driver, loader), unpacked.library_folders)
+    owned = owners((driver, loader, *needed.values()), unpacked)
     # The C library is the system's: its parts and the dynamic linker only work with each other.
     system = owned[needed["libc.so.6"]]
     libraries = {driver.name: driver, _LOADER: loader}
@@ -229,10 +238,10 @@ def _records(parts: _Parts, copies: Sequence[Mapping[str, Path]], root: Path) ->
     """Returns the packages with those of their files that are in the wheel, and the digests that these had before."""
     return [
         {
-            **asdict(package),
+            **{name: value for name, value in asdict(package).items() if name != "root"},
             "files": [
                 {
-                    "path": str(path),
+                    "path": str(Path("/", path.relative_to(package.root))),
                     "sha256": hashlib.sha256(path.read_bytes()).hexdigest(),
                     "copies": [str(copy[name].relative_to(root)) for copy in copies if name in copy],
                 }

@@ -25,7 +25,7 @@ from support.soak import SOAK
 from pumice.status import FailedPreconditionError, InvalidArgumentError, NotFoundError, PumiceError, UnavailableError
 from pumice.tools.cli import main
 from pumice.tools.setup import dpkg, relocation, vendor_driver
-from pumice.tools.setup.dpkg import Package, files_of, owners
+from pumice.tools.setup.dpkg import Package, Unpacked, files_of, owners
 from pumice.tools.setup.vendor_driver import build_wheel
 
 elffile = pytest.importorskip("elftools.elf.elffile", reason="needs the extra vendor: pip install 'pumice[vendor]'")
@@ -229,8 +229,39 @@ def test_the_same_packages_give_the_same_bytes(wheel: Path, tmp_path: Path, monk
     assert os.environ["SOURCE_DATE_EPOCH"] == DATE
 
 
+def test_packages_as_files_replace_the_installed_ones(tmp_path: Path) -> None:
+    require(SMALL)
+    files = [path for path in files_of("driver") if path.is_file()]
+    (driver,) = (path for path in files if path.name == "libvulkan_intel_hasvk.so")
+    package = owners([driver])[driver]
+    tree = tmp_path / "tree"
+    for path in (driver, package.copyright, *(path for path in files if path.match(SMALL))):
+        copy = tree / path.relative_to("/")
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+    (tree / "DEBIAN").mkdir()
+    control = {"Package": package.name, "Version": "1:99.1-2", "Architecture": package.architecture}
+    control |= {"Maintainer": "Nobody <nobody@example.com>", "Description": "A driver of tests"}
+    (tree / "DEBIAN/control").write_text("".join(f"{name}: {value}\n" for name, value in control.items()))
+    archives = tmp_path / "archives"
+    archives.mkdir()
+    command = ["dpkg-deb", "--build", "--root-owner-group", tree, archives]
+    subprocess.run(command, check=True, capture_output=True)
+    path = build_wheel(tmp_path / "wheels", manifest=SMALL, packages=archives)
+    assert path.name.startswith("pumice_lavapipe-99.1+2-")
+    with zipfile.ZipFile(path) as file:
+        listed = json.loads(file.read("pumice_lavapipe/packages.json"))["packages"]
+    versions = {entry["name"]: entry["version"] for entry in listed}
+    assert versions[package.name] == "1:99.1-2" and len(versions) > 3 and "root" not in listed[0]
+    (files,) = (entry["files"] for entry in listed if entry["name"] == package.name)
+    assert [entry["path"] for entry in files] == [str(driver)]
+    (archives / "no.deb").write_text("no package")
+    with pytest.raises(InvalidArgumentError, match="expected a package of Debian"):
+        build_wheel(tmp_path / "wheels", manifest=SMALL, packages=archives)
+
+
 def test_the_command_says_what_it_made(wheel: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(vendor_driver, "build_wheel", lambda folder: wheel)
+    monkeypatch.setattr(vendor_driver, "build_wheel", lambda folder, packages: wheel)
     done = CliRunner().invoke(main, ["vendor-driver", "-o", str(tmp_path)])
     assert (done.exit_code, done.stderr) == (0, "")
     assert str(wheel) in done.stdout and "libvulkan1 " in done.stdout
@@ -273,7 +304,7 @@ def window_package(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pytest.importorskip("glfw")
     pytest.importorskip("PIL")
     require("lvp_icd*.json")
-    parts = vendor_driver._collect("lvp_icd*.json")
+    parts = vendor_driver._collect("lvp_icd*.json", Unpacked())
     libraries = relocation.dependents(parts.libraries, vendor_driver._WINDOW_SYSTEMS)
     package = tmp_path_factory.mktemp("windows") / "pumice_lavapipe"
     lib, in_windows = package / "lib", package / "lib/windows"
