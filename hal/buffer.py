@@ -145,31 +145,31 @@ class Buffer(Closeable):
     def invalidate(self, offset: int = 0, size: int | None = None) -> None:
         """Makes device writes visible to the host; does nothing on coherent memory."""
 
-    def check_range(self, offset: int, size: int | None, what: str) -> int:
+    def check_range(self, offset: int, size: int | None, subject: str) -> int:
         """Returns the size of ``subspan(offset, size)``; raises for a closed buffer, or bytes outside it."""
         if self.is_closed:
             text = self.moved_text or f"the {'device of the ' if self.device.is_closed else ''}buffer was closed"
-            raise ClosedError(f"{what}: {text}")
+            raise ClosedError(f"{subject}: {text}")
         if self.device.abandoned:
             self.device.check_usable()
         if size is None:
             size = self.size - offset
         if offset < 0 or size < 0 or offset + size > self.size:
             raise OutOfRangeError(
-                f"{what}: bytes [{offset}, {offset + size}) do not lie within the buffer of {self.size} bytes"
+                f"{subject}: bytes [{offset}, {offset + size}) do not lie within the buffer of {self.size} bytes"
             )
         return size
 
-    def check_usage(self, needed: BufferUsage, what: str) -> None:
+    def check_usage(self, needed: BufferUsage, subject: str) -> None:
         """Raises PermissionDeniedError if the buffer was created without a usage."""
         if not self.usage & needed:
-            raise PermissionDeniedError(f"{what}: the buffer was created without usage {needed.name}")
+            raise PermissionDeniedError(f"{subject}: the buffer was created without usage {needed.name}")
 
-    def check_target(self, what: str) -> None:
+    def check_target(self, subject: str) -> None:
         """Raises PermissionDeniedError unless commands may write the buffer."""
-        self.check_usage(BufferUsage.TRANSFER_TARGET, what)
+        self.check_usage(BufferUsage.TRANSFER_TARGET, subject)
         if not self.access & MemoryAccess.WRITE:
-            raise PermissionDeniedError(f"{what}: the buffer may only be read: its access bits have no WRITE")
+            raise PermissionDeniedError(f"{subject}: the buffer may only be read: its access bits have no WRITE")
 
     def _check_writable(self) -> None:
         # The usual access first: operations of enumerations are slow.

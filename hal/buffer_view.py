@@ -149,9 +149,9 @@ class BufferView:
             raise InvalidArgumentError(f"expected shape {self.shape}, got {array.shape}")
         self.buffer.write(self.element_type.pack(array))
 
-    def _require_dense(self, what: str) -> None:
+    def _require_dense(self, subject: str) -> None:
         if self.encoding is not EncodingType.DENSE_ROW_MAJOR:
-            raise UnimplementedError(f"{what} needs a dense row-major encoding; this view's is {self.encoding.name}")
+            raise UnimplementedError(f"{subject} needs a dense row-major encoding; this view's is {self.encoding.name}")
 
     def __repr__(self) -> str:
         return f"<BufferView {format_shape_and_type(self.shape, self.element_type)} of {self.buffer!r}>"

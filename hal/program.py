@@ -135,13 +135,13 @@ class ProgramCommandBuffer(CommandBuffer):
         """Records ``dispatch_function`` with the workgroup counts in a buffer, three uint32, read when it runs."""
 
 
-def check_buffer(buffer: object, what: str) -> Buffer:
+def check_buffer(buffer: object, subject: str) -> Buffer:
     """Returns the buffer; InvalidArgumentError for anything else, ClosedError for one that was closed."""
     if not isinstance(buffer, Buffer):
         got = "null" if buffer is None else type(buffer).__name__
-        raise InvalidArgumentError(f"{what}: expected a !hal.buffer, got {got}")
+        raise InvalidArgumentError(f"{subject}: expected a !hal.buffer, got {got}")
     if buffer.is_closed:
-        raise ClosedError(f"{what}: {buffer.moved_text or f'this buffer of {buffer.size} bytes was closed'}")
+        raise ClosedError(f"{subject}: {buffer.moved_text or f'this buffer of {buffer.size} bytes was closed'}")
     return buffer
 
 

@@ -234,8 +234,8 @@ class CommandBuffer(ProgramCommandBuffer):
             buffers.append(buffer)
         for slot in self.used_slots:
             if slot >= len(buffers) or buffers[slot] is None:
-                what = "is null" if slot < len(buffers) else f"is beyond its {len(buffers)} entries"
-                raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
+                fault = "is null" if slot < len(buffers) else f"is beyond its {len(buffers)} entries"
+                raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {fault}")
         return buffers
 
     def close(self) -> None:

@@ -35,8 +35,8 @@ class ArmedWait(JointNotification):
         if isinstance(error, BaseException):
             error = as_pumice_error(error, "a wait source")
         elif error is not None:
-            what = type(error).__name__
-            error = InternalError(f"a wait source called back with {what}; it does with None or a PumiceError")
+            kind = type(error).__name__
+            error = InternalError(f"a wait source called back with {kind}; it does with None or a PumiceError")
         super()._source_ended(error)
 
     def arm_deadline(self, deadline: float) -> None:
@@ -56,10 +56,10 @@ class ArmedWait(JointNotification):
 
     def describe(self) -> str:
         """Describes what is missing, for a message."""
-        what = "none" if self._any else str(self._missing)
+        kind = "none" if self._any else str(self._missing)
         if self._count == 1:
             return "the source waited for was not ready in time"
-        return f"{what} of the {self._count} sources waited for {'was' if self._any else 'were not'} ready in time"
+        return f"{kind} of the {self._count} sources waited for {'was' if self._any else 'were not'} ready in time"
 
 
 def arm(sources: Sequence[WaitSource], any: bool, deadline: float | None, callback: Callback) -> ArmedWait:

@@ -51,12 +51,12 @@ class _FutureLatch(Latch):
             self._attach()
 
     def _done(self, future: concurrent.futures.Future[Any] | asyncio.Future[Any]) -> None:
-        what = f"{self._name} that was waited for"
+        subject = f"{self._name} that was waited for"
         if future.cancelled():
-            self.settle(CancelledError(f"{what} was cancelled"))
+            self.settle(CancelledError(f"{subject} was cancelled"))
         else:
             error = future.exception()
-            self.settle(None if error is None else as_pumice_error(error, what))
+            self.settle(None if error is None else as_pumice_error(error, subject))
 
     def __await__(self) -> Generator[Any, Any, Any]:
         try:
@@ -168,13 +168,13 @@ def as_wait_source(source: Any) -> WaitSource:
     )
 
 
-def as_pumice_error(error: BaseException, what: str) -> PumiceError:
+def as_pumice_error(error: BaseException, subject: str) -> PumiceError:
     """Returns a pumice error whose cause is the exception, or the exception itself if it is one."""
     if isinstance(error, PumiceError):
         return error
     if type(error).__name__ == "CancelledError":  # asyncio's and concurrent.futures'
-        known: PumiceError = CancelledError(f"{what} was cancelled")
+        known: PumiceError = CancelledError(f"{subject} was cancelled")
     else:
-        known = UnknownError(f"{what} failed with {type(error).__name__}: {error}")
+        known = UnknownError(f"{subject} failed with {type(error).__name__}: {error}")
     known.__cause__ = error
     return known

@@ -25,10 +25,10 @@ WAIT_VARIABLE: Final = "PUMICE_WAIT"
 """The environment variable with the mode of devices that are opened without one."""
 
 
-def checked_wait_mode(mode: object, what: str = "wait") -> WaitMode:
+def checked_wait_mode(mode: object, where: str = "wait") -> WaitMode:
     """Returns the mode itself; raises InvalidArgumentError for anything else."""
     if not isinstance(mode, str) or mode not in WAIT_MODES:
-        raise InvalidArgumentError(f"{what}: expected one of {', '.join(WAIT_MODES)}, got {shown(mode)}")
+        raise InvalidArgumentError(f"{where}: expected one of {', '.join(WAIT_MODES)}, got {shown(mode)}")
     return mode
 
 

@@ -42,8 +42,8 @@ _V12: Final = [
     "shaderSubgroupExtendedTypes",
 ]
 _CONTROLS: Final = [
-    f"shader{what}Float{bits}"
-    for what in (
+    f"shader{kind}Float{bits}"
+    for kind in (
         "SignedZeroInfNanPreserve",
         "DenormPreserve",
         "DenormFlushToZero",

@@ -91,7 +91,7 @@ class Rule(NamedTuple):
     regions: int = 0
 
 
-def integers_of(values: Sequence[Value], what: str) -> list[int]:
+def integers_of(values: Sequence[Value], noun: str) -> list[int]:
     """Returns the integers of constants.
 
     Raises:
@@ -101,7 +101,7 @@ def integers_of(values: Sequence[Value], what: str) -> list[int]:
     for value in values:
         number = constant_integer(value)
         if number is None:
-            raise OperationError(f"{what} that are constants, since shapes are known when a program is compiled")
+            raise OperationError(f"{noun} that are constants, since shapes are known when a program is compiled")
         integers.append(number)
     return integers
 

@@ -52,12 +52,12 @@ class Limit(NamedTuple):
     Attributes:
         size: the size, which depends on the call.
         most: the bound.
-        what: a noun for the counted things.
+        noun: a noun for the counted things.
     """
 
     size: Size
     most: int
-    what: str
+    noun: str
 
 
 @dataclass(frozen=True, slots=True)

@@ -137,7 +137,7 @@ class DynamicCall:
         limits = dict.fromkeys(limit for entry in entries for limit in kernels[entry].limits)
         for limit in limits:
             got = f"got {str(limit.size)[1:-1]}, where {where}"
-            wanted = f"expected at most {limit.most} {limit.what} in a kernel, {got}"
+            wanted = f"expected at most {limit.most} {limit.noun} in a kernel, {got}"
             _check_at_most(code, lengths.of(limit.size), code.i64(limit.most), wanted)
 
     def _at(self, place: Place) -> str:

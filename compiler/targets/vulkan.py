@@ -166,7 +166,7 @@ def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
         attributes["symbols"] = kernel.symbols
     if kernel.limits:
         attributes["limits"] = tuple(
-            (DenseArray(I64, (limit.size,)), IntegerAttr(limit.most, I64), limit.what) for limit in kernel.limits
+            (DenseArray(I64, (limit.size,)), IntegerAttr(limit.most, I64), limit.noun) for limit in kernel.limits
         )
     return attributes
 

@@ -26,11 +26,11 @@ def pattern_of(pattern: int, size: int) -> bytes:
     return (pattern & ((1 << 8 * size) - 1)).to_bytes(size, "little")
 
 
-def check_range(offset: int, size: int, total: int, what: str, owner: str = "buffer") -> None:
+def check_range(offset: int, size: int, total: int, where: str, owner: str = "buffer") -> None:
     """Raises OutOfRangeError unless bytes ``[offset, offset + size)`` lie within ``total``."""
     if offset < 0 or size < 0 or offset + size > total:
         raise OutOfRangeError(
-            f"{what}: bytes [{offset}, {offset + size}) do not lie within the {owner} of {total} bytes"
+            f"{where}: bytes [{offset}, {offset + size}) do not lie within the {owner} of {total} bytes"
         )
 
 

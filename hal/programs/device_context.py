@@ -255,9 +255,9 @@ class DeviceTable:
         try:
             return self.contexts[device]
         except (KeyError, TypeError):
-            what = "null" if device is None else repr(device)
+            text = "null" if device is None else repr(device)
             raise InvalidArgumentError(
-                f"expected a !hal.device of this context ({len(self._devices)} device(s)), got {what}"
+                f"expected a !hal.device of this context ({len(self._devices)} device(s)), got {text}"
             ) from None
 
     def close(self) -> None:

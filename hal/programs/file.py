@@ -32,9 +32,9 @@ class HalFile:
     def __init__(self, view: memoryview) -> None:
         self.view = view
 
-    def range(self, offset: int, size: int, what: str) -> memoryview:
+    def range(self, offset: int, size: int, where: str) -> memoryview:
         """Returns the bytes ``[offset, offset + size)``; OutOfRangeError if they do not lie within the file."""
-        check_range(offset, size, self.view.nbytes, what, "file")
+        check_range(offset, size, self.view.nbytes, where, "file")
         return self.view[offset : offset + size]
 
 

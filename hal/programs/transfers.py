@@ -168,6 +168,6 @@ def store_word(context: DeviceContext, value: int, buffer: Ref, offset: int, siz
     write_bytes(context.beside(target), target, offset, (value & 0xFFFFFFFF).to_bytes(4, "little")[:size])
 
 
-def _check_word(size: int, what: str) -> None:
+def _check_word(size: int, name: str) -> None:
     if not 0 <= size <= 4:
-        raise InvalidArgumentError(f"buffer.{what} takes 0 to 4 bytes, got {size}")
+        raise InvalidArgumentError(f"buffer.{name} takes 0 to 4 bytes, got {size}")

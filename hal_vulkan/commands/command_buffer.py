@@ -294,10 +294,10 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         for resource in resources:
             if resource.is_closed:
                 if isinstance(resource, ComputePipeline):
-                    what = f"pipeline {resource.name}"
+                    subject = f"pipeline {resource.name}"
                 else:
-                    what = "an image" if isinstance(resource, Image) else noun_of(resource)
-                raise ClosedError(f"{self.name} cannot run: {what} that it uses was closed; record it again")
+                    subject = "an image" if isinstance(resource, Image) else noun_of(resource)
+                raise ClosedError(f"{self.name} cannot run: {subject} that it uses was closed; record it again")
         self._checked_epoch = epoch
 
     def _latest(self) -> Recording | None:

@@ -112,24 +112,26 @@ class ImageRecorder(CommandRecorder):
     def _copy_texels(
         self, upload: bool, buffer: AnyBuffer | BindingSlot, image: Image, at: int, region: Region
     ) -> None:
-        what = "copy to an image" if upload else "copy from an image"
-        self._check_image(image, ImageUsage.TRANSFER_TARGET if upload else ImageUsage.TRANSFER_SOURCE, what)
+        subject = "copy to an image" if upload else "copy from an image"
+        self._check_image(image, ImageUsage.TRANSFER_TARGET if upload else ImageUsage.TRANSFER_SOURCE, subject)
         if image.samples > 1:
-            raise InvalidArgumentError(f"{what}: {image.name} is multisampled; read and write its samples in a shader")
+            raise InvalidArgumentError(
+                f"{subject}: {image.name} is multisampled; read and write its samples in a shader"
+            )
         if upload and region.aspect != "color":
-            self._check_graphics(f"{what} of {region.aspect}")
+            self._check_graphics(f"{subject} of {region.aspect}")
         if self._noting:
             self._check_slot(buffer)
             self._note(ImageRecorder._copy_texels, upload, buffer, image, at, region)
             return
         self.device.copy_count += 1
-        owned = self._own(buffer, what)
+        owned = self._own(buffer, subject)
         size = region_bytes(image, region)
-        owned.check_range(at, size, what)
+        owned.check_range(at, size, subject)
         if upload:
-            owned.check_usage(BufferUsage.TRANSFER_SOURCE, what)
+            owned.check_usage(BufferUsage.TRANSFER_SOURCE, subject)
         else:
-            owned.check_target(what)
+            owned.check_target(subject)
         assert self._recording is not None
         self._recording.resources += (owned, image)
         # Texels of a buffer start at a multiple of their size, and of 4 bytes those of depth and stencil.
@@ -346,28 +348,28 @@ class ImageRecorder(CommandRecorder):
                     f"does: {formats_with(device, image.format, image=bits)}"
                 )
 
-    def _check_graphics(self, what: str) -> None:
+    def _check_graphics(self, subject: str) -> None:
         """Raises if the queues lack a feature that only graphics queues have."""
         profile = self.device.profile
         if not profile.queue_families[self.family].has_graphics:
             raise UnimplementedError(
-                f"{what}: queue family {self.family} of {profile.name} has no graphics, without which Vulkan does not "
-                "do this; open the device with prefer_dedicated_compute=False, or do it in a shader"
+                f"{subject}: queue family {self.family} of {profile.name} has no graphics, without which Vulkan does "
+                "not do this; open the device with prefer_dedicated_compute=False, or do it in a shader"
             )
 
-    def _check_image(self, image: Image, usage: ImageUsage, what: str) -> None:
+    def _check_image(self, image: Image, usage: ImageUsage, subject: str) -> None:
         if not isinstance(image, Image):
-            raise InvalidArgumentError(f"{what} takes an image, got {type(image).__name__}")
+            raise InvalidArgumentError(f"{subject} takes an image, got {type(image).__name__}")
         if image.device is not self.device:
-            raise InvalidArgumentError(f"{what}: {image.name} belongs to another device; copy it through the host")
+            raise InvalidArgumentError(f"{subject}: {image.name} belongs to another device; copy it through the host")
         if image.is_closed:
-            raise ClosedError(f"{what}: {image.name} was closed")
+            raise ClosedError(f"{subject}: {image.name} was closed")
         if not image.usage & usage:
             raise InvalidArgumentError(
-                f"{what}: {image.name} was made for {image.usage.name}; make it with usage {usage.name} too"
+                f"{subject}: {image.name} was made for {image.usage.name}; make it with usage {usage.name} too"
             )
         if self.family != self.device.plan.compute_family:
-            raise UnimplementedError(f"{what}: images belong to the compute queues; record this for one of them")
+            raise UnimplementedError(f"{subject}: images belong to the compute queues; record this for one of them")
 
 
 def _clear_color(target: Image, value: float | Sequence[float]) -> CData:

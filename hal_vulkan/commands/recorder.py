@@ -188,20 +188,22 @@ class CommandRecorder:
         region.size = size
         self.device.fn.vkCmdCopyBuffer(self._handle, source.handle, target.handle, 1, region)
 
-    def _own(self, buffer: AnyBuffer | BindingSlot, what: str) -> Buffer:
+    def _own(self, buffer: AnyBuffer | BindingSlot, subject: str) -> Buffer:
         if not isinstance(buffer, Buffer):
             refuse_slot(buffer)
-            raise InvalidArgumentError(f"{what} takes a buffer, got {type(buffer).__name__}")
+            raise InvalidArgumentError(f"{subject} takes a buffer, got {type(buffer).__name__}")
         if buffer.device is not self.device:
-            raise InvalidArgumentError(f"{what}: the buffer belongs to another device; copy it over through the host")
+            raise InvalidArgumentError(
+                f"{subject}: the buffer belongs to another device; copy it over through the host"
+            )
         return buffer
 
-    def _own_resource(self, resource: object, what: str) -> None:
+    def _own_resource(self, resource: object, subject: str) -> None:
         if not isinstance(resource, _NAMED) or isinstance(resource, (Image, ComputePipeline)):
-            self._own(resource, what)  # type: ignore[arg-type]  # raises
+            self._own(resource, subject)  # type: ignore[arg-type]  # raises
         elif resource.device is not self.device:
             raise InvalidArgumentError(
-                f"{what}: {noun_of(resource)} belongs to another device; copy it over through the host"
+                f"{subject}: {noun_of(resource)} belongs to another device; copy it over through the host"
             )
 
     def _note(self, command: Callable[..., None], *arguments: object, **offsets: int) -> None:

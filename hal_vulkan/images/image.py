@@ -78,9 +78,9 @@ class Image(Closeable):
         self.layers, self.samples, self.mutable_format = layers, samples, mutable_format
         self.levels: int = levels or max(self.extent).bit_length()
         self.name: str = name or f"{image_format.name} image"
-        for what, value in (("layers", layers), ("levels", self.levels), ("samples", samples)):
+        for noun, value in (("layers", layers), ("levels", self.levels), ("samples", samples)):
             if type(value) is not int or value < 1:
-                raise InvalidArgumentError(f"an image's {what} are a positive int, got {shown(value)}")
+                raise InvalidArgumentError(f"an image's {noun} are a positive int, got {shown(value)}")
         if self.levels > max(self.extent).bit_length():
             raise InvalidArgumentError(
                 f"an image of {self.size_text} has up to {max(self.extent).bit_length()} mip levels, got {levels}"
@@ -177,13 +177,13 @@ class Image(Closeable):
         return view
 
     def _check_view(self, key: ViewKey) -> None:
-        for what, first, count, most in (
+        for noun, first, count, most in (
             ("mip levels", key.base_level, key.levels, self.levels),
             ("layers", key.base_layer, key.layers, self.layers),
         ):
             if first < 0 or count < 1 or first + count > most:
                 raise OutOfRangeError(
-                    f"a view of {what} [{first}, {first + count}) was asked for; {self.name} has {most}"
+                    f"a view of {noun} [{first}, {first + count}) was asked for; {self.name} has {most}"
                 )
         seen = {"cube": ("cube", "2d")}.get(self.dim, (self.dim,))
         if key.dim not in seen:
@@ -259,17 +259,17 @@ class Image(Closeable):
         device.check(result, f"asking for the limits of {self.format} images")
         most = answer.imageFormatProperties
         largest = (most.maxExtent.width, most.maxExtent.height, most.maxExtent.depth)
-        what = f"{profile.name}: {self.dim} images of format {self.format}"
+        noun = f"{profile.name}: {self.dim} images of format {self.format}"
         if any(size > limit for size, limit in zip(self.extent, largest, strict=True)):
             limit = "x".join(map(str, largest[: _AXES[self.dim]]))
-            raise OutOfRangeError(f"{what} have up to {limit} texels, got {self.size_text}; use several images")
+            raise OutOfRangeError(f"{noun} have up to {limit} texels, got {self.size_text}; use several images")
         if self.levels > most.maxMipLevels:
-            raise OutOfRangeError(f"{what} have up to {most.maxMipLevels} mip levels, got {self.levels}")
+            raise OutOfRangeError(f"{noun} have up to {most.maxMipLevels} mip levels, got {self.levels}")
         if self.layers > most.maxArrayLayers:
-            raise OutOfRangeError(f"{what} have up to {most.maxArrayLayers} layers, got {self.layers}")
+            raise OutOfRangeError(f"{noun} have up to {most.maxArrayLayers} layers, got {self.layers}")
         if not self.samples & most.sampleCounts or self.samples & (self.samples - 1):
             counts = [1 << bit for bit in range(7) if most.sampleCounts >> bit & 1]
-            raise UnimplementedError(f"{what} have {counts} samples for {self.usage.name}, got {self.samples}")
+            raise UnimplementedError(f"{noun} have {counts} samples for {self.usage.name}, got {self.samples}")
 
     def _info(self) -> CData:
         x, y, z = self.extent
@@ -301,7 +301,7 @@ class Image(Closeable):
 
     def __str__(self) -> str:
         parts = [f"a {self.dim} image of {self.size_text} {self.format}"]
-        parts += [f"{count} {what}" for count, what in ((self.layers, "layers"), (self.levels, "levels")) if count > 1]
+        parts += [f"{count} {noun}" for count, noun in ((self.layers, "layers"), (self.levels, "levels")) if count > 1]
         return ", ".join(parts)
 
     def __repr__(self) -> str:

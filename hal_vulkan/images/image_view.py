@@ -154,14 +154,14 @@ class ImageView:
         if not self.usage & ImageUsage.SAMPLED:
             raise InvalidArgumentError(f"{self.image.name} was made for {self.image.usage.name}, not to be SAMPLED")
         features = format_features(self.device, self.format).image
-        for needed, bit, what in (
+        for needed, bit, verb in (
             (sampler.is_linear, LINEAR_FILTER, "filter {} linearly; sample it with filter='nearest'"),
             (sampler.reduction != "average", MINMAX_FILTER, "reduce {} to minima or maxima"),
             (sampler.compare is not None, DEPTH_COMPARISON, "compare {}"),
         ):
             if needed and not features & bit:
                 raise UnimplementedError(
-                    f"{self.device.profile.name} does not {what.format(self.format)}; formats of its kind that it "
+                    f"{self.device.profile.name} does not {verb.format(self.format)}; formats of its kind that it "
                     f"does: {formats_with(self.device, self.format, image=bit)}"
                 )
         if sampler.unnormalized and (self.dim not in ("1d", "2d") or self.arrayed or self.levels > 1):

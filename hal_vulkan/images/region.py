@@ -30,7 +30,7 @@ class Region(NamedTuple):
 
 def region_of(
     image: Image,
-    what: str,
+    subject: str,
     level: int,
     base_layer: int,
     layers: int | None,
@@ -38,7 +38,7 @@ def region_of(
     extent: tuple[int, ...] | None,
     aspect: Aspect | None = None,
 ) -> Region:
-    """Returns a checked region; ``None`` means everything. ``what`` begins the messages.
+    """Returns a checked region; ``None`` means everything. ``subject`` begins the messages.
 
     Raises:
         InvalidArgumentError: the argument is no image, sizes are not ints, the image lacks the aspect, or a compressed
@@ -46,44 +46,44 @@ def region_of(
         OutOfRangeError: the image does not have these texels, levels or layers.
     """
     if not isinstance(image, Image):
-        raise InvalidArgumentError(f"{what} takes an image, got {type(image).__name__}")
+        raise InvalidArgumentError(f"{subject} takes an image, got {type(image).__name__}")
     layers = image.layers - base_layer if layers is None else layers
-    check_span(image, what, "mip levels", level, 1, image.levels)
-    check_span(image, what, "layers", base_layer, layers, image.layers)
+    check_span(image, subject, "mip levels", level, 1, image.levels)
+    check_span(image, subject, "layers", base_layer, layers, image.layers)
     size = image.level_extent(level)
-    at = _three(offset, 0, f"{what}: offset")
+    at = _three(offset, 0, f"{subject}: offset")
     default = (size[0] - at[0], size[1] - at[1], size[2] - at[2])
-    count = default if extent is None else _three(extent, 1, f"{what}: extent")
+    count = default if extent is None else _three(extent, 1, f"{subject}: extent")
     text = "x".join(map(str, count))
     axes = list(zip(at, count, size, (*image.format.block, 1), strict=True))
     if any(first < 0 or number < 1 or first + number > most for first, number, most, _ in axes):
         raise OutOfRangeError(
-            f"{what}: texels {at} and {text} from there do not lie within level {level} of {image.name}, which has "
+            f"{subject}: texels {at} and {text} from there do not lie within level {level} of {image.name}, which has "
             f"{'x'.join(map(str, size))}"
         )
     if any(first % unit or (number % unit and first + number != most) for first, number, most, unit in axes):
         width, height = image.format.block
         raise InvalidArgumentError(
-            f"{what}: {image.format} has blocks of {width}x{height} texels; offset and extent are multiples, got {at} "
-            f"and {text}"
+            f"{subject}: {image.format} has blocks of {width}x{height} texels; offset and extent are multiples, got "
+            f"{at} and {text}"
         )
     aspects = image.format.aspects
     if aspect is not None and aspect not in aspects:
-        raise InvalidArgumentError(f"{what}: {image.format} has {' and '.join(aspects)}, no {shown(aspect)}")
+        raise InvalidArgumentError(f"{subject}: {image.format} has {' and '.join(aspects)}, no {shown(aspect)}")
     return Region(level, base_layer, layers, at, count, aspect or aspects[0])
 
 
-def check_span(image: Image, what: str, of: str, first: int, count: int, most: int) -> None:
+def check_span(image: Image, subject: str, of: str, first: int, count: int, most: int) -> None:
     """Raises unless an image has some levels or layers."""
     if type(first) is not int or type(count) is not int or first < 0 or count < 1 or first + count > most:
         number = f"[{first}, {first + count})" if type(first) is type(count) is int else shown((first, count))
-        raise OutOfRangeError(f"{what}: {of} {number} of {image.name}, which has {most}")
+        raise OutOfRangeError(f"{subject}: {of} {number} of {image.name}, which has {most}")
 
 
-def _three(sizes: tuple[int, ...], default: int, what: str) -> Extent:
+def _three(sizes: tuple[int, ...], default: int, subject: str) -> Extent:
     values = tuple(sizes) if isinstance(sizes, (tuple, list)) else (sizes,)
     if not 1 <= len(values) <= 3 or any(type(size) is not int for size in values):
-        raise InvalidArgumentError(f"{what} is one to three ints in the order x, y, z; got {shown(sizes)}")
+        raise InvalidArgumentError(f"{subject} is one to three ints in the order x, y, z; got {shown(sizes)}")
     x, y, z = (*values, default, default)[:3]
     return x, y, z
 

@@ -219,14 +219,14 @@ def _checked(device: LogicalDevice, asked: SamplerSettings) -> SamplerSettings:
     if not isinstance(requested, (tuple, list)) or not 1 <= len(requested) <= 3:
         raise InvalidArgumentError(f"a sampler's address is one mode, or one to three, got {shown(address)}")
     modes: tuple[str, ...] = (*requested, "clamp_to_edge", "clamp_to_edge")[:3]
-    for what in ("lod_bias", "min_lod", "max_lod", "anisotropy"):
-        value = getattr(asked, what)
+    for option in ("lod_bias", "min_lod", "max_lod", "anisotropy"):
+        value = getattr(asked, option)
         if value is not None and not (isinstance(value, (int, float)) and math.isfinite(value)):
-            raise InvalidArgumentError(f"a sampler's {what} is a finite number, got {shown(value)}")
+            raise InvalidArgumentError(f"a sampler's {option} is a finite number, got {shown(value)}")
     limit = NO_CLAMP if asked.max_lod is None else asked.max_lod
     highest = 0.0 if asked.unnormalized and asked.max_lod is None else limit
     chosen = asked._replace(address=modes, min_filter=asked.min_filter or asked.filter, max_lod=highest)
-    for what, value, choices in (
+    for option, value, choices in (
         *(("address", mode, Address) for mode in modes),
         ("filter", asked.filter, Filter),
         ("min_filter", chosen.min_filter, Filter),
@@ -237,7 +237,7 @@ def _checked(device: LogicalDevice, asked: SamplerSettings) -> SamplerSettings:
     ):
         if not isinstance(value, str) or value not in get_args(choices):
             raise InvalidArgumentError(
-                f"a sampler's {what} is one of {', '.join(get_args(choices))}, got {shown(value)}"
+                f"a sampler's {option} is one of {', '.join(get_args(choices))}, got {shown(value)}"
             )
     if "mirror_clamp_to_edge" in modes and "samplerMirrorClampToEdge" not in features:
         raise UnimplementedError(f"{profile.name} lacks address mode mirror_clamp_to_edge; use another one")

@@ -220,11 +220,11 @@ class LogicalDevice(AnyDevice):
             raise
         return handle[0]
 
-    def check(self, result: int, what: str) -> None:
+    def check(self, result: int, action: str) -> None:
         """Does ``functions.check``, and remembers the loss of the device."""
         if result == VK_ERROR_DEVICE_LOST and not pending_validation:
-            raise self.lose(error_from_result(result, what))
-        check(result, what)
+            raise self.lose(error_from_result(result, action))
+        check(result, action)
 
     def lose(self, cause: PumiceError) -> PumiceError:
         """Marks the device as lost, notifies every waiter, and returns the sticky error."""
@@ -244,14 +244,14 @@ class LogicalDevice(AnyDevice):
             self.on_lost(lost)
         return lost
 
-    def create(self, kind: str, info: CData, what: str = "") -> CData:
+    def create(self, kind: str, info: CData, noun: str = "") -> CData:
         """Returns a native object (``"semaphore"``, ``"command pool"``, …), which ``destroy`` or the device's end
         destroys.
         """
         create = getattr(self.fn, _native_names(kind)[1])
-        return self.make(kind, lambda handle: create(self.handle, info, ffi.NULL, handle), what or f"a {kind}")
+        return self.make(kind, lambda handle: create(self.handle, info, ffi.NULL, handle), noun or f"a {kind}")
 
-    def make(self, kind: str, create: Callable[[CData], int], what: str) -> CData:
+    def make(self, kind: str, create: Callable[[CData], int], noun: str) -> CData:
         """Makes a native object by a call that writes it to a pointer, checks the result, and owns the object.
 
         Raises:
@@ -268,7 +268,7 @@ class LogicalDevice(AnyDevice):
                 if result >= 0 and handle[0] != ffi.NULL:  # a failed call may leave anything there
                     key = kind, handle_value(handle[0])
                     self._own(key, handle[0])
-                self.check(result, f"creating {what}")
+                self.check(result, f"creating {noun}")
             except BaseException:  # Ctrl-C during the call is raised when it has returned, and has made the object
                 if key in self._owned:
                     self.destroy(kind, handle[0])

@@ -57,18 +57,18 @@ class DeviceUri:
 
 def parse_device_uri(text: str | None = None, env: Mapping[str, str] = MappingProxyType({})) -> DeviceUri:
     """Parses a device URI; ``None`` takes ``PUMICE_DEVICE`` from ``env``, or ``vulkan`` if that is unset or empty."""
-    what, source = "device URI", ""
+    noun, source = "device URI", ""
     if text is None:
         text = env.get(DEVICE_VARIABLE) or "vulkan"
         if env.get(DEVICE_VARIABLE):
-            what += f" in the environment variable {DEVICE_VARIABLE}"
+            noun += f" in the environment variable {DEVICE_VARIABLE}"
             source = f" (from the environment variable {DEVICE_VARIABLE})"
     if not isinstance(text, str):
         raise InvalidArgumentError(f"a device is named by a URI, got {type(text).__name__}; {_GRAMMAR}")
     said = shown(text) + source
 
     def wrong(why: str) -> InvalidArgumentError:
-        return InvalidArgumentError(f"{what} {shown(text)}: {why}; {_GRAMMAR}")
+        return InvalidArgumentError(f"{noun} {shown(text)}: {why}; {_GRAMMAR}")
 
     if len(text) > _MAX_URI:
         raise wrong(f"expected at most {_MAX_URI} characters, got {len(text)}")

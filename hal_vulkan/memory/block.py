@@ -150,9 +150,9 @@ class BlockFactory:
         memory = ffi.new("VkDeviceMemory *")
         dedicated = None if only is None else new("VkMemoryDedicatedAllocateInfo", image=only)
         allocate = chain(new("VkMemoryAllocateInfo", allocationSize=size, memoryTypeIndex=type_index), dedicated)
-        what = f"allocating {size:,} bytes of memory type {type_index} for images ({kind})"
+        action = f"allocating {size:,} bytes of memory type {type_index} for images ({kind})"
         try:
-            self._make(device.fn.vkAllocateMemory, allocate, memory, what)
+            self._make(device.fn.vkAllocateMemory, allocate, memory, action)
             block.memory = memory[0]
             self._own(block)
         except BaseException:
@@ -175,32 +175,32 @@ class BlockFactory:
         """
         block = Block(kind, size, type_index, self.new_serial())
         device, fn = self._device, self._device.fn
-        what = f"allocating {block.size:,} bytes of memory type {block.type_index} ({block.kind})"
+        action = f"allocating {block.size:,} bytes of memory type {block.type_index} ({block.kind})"
         buffer = ffi.new("VkBuffer *")
         memory = ffi.new("VkDeviceMemory *")
         try:
             info = new("VkBufferCreateInfo", size=block.size, usage=self._usage, **self._sharing)
-            self._make(fn.vkCreateBuffer, chain(info, buffer_next), buffer, what)
+            self._make(fn.vkCreateBuffer, chain(info, buffer_next), buffer, action)
             block.buffer = buffer[0]
             block.handle_value = handle_value(block.buffer)
             requirements = ffi.new("VkMemoryRequirements *")
             fn.vkGetBufferMemoryRequirements(device.handle, block.buffer, requirements)
             imported = block.kind == "imported"
             if imported and requirements.size > block.size:
-                raise ResourceExhaustedError(f"{what}: the import would need {requirements.size:,} bytes")
+                raise ResourceExhaustedError(f"{action}: the import would need {requirements.size:,} bytes")
             flags = new("VkMemoryAllocateFlagsInfo", flags=_ALLOCATE_DEVICE_ADDRESS) if self._device_addresses else None
             only = new("VkMemoryDedicatedAllocateInfo", buffer=block.buffer) if block.kind == "dedicated" else None
             size = block.size if imported else max(requirements.size, block.size)
             allocate = new("VkMemoryAllocateInfo", allocationSize=size, memoryTypeIndex=block.type_index)
             allocate = chain(allocate, flags, only, memory_next)
-            self._make(fn.vkAllocateMemory, allocate, memory, what)
+            self._make(fn.vkAllocateMemory, allocate, memory, action)
             block.memory = memory[0]
-            device.check(fn.vkBindBufferMemory(device.handle, block.buffer, block.memory, 0), what)
+            device.check(fn.vkBindBufferMemory(device.handle, block.buffer, block.memory, 0), action)
             properties = device.profile.memory_types[block.type_index].property_flags
             block.coherent = bool(properties & MemoryProperty.HOST_COHERENT)
             if not imported and properties & MemoryProperty.HOST_VISIBLE:
                 pointer = ffi.new("void **")
-                device.check(fn.vkMapMemory(device.handle, block.memory, 0, WHOLE_SIZE, 0, pointer), what)
+                device.check(fn.vkMapMemory(device.handle, block.memory, 0, WHOLE_SIZE, 0, pointer), action)
                 block.mapped = ffi.cast("char *", pointer[0])
                 block.address = int(ffi.cast("uintptr_t", pointer[0]))
             if self._device_addresses:

@@ -228,9 +228,9 @@ class Buffer(AnyBuffer):
         self._sync_range(offset, size, "invalidate")
 
     @guarded
-    def _sync_range(self, offset: int, size: int | None, what: str) -> None:
-        size = self.check_range(offset, size, what)
-        self._pointer_for(what)
+    def _sync_range(self, offset: int, size: int | None, action: str) -> None:
+        size = self.check_range(offset, size, action)
+        self._pointer_for(action)
         block = self._allocation.block
         if block.coherent or not size:
             return
@@ -244,13 +244,13 @@ class Buffer(AnyBuffer):
             size=WHOLE_SIZE if end >= block.size else end - start,
         )
         fn = self.device.fn
-        call = fn.vkFlushMappedMemoryRanges if what == "flush" else fn.vkInvalidateMappedMemoryRanges
-        self.device.check(call(self.device.handle, 1, range_), f"{what} of {size} bytes")
+        call = fn.vkFlushMappedMemoryRanges if action == "flush" else fn.vkInvalidateMappedMemoryRanges
+        self.device.check(call(self.device.handle, 1, range_), f"{action} of {size} bytes")
 
-    def _pointer_for(self, what: str) -> CData:
+    def _pointer_for(self, action: str) -> CData:
         if self._pointer is None:
             raise FailedPreconditionError(
-                f"cannot {what}: this buffer's memory ({self.memory_type!r}) is not host-visible. Allocate it with "
+                f"cannot {action}: this buffer's memory ({self.memory_type!r}) is not host-visible. Allocate it with "
                 "MemoryTypeFlags.HOST_VISIBLE, or copy it on a queue"
             )
         return self._pointer

@@ -97,9 +97,9 @@ class PipelineInterface:
             key = binding.set, binding.binding
             count = binding.count or sizes.get(key, 0)
             if binding.descriptor_type not in KINDS or count < 1:
-                what = binding.descriptor_type_name if count else "a descriptor array without a size"
+                noun = binding.descriptor_type_name if count else "a descriptor array without a size"
                 raise UnimplementedError(
-                    f"set {binding.set} binding {binding.binding} ({binding.name or 'unnamed'}) is {what}; pumice "
+                    f"set {binding.set} binding {binding.binding} ({binding.name or 'unnamed'}) is {noun}; pumice "
                     "binds buffers, images, samplers and texel buffers"
                 )
             if partially_bound and binding.count != 1:
@@ -139,8 +139,8 @@ class PipelineInterface:
             return resources
         if at != len(resources) or self.buffer_device_addresses:
             kinds = {kind for key in self.set_layouts for _, kind, _ in key}
-            what = "buffer(s)" if kinds <= {UNIFORM_BUFFER, STORAGE_BUFFER} else "resource(s)"
-            takes = f"{name} takes {self.binding_count} {what}"
+            noun = "buffer(s)" if kinds <= {UNIFORM_BUFFER, STORAGE_BUFFER} else "resource(s)"
+            takes = f"{name} takes {self.binding_count} {noun}"
             bindings = sum(map(len, self.set_layouts))
             if not self.buffer_device_addresses and bindings < self.binding_count:
                 takes += f", or one for each of {bindings} bindings, arrays as lists"
@@ -232,7 +232,7 @@ def check_limits(device: LogicalDevice, entry: EntryPoint, interface: PipelineIn
             resources += count
             for limit in KINDS[kind].limits:
                 used_of[limit] = used_of.get(limit, 0) + count
-    for used, most, what in (
+    for used, most, noun in (
         (
             interface.push_constant_bytes,
             limits.max_push_constants_size,
@@ -247,7 +247,7 @@ def check_limits(device: LogicalDevice, entry: EntryPoint, interface: PipelineIn
         (resources, limits.max_per_stage_resources, "descriptors of all kinds"),
     ):
         if used > most:
-            raise InvalidArgumentError(f"{name}: {used} {what} are more than {profile.name} allows ({most})")
+            raise InvalidArgumentError(f"{name}: {used} {noun} are more than {profile.name} allows ({most})")
 
 
 def runtime_array_sizes(

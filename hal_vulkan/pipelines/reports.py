@@ -193,21 +193,21 @@ def _error(name: str, report: Report) -> PumiceError:
     place = report.place
     where = f"{place.file or 'line'}{':' if place.file else ' '}{place.line}" if place.line else ""
     if place.kind is ReportKind.LOOPS_CUT:
-        what = f"the loop at {where}" if where else f"a loop of {place.name or 'it'}"
+        subject = f"the loop at {where}" if where else f"a loop of {place.name or 'it'}"
         return DataLossError(
-            f"{name}: its results are wrong, because the driver ended {what} before its time. Mesa's llvmpipe runs "
+            f"{name}: its results are wrong, because the driver ended {subject} before its time. Mesa's llvmpipe runs "
             "65,535 passes of all loops of an invocation together, then ends every loop and goes on. Give the "
             "work to more invocations or to several dispatches, or run it on a GPU; loop_guard=False takes such "
             "results as they are",
             location=where or None,
         )
-    what = f"{name}: {access_message(report)} by invocation {report.invocation}"
+    subject = f"{name}: {access_message(report)} by invocation {report.invocation}"
     if place.kind is ReportKind.UNINITIALISED:
         return DataLossError(
-            f"{what}. Its value is undefined: write it first, with a barrier between", location=where or None
+            f"{subject}. Its value is undefined: write it first, with a barrier between", location=where or None
         )
     return OutOfRangeError(
-        f"{what}. Sanitised, the access is left out: a read gives 0, a write or an atomic does nothing. Without "
+        f"{subject}. Sanitised, the access is left out: a read gives 0, a write or an atomic does nothing. Without "
         "sanitize it reads or overwrites other memory, or ends the process",
         location=where or None,
     )

@@ -165,13 +165,13 @@ def _mismatch(image: ImageType, declared: Binding, resource: ImageView | Combine
     features = format_features(resource.device, texels).image
     if isinstance(resource, TexelBuffer):
         features |= format_features(resource.device, texels).buffer
-    for used, bit, what in (
+    for used, bit, verb in (
         (declared.readable, STORAGE_READ_WITHOUT_FORMAT, "reads"),
         (declared.writable, STORAGE_WRITE_WITHOUT_FORMAT, "writes"),
     ):
         if used and not features & bit:
             return (
-                f"the shader {what} it without naming a format, which the device does for "
+                f"the shader {verb} it without naming a format, which the device does for "
                 f"{formats_with(resource.device, texels, image=bit)}"
             )
     return ""

@@ -57,19 +57,19 @@ def specialization_info(constants: PackedConstants) -> CData | None:
 
 
 def _pack(constant: SpecializationConstant, scalar: ScalarType, value: SpecializationValue) -> bytes:
-    what = f"specialization constant {constant}"
+    subject = f"specialization constant {constant}"
     if not isinstance(value, (bool, int, float)):
-        raise InvalidArgumentError(f"{what} takes a number, got {type(value).__name__}")
+        raise InvalidArgumentError(f"{subject} takes a number, got {type(value).__name__}")
     try:
         if scalar.kind == "bool":
             return struct.pack("<I", bool(value))
         if scalar.kind == "float":
             return struct.pack({16: "<e", 32: "<f", 64: "<d"}[scalar.bits], float(value))
         if int(value) != value:
-            raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}, got {value!r}")
+            raise InvalidArgumentError(f"{subject} is a {scalar.bits}-bit {scalar.kind}, got {value!r}")
         code = {8: "b", 16: "h", 32: "i", 64: "q"}[scalar.bits]
         return struct.pack("<" + (code if scalar.kind == "int" else code.upper()), int(value))
     except (struct.error, OverflowError, ValueError) as error:
         if isinstance(error, InvalidArgumentError):
             raise
-        raise InvalidArgumentError(f"{what} is a {scalar.bits}-bit {scalar.kind}; {value!r} does not fit") from None
+        raise InvalidArgumentError(f"{subject} is a {scalar.bits}-bit {scalar.kind}; {value!r} does not fit") from None

@@ -182,14 +182,14 @@ class Swapchain(Closeable):
         result = acquire(self.device.handle, self._handle, _ACQUIRE_NS, slot.acquired, NULL, self._index)
         return self._check(result, "acquiring an image of the window")
 
-    def _check(self, result: int, what: str) -> int:
+    def _check(self, result: int, action: str) -> int:
         """Returns a result with which presentation may continue; raises for any other."""
         if result == _SURFACE_LOST:
             raise UnavailableError(
                 "the window's surface was lost; make another one, and a swapchain for it",
                 vk_result="VK_ERROR_SURFACE_LOST_KHR",
             )
-        self.device.check(0 if result == _OUT_OF_DATE else result, what)
+        self.device.check(0 if result == _OUT_OF_DATE else result, action)
         return result
 
     @guarded

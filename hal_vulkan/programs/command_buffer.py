@@ -292,8 +292,8 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         resolved = _parts(table)
         for slot in self.used_slots:
             if slot >= len(resolved) or resolved[slot] is None:
-                what = "is null" if slot < len(resolved) else f"is beyond its {len(resolved)} entries"
-                raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {what}")
+                fault = "is null" if slot < len(resolved) else f"is beyond its {len(resolved)} entries"
+                raise InvalidArgumentError(f"{self.name} uses slot {slot} of its binding table, which {fault}")
         muted = self._muted
         return self._replay(resolved, timing=timing, muted=muted)  # type: ignore[arg-type]  # null slots are not used
 

@@ -58,7 +58,7 @@ def poll(device: LogicalDevice, wait: WaitInfo, value: int, until: float, check:
 
 
 def block(
-    device: LogicalDevice, wait: WaitInfo, value: int, timeout: float | None, what: str, check: Callable[[], None]
+    device: LogicalDevice, wait: WaitInfo, value: int, timeout: float | None, subject: str, check: Callable[[], None]
 ) -> bool:
     """Sleeps until a payload is at ``value``; ``False`` after ``timeout`` seconds.
 
@@ -74,7 +74,7 @@ def block(
         if result == VK_SUCCESS:
             return True
         if result != VK_TIMEOUT:
-            device.check(result, f"waiting for {what}")
+            device.check(result, f"waiting for {subject}")
         check()
         if remaining >= 0:
             remaining -= step
@@ -82,7 +82,7 @@ def block(
                 return False
 
 
-def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: float | None, what: str) -> None:
+def wait_timeline(device: LogicalDevice, handle: CData, value: int, timeout: float | None, subject: str) -> None:
     """Blocks until a timeline semaphore is at ``value``; DeadlineExceededError after ``timeout`` seconds."""
-    if not block(device, WaitInfo(handle), value, timeout, what, lambda: None):
-        raise DeadlineExceededError(f"waited {timeout} s for {what}")
+    if not block(device, WaitInfo(handle), value, timeout, subject, lambda: None):
+        raise DeadlineExceededError(f"waited {timeout} s for {subject}")

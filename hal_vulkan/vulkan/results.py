@@ -51,13 +51,13 @@ _RESULT_CLASSES: Final[dict[str, type[PumiceError]]] = {
 }
 
 
-def error_from_result(result: int, what: str) -> PumiceError:
-    """Returns the error for a failed native call; ``what`` names the operation, with its sizes."""
+def error_from_result(result: int, action: str) -> PumiceError:
+    """Returns the error for a failed native call; ``action`` names the operation, with its sizes."""
     name = _RESULT_NAMES.get(result, f"VkResult {result}")
-    return _RESULT_CLASSES.get(name, InternalError)(f"{what}: the driver answered {name}", vk_result=name)
+    return _RESULT_CLASSES.get(name, InternalError)(f"{action}: the driver answered {name}", vk_result=name)
 
 
-def check(result: int, what: str) -> None:
+def check(result: int, action: str) -> None:
     """Raises the error of a negative ``VkResult``; success codes (timeouts, incomplete) pass.
 
     Messages of the validation layers take precedence: they say what is wrong.
@@ -65,7 +65,7 @@ def check(result: int, what: str) -> None:
     if pending_validation:
         raise_pending_validation()
     if result < 0:
-        raise error_from_result(result, what)
+        raise error_from_result(result, action)
 
 
 # Errors that the validation layers reported since the last check, in any thread. A plain list keeps the test on the hot
@@ -86,22 +86,22 @@ def take_validation_errors() -> list[InternalError]:
     return errors
 
 
-def listed_names(function: NativeFunction, struct: str, field: str, what: str, *arguments: Any) -> frozenset[str]:
+def listed_names(function: NativeFunction, struct: str, field: str, noun: str, *arguments: Any) -> frozenset[str]:
     """Returns a text field of each structure that ``listed`` yields."""
-    return frozenset(text(getattr(element, field)) for element in listed(function, struct, what, *arguments))
+    return frozenset(text(getattr(element, field)) for element in listed(function, struct, noun, *arguments))
 
 
-def listed(function: NativeFunction, struct: str, what: str, *arguments: Any) -> Iterator[CData]:
+def listed(function: NativeFunction, struct: str, noun: str, *arguments: Any) -> Iterator[CData]:
     """Yields structures or handles by Vulkan's two-call idiom, which first asks for their number."""
     count = ffi.new("uint32_t *")
     for _ in range(_MOST_TRIES):
-        check(function(*arguments, count, ffi.NULL) or 0, f"counting {what}")
+        check(function(*arguments, count, ffi.NULL) or 0, f"counting {noun}")
         items = ffi.new(f"{struct}[]", count[0])
         if ffi.typeof(items).item.kind == "struct" and "sType" in dict(ffi.typeof(items).item.fields):
             for item in items:
                 item.sType = new(struct).sType
         result = function(*arguments, count, items) or 0
-        check(result, f"enumerating {what}")
+        check(result, f"enumerating {noun}")
         if result != VK_INCOMPLETE:  # there are more since they were counted
             break
     for index in range(count[0]):  # a generator: an element does not keep the array alive

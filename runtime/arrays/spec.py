@@ -105,16 +105,16 @@ def raw_bytes(array: np.ndarray) -> memoryview:
     return array.reshape(-1).view(np.uint8).data
 
 
-def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic], what: str) -> None:
+def check_out(out: object, shape: tuple[int, ...], dtype: np.dtype[np.generic], subject: str) -> None:
     """Raises InvalidArgumentError unless results of this shape and dtype can be copied into ``out`` in place."""
     expected = f"a writable C-contiguous array of shape {shape} and dtype {dtype}"
     if not isinstance(out, np.ndarray):
-        raise InvalidArgumentError(f"{what} must be {expected}, got {type(out).__name__}")
+        raise InvalidArgumentError(f"{subject} must be {expected}, got {type(out).__name__}")
     if out.shape != shape or out.dtype != dtype:
-        raise InvalidArgumentError(f"{what} must be {expected}, got {out.shape} {out.dtype}")
+        raise InvalidArgumentError(f"{subject} must be {expected}, got {out.shape} {out.dtype}")
     if not out.flags.c_contiguous or not out.flags.writeable:
         state = "read-only" if not out.flags.writeable else "not contiguous"
-        raise InvalidArgumentError(f"{what} must be {expected}; it is {state}")
+        raise InvalidArgumentError(f"{subject} must be {expected}; it is {state}")
 
 
 def contiguous_part(index: Index, shape: tuple[int, ...]) -> tuple[int, tuple[int, ...]]:

@@ -78,32 +78,32 @@ class Generated:
         return f"<{type(self).__name__} {self.name}>"
 
 
-def text_of(what: str, value: object) -> str:
+def text_of(name: str, value: object) -> str:
     """Checks a text for generated code, and returns it."""
     if not isinstance(value, str):
-        raise InvalidArgumentError(f"{what} is a text, got {type(value).__name__}")
+        raise InvalidArgumentError(f"{name} is a text, got {type(value).__name__}")
     if "\0" in value:
-        raise InvalidArgumentError(f"{what} is a text without NUL characters, got {value!r}")
+        raise InvalidArgumentError(f"{name} is a text without NUL characters, got {value!r}")
     return value
 
 
-def expression_of(what: str, value: object) -> str:
+def expression_of(name: str, value: object) -> str:
     """Checks an expression, which is not empty and has no statements, and returns it."""
-    text = text_of(what, value).strip()
+    text = text_of(name, value).strip()
     if not text:
-        raise InvalidArgumentError(f"{what} is an expression, got an empty text")
+        raise InvalidArgumentError(f"{name} is an expression, got an empty text")
     if ";" in text:
-        raise InvalidArgumentError(f"{what} is one expression, without semicolons; got {text!r}")
+        raise InvalidArgumentError(f"{name} is one expression, without semicolons; got {text!r}")
     return text
 
 
-def constant_of(what: str, value: object) -> str:
+def constant_of(name: str, value: object) -> str:
     """Returns a constant for an expression, from a text or a number."""
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, (int, float)):
         return repr(value) if value == value and abs(value) != float("inf") else _NOT_FINITE[str(value)]
-    return expression_of(what, value)
+    return expression_of(name, value)
 
 
 _NOT_FINITE: Mapping[str, str] = {"inf": "(1.0 / 0.0)", "-inf": "(-1.0 / 0.0)", "nan": "(0.0 / 0.0)"}

@@ -52,7 +52,7 @@ class Declared:
         return self.generic or str(self.dtype)
 
 
-def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ()) -> tuple[Declared, ...]:
+def parse_parameters(text: object, where: str, *, known: Sequence[Declared] = ()) -> tuple[Declared, ...]:
     """Parses the parameters of a text.
 
     Each is a type and a name. The type is a name of NumPy's or C's, or a capital letter for any type. ``TYPE name``
@@ -60,22 +60,22 @@ def parse_parameters(text: object, what: str, *, known: Sequence[Declared] = ())
     in C, an array that the expression indexes.
 
     Args:
-        what: the name of the text, for messages.
+        where: the name of the text, for messages.
         known: the parameters of an earlier text.
 
     Raises:
         InvalidArgumentError: a text is wrong; the message shows the place.
     """
     if not isinstance(text, str):
-        raise InvalidArgumentError(f"{what} is a text such as 'float a, float[] x', got {type(text).__name__}")
+        raise InvalidArgumentError(f"{where} is a text such as 'float a, float[] x', got {type(text).__name__}")
     if not text.strip():
         return ()
     parameters: list[Declared] = []
     start = 0
     for part in text.split(","):
-        parameter = _parse_one(part, _Place(text, what, start))
+        parameter = _parse_one(part, _Place(text, where, start))
         if any(parameter.name == other.name for other in (*known, *parameters)):
-            raise _Place(text, what, start).wrong(
+            raise _Place(text, where, start).wrong(
                 f"the parameter {parameter.name} is declared twice", part, parameter.name
             )
         parameters.append(parameter)
@@ -88,7 +88,7 @@ class _Place:
     """A declaration within a text, for the location of errors."""
 
     text: str
-    what: str
+    where: str
     start: int
 
     def wrong(self, message: str, part: str, token: str, at: int | None = None) -> InvalidArgumentError:
@@ -97,7 +97,7 @@ class _Place:
         begin = self.text.rfind("\n", 0, offset) + 1
         content = self.text.splitlines()[line].replace("\t", " ") if self.text else ""
         caret = " " * (offset - begin) + "^" * max(1, len(token))
-        where = f"{self.what}:{line + 1}:{offset - begin + 1}"
+        where = f"{self.where}:{line + 1}:{offset - begin + 1}"
         return InvalidArgumentError(f"{message}\n  {content}\n  {caret}", location=where)
 
 

@@ -383,17 +383,17 @@ def new_image(
     return DeviceImage(device, hal, image_format, layout, levels=hal.levels)
 
 
-def _part(part: int | slice | None, count: int, what: str) -> tuple[int, int, bool]:
+def _part(part: int | slice | None, count: int, noun: str) -> tuple[int, int, bool]:
     """Returns the first level or layer in ``part``, their count, and whether ``part`` is an int."""
     if part is None:
         return 0, count, False
     if isinstance(part, slice):
         first, stop, step = part.indices(count)
         if step != 1 or stop <= first:
-            raise InvalidArgumentError(f"view: {what}s {part} of {count} are none, or not next to each other")
+            raise InvalidArgumentError(f"view: {noun}s {part} of {count} are none, or not next to each other")
         return first, stop - first, False
     if isinstance(part, bool) or not isinstance(part, (int, np.integer)):
-        raise InvalidArgumentError(f"view: a {what} is an int or a slice, got {shown(part)}")
+        raise InvalidArgumentError(f"view: a {noun} is an int or a slice, got {shown(part)}")
     if not -count <= part < count:
-        raise InvalidArgumentError(f"view: the image has {count} {what}(s), got {part}")
+        raise InvalidArgumentError(f"view: the image has {count} {noun}(s), got {part}")
     return int(part) % count, 1, True

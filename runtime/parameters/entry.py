@@ -113,11 +113,11 @@ class ParameterEntry:
         return self._data
 
 
-def checked_slice(data: memoryview, offset: int, length: int, what: str) -> memoryview:
+def checked_slice(data: memoryview, offset: int, length: int, subject: str) -> memoryview:
     """Returns bytes ``[offset, offset + length)`` of ``data``, in place; DataLossError if they go past the end."""
     if offset < 0 or length < 0 or offset + length > len(data):
         raise DataLossError(
-            f"{what}: expected bytes [{offset}, {offset + length}) within {len(data)}; the file is truncated or "
+            f"{subject}: expected bytes [{offset}, {offset + length}) within {len(data)}; the file is truncated or "
             "damaged, get it again"
         )
     return data[offset : offset + length]

@@ -87,19 +87,19 @@ class _Cursor:
         self._data = data
         self.position = 0
 
-    def take(self, size: int, what: str) -> memoryview:
-        taken = checked_slice(self._data, self.position, size, f"GGUF {what} at byte {self.position}")
+    def take(self, size: int, noun: str) -> memoryview:
+        taken = checked_slice(self._data, self.position, size, f"GGUF {noun} at byte {self.position}")
         self.position += size
         return taken
 
-    def u32(self, what: str) -> int:
-        return int.from_bytes(self.take(4, what), "little")
+    def u32(self, noun: str) -> int:
+        return int.from_bytes(self.take(4, noun), "little")
 
-    def u64(self, what: str) -> int:
-        return int.from_bytes(self.take(8, what), "little")
+    def u64(self, noun: str) -> int:
+        return int.from_bytes(self.take(8, noun), "little")
 
-    def string(self, what: str) -> str:
-        return decode_name(self.take(self.u64(f"{what} length"), what))
+    def string(self, noun: str) -> str:
+        return decode_name(self.take(self.u64(f"{noun} length"), noun))
 
 
 def read_gguf(data: memoryview) -> list[ParameterEntry]:

@@ -132,14 +132,14 @@ def find_scope(scopes: ParameterScopes, scope: str) -> ParameterIndex:
     return index
 
 
-def _suggest(name: str, names: Iterable[str], what: str) -> str:
+def _suggest(name: str, names: Iterable[str], noun: str) -> str:
     known = list(names)
     if not known:
-        return f"there are no {what} at all"
+        return f"there are no {noun} at all"
     close = close_to(name, known)
     if close:
-        return f"the closest {what}: {', '.join(map(shown, close))}"
-    return f"the first {what}: {', '.join(map(shown, known[:5]))}"
+        return f"the closest {noun}: {', '.join(map(shown, close))}"
+    return f"the first {noun}: {', '.join(map(shown, known[:5]))}"
 
 
 def _entry_of(name: str, value: npt.ArrayLike, *, writable: bool) -> ParameterEntry:

@@ -58,27 +58,31 @@ def _entries(data: memoryview) -> Iterator[ParameterEntry | None]:
     """Yields the entries of each header; ``None`` for those that are skipped."""
     base = 0
     while True:
-        what = f"parameter archive header at byte {base}"
-        magic, major, minor, header_size, next_offset, _ = _PREFIX.unpack(checked_slice(data, base, _PREFIX.size, what))
+        header = f"parameter archive header at byte {base}"
+        magic, major, minor, header_size, next_offset, _ = _PREFIX.unpack(
+            checked_slice(data, base, _PREFIX.size, header)
+        )
         if magic != ARCHIVE_MAGIC:
-            raise InvalidArgumentError(f"{what}: expected the bytes {ARCHIVE_MAGIC!r} of an .irpa file, got {magic!r}")
+            raise InvalidArgumentError(
+                f"{header}: expected the bytes {ARCHIVE_MAGIC!r} of an .irpa file, got {magic!r}"
+            )
         if (major, minor) != (0, 0):
             raise IncompatibleError(
-                f"{what}: its version is {major}.{minor}, known is 0.0; convert it with a tool of that version, or "
+                f"{header}: its version is {major}.{minor}, known is 0.0; convert it with a tool of that version, or "
                 "upgrade pumice"
             )
         if header_size != _HEADER_SIZE:
             raise InvalidArgumentError(
-                f"{what}: a header of version 0.0 has {_HEADER_SIZE} bytes, this one says {header_size}"
+                f"{header}: a header of version 0.0 has {_HEADER_SIZE} bytes, this one says {header_size}"
             )
-        count, *ranges = _SEGMENTS.unpack(checked_slice(data, base + _PREFIX.size, _SEGMENTS.size, what))
+        count, *ranges = _SEGMENTS.unpack(checked_slice(data, base + _PREFIX.size, _SEGMENTS.size, header))
         table, names, storage = (
-            checked_slice(data, base + offset if length else 0, length, f"{what}, {segment} segment")
+            checked_slice(data, base + offset if length else 0, length, f"{header}, {segment} segment")
             for segment, offset, length in zip(("entry", "metadata", "storage"), ranges[::2], ranges[1::2], strict=True)
         )
         position = 0
         for ordinal in range(count):
-            where = f"{what}, entry {ordinal} of {count}"
+            where = f"{header}, entry {ordinal} of {count}"
             entry_header = checked_slice(table, position, _ENTRY.size, where)
             entry_size = _ENTRY.unpack(entry_header)[0]
             if entry_size < _ENTRY.size:
@@ -89,7 +93,7 @@ def _entries(data: memoryview) -> Iterator[ParameterEntry | None]:
             return
         if next_offset < _HEADER_SIZE or next_offset % _ENTRY_ALIGNMENT:
             raise InvalidArgumentError(
-                f"{what}: the next header lies at a multiple of {_ENTRY_ALIGNMENT} bytes after this one, not at "
+                f"{header}: the next header lies at a multiple of {_ENTRY_ALIGNMENT} bytes after this one, not at "
                 f"{next_offset}"
             )
         base += next_offset

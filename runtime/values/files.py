@@ -82,7 +82,7 @@ class ValueFiles:
                 self._open[path].seek(0)
         return self._open[path]
 
-    def _read(self, path: str, file: BufferedReader, size: int, what: str) -> bytes:
+    def _read(self, path: str, file: BufferedReader, size: int, noun: str) -> bytes:
         try:
             with reading_errors(Path(path)):
                 status = os.fstat(file.fileno())
@@ -90,10 +90,10 @@ class ValueFiles:
                 left = status.st_size - file.tell() if stat.S_ISREG(status.st_mode) else size
                 data = file.read(size) if left >= size else b""
         except (MemoryError, OverflowError):
-            raise ResourceExhaustedError(f"expected {what} to fit memory, it takes {size} bytes") from None
+            raise ResourceExhaustedError(f"expected {noun} to fit memory, it takes {size} bytes") from None
         if len(data) != size:
             got = left if left < size else len(data)
-            raise InvalidArgumentError(f"expected {size} bytes in {shown(path)} for {what}, got {got}")
+            raise InvalidArgumentError(f"expected {size} bytes in {shown(path)} for {noun}, got {got}")
         return data
 
     def _read_npy(self, path: str, file: BufferedReader) -> Array:
@@ -102,8 +102,8 @@ class ValueFiles:
         if len(shape) > MAX_RANK:
             raise InvalidArgumentError(f"{shorten(path)}: expected at most {MAX_RANK} axes, got {len(shape)}")
         element_type = ElementType.from_dtype(stored.newbyteorder("="))
-        what = format_shape_and_type(shape, element_type)
-        data = self._read(path, file, math.prod(shape) * stored.itemsize, what)
+        noun = format_shape_and_type(shape, element_type)
+        data = self._read(path, file, math.prod(shape) * stored.itemsize, noun)
         array = np.frombuffer(data, stored) if data else np.empty(0, stored)
         ordered = array.reshape(shape, order="F" if fortran_order else "C")
         return np.array(ordered, element_type.require_dtype(), order="C")

@@ -183,8 +183,8 @@ class _Parser:
         self._types[name] = DeclaredType(name, members=self._members(f"struct {name} is {{, its members, and }}"))
         self._expect(";")
 
-    def _members(self, what: str) -> tuple[DeclaredMember, ...]:
-        self._expect("{", what)
+    def _members(self, noun: str) -> tuple[DeclaredMember, ...]:
+        self._expect("{", noun)
         members: list[DeclaredMember] = []
         while not self._accept("}"):
             members += self._member()
@@ -255,15 +255,15 @@ class _Parser:
         self._at += 1
         return True
 
-    def _expect(self, text: str, what: str = "") -> None:
+    def _expect(self, text: str, noun: str = "") -> None:
         if not self._accept(text):
             got, start = self._tokens[self._at]
-            raise self._error(start, f"{what or f'expected {text}'}; got {shown(got) if got else 'the end'}")
+            raise self._error(start, f"{noun or f'expected {text}'}; got {shown(got) if got else 'the end'}")
 
-    def _word(self, what: str) -> str:
+    def _word(self, noun: str) -> str:
         text, start = self._tokens[self._at]
         if not (text[:1].isalpha() or text[:1] == "_"):
-            raise self._error(start, f"expected {what}, got {shown(text) if text else 'the end'}")
+            raise self._error(start, f"expected {noun}, got {shown(text) if text else 'the end'}")
         self._at += 1
         return text
 

@@ -63,10 +63,10 @@ def _element(members: list[BlockMember], scalars: frozenset[ScalarType]) -> Elem
     )
 
 
-def _required(value: int | None, decoration: int, what: str) -> int:
+def _required(value: int | None, decoration: int, noun: str) -> int:
     if value is None:
         raise InvalidArgumentError(
-            f"{what} has no {Decoration.name(decoration)} decoration, but blocks must be explicitly laid out; "
+            f"{noun} has no {Decoration.name(decoration)} decoration, but blocks must be explicitly laid out; "
             "compile the shader for Vulkan"
         )
     return value

@@ -93,7 +93,7 @@ class Module:
         """Returns the operand of a decoration of a structure's member, or ``None`` if not so decorated."""
         return self.member_decorations.get((struct_id, member), {}).get(decoration)
 
-    def unsettle(self, target: int, what: str, constant: int) -> None:
+    def unsettle(self, target: int, noun: str, constant: int) -> None:
         """Notes that a length or size needs other values of the specialization constants that it depends on."""
         if target in self.unsettled or len(self.unsettled) >= _MAX_UNSETTLED:  # a forged module has any number
             return
@@ -111,7 +111,7 @@ class Module:
                 setting[spec_id] = self.names.get(decoration, "") or setting.get(spec_id, "")
         named = [f"{spec_id} ({name})" if name else str(spec_id) for spec_id, name in sorted(setting.items())]
         settable = f"; specialization constants that set it: {', '.join(named)}" if named else ""
-        self.unsettled[target] = what + settable
+        self.unsettled[target] = noun + settable
 
     def check_id(self, value: int) -> int:
         """Returns an id, after a check that it lies within the header's bound."""
@@ -224,10 +224,10 @@ class Module:
                 f"after {values[decoration]}; the module is damaged"
             )
 
-    def _check_length(self, start: int, end: int, minimum: int, what: str) -> None:
+    def _check_length(self, start: int, end: int, minimum: int, noun: str) -> None:
         if end - start < minimum:
             raise InvalidArgumentError(
-                f"{what} at word {start} has {end - start} words, expected at least {minimum}; the module is damaged"
+                f"{noun} at word {start} has {end - start} words, expected at least {minimum}; the module is damaged"
             )
 
     def _constant(self, opcode: int, start: int, end: int) -> None:

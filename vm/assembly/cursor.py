@@ -74,44 +74,44 @@ class Cursor:
             raise self.unexpected("a type such as i32 or !vm.buffer")
         return self.take()
 
-    def integer(self, bits: int, *, signed: bool, what: str) -> int:
+    def integer(self, bits: int, *, signed: bool, noun: str) -> int:
         """Returns an integer, as an unsigned number of ``bits`` bits."""
-        token = self.expect_kind(TokenKind.NUMBER, what)
-        with self._located(token, what):
+        token = self.expect_kind(TokenKind.NUMBER, noun)
+        with self._located(token, noun):
             return integer(token.text, bits, signed=signed)
 
-    def float_bits(self, bits: int, what: str) -> int:
+    def float_bits(self, bits: int, noun: str) -> int:
         """Returns the bits of a floating-point number."""
-        token = self.expect_kind(TokenKind.NUMBER, what)
-        with self._located(token, what):
+        token = self.expect_kind(TokenKind.NUMBER, noun)
+        with self._located(token, noun):
             return float_bits(token.text, bits)
 
-    def string(self, what: str) -> bytes:
+    def string(self, noun: str) -> bytes:
         """Returns the bytes of a quoted string."""
-        token = self.expect_kind(TokenKind.STRING, f"{what}, a quoted string")
-        with self._located(token, what):
+        token = self.expect_kind(TokenKind.STRING, f"{noun}, a quoted string")
+        with self._located(token, noun):
             return string_bytes(token.text)
 
-    def text(self, what: str) -> str:
+    def text(self, noun: str) -> str:
         """Returns a quoted string that is UTF-8."""
         token = self.next
         try:
-            return self.string(what).decode()
+            return self.string(noun).decode()
         except UnicodeDecodeError:
-            raise self.error(token, f"{what}: expected UTF-8, got {token}") from None
+            raise self.error(token, f"{noun}: expected UTF-8, got {token}") from None
 
     @contextmanager
-    def _located(self, token: Token, what: str) -> Iterator[None]:
+    def _located(self, token: Token, noun: str) -> Iterator[None]:
         try:
             yield
         except LiteralError as error:
-            raise self.error(token, f"{what}: expected {error}, got {token}") from None
+            raise self.error(token, f"{noun}: expected {error}, got {token}") from None
 
-    def once(self, token: Token, what: str, known: Container[str]) -> str:
+    def once(self, token: Token, noun: str, known: Container[str]) -> str:
         """Returns the name of a token, a symbol's without its sigil; an error if it is known."""
         name = token.name if token.kind is TokenKind.SYMBOL else token.text
         if name in known:
-            raise self.error(token, f"expected each {what} once, got {token} again")
+            raise self.error(token, f"expected each {noun} once, got {token} again")
         return name
 
     def unexpected(self, expected: str) -> InvalidArgumentError:

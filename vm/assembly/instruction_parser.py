@@ -113,31 +113,31 @@ class InstructionParser:
 
     def _value(self, operation: Operation, field: Field) -> Value:
         cursor = self._cursor
-        what = f"the {field.name.replace('_', ' ')} of vm.{operation.mnemonic}"
+        noun = f"the {field.name.replace('_', ' ')} of vm.{operation.mnemonic}"
         match field.kind:
             case FieldKind.REGISTER:
-                token = cursor.expect_kind(TokenKind.REGISTER, f"{what}, a register such as {_example(field.bank)}")
+                token = cursor.expect_kind(TokenKind.REGISTER, f"{noun}, a register such as {_example(field.bank)}")
                 return self._register(token, field)
             case FieldKind.I32:
-                return cursor.integer(32, signed=True, what=what)
+                return cursor.integer(32, signed=True, noun=noun)
             case FieldKind.I64:
-                return cursor.integer(64, signed=True, what=what)
+                return cursor.integer(64, signed=True, noun=noun)
             case FieldKind.F32:
-                return cursor.float_bits(32, what)
+                return cursor.float_bits(32, noun)
             case FieldKind.F64:
-                return cursor.float_bits(64, what)
+                return cursor.float_bits(64, noun)
             case FieldKind.RODATA:
-                return cursor.integer(32, signed=False, what=what)
+                return cursor.integer(32, signed=False, noun=noun)
             case FieldKind.GLOBAL:
-                return self._global(operation, what)
+                return self._global(operation, noun)
             case FieldKind.FUNCTION:
-                return cursor.expect_kind(TokenKind.SYMBOL, f"{what}, such as @function")
+                return cursor.expect_kind(TokenKind.SYMBOL, f"{noun}, such as @function")
             case FieldKind.TYPE:
                 return cursor.type_name().text
             case FieldKind.STRING:
-                return self._string(what)
+                return self._string(noun)
             case FieldKind.BRANCH_TARGET:
-                return cursor.expect_kind(TokenKind.LABEL, f"{what}, a block such as ^bb0")
+                return cursor.expect_kind(TokenKind.LABEL, f"{noun}, a block such as ^bb0")
             case FieldKind.OPERANDS | FieldKind.RESULTS:
                 example = f"a register such as {_example(field.bank)}"
                 return self._listed(
@@ -145,7 +145,7 @@ class InstructionParser:
                     lambda: self._register(cursor.expect_kind(TokenKind.REGISTER, example), field),
                 )
             case FieldKind.SEGMENT_SIZES:
-                return self._listed(TokenKind.NUMBER, lambda: cursor.integer(16, signed=False, what=what))
+                return self._listed(TokenKind.NUMBER, lambda: cursor.integer(16, signed=False, noun=noun))
             case FieldKind.BRANCH_OPERANDS:
                 return self._branch_operands(field)
             case FieldKind.BRANCH_TABLE:
@@ -154,7 +154,7 @@ class InstructionParser:
     def _register(self, token: Token, field: Field) -> int:
         return parse_register(self._cursor, token, field, self._function)
 
-    def _global(self, operation: Operation, what: str) -> GlobalReference:
+    def _global(self, operation: Operation, noun: str) -> GlobalReference:
         cursor = self._cursor
         bank = next(field.bank for field in operation.fields if field.kind is FieldKind.REGISTER)
         size = BANK_SIZES[bank or "i32"]
@@ -162,18 +162,18 @@ class InstructionParser:
         token = cursor.next
         if cursor.accept(segment):
             cursor.expect("[")
-            ordinal = cursor.integer(32, signed=False, what=what)
+            ordinal = cursor.integer(32, signed=False, noun=noun)
             cursor.expect("]")
             return GlobalReference(token, ordinal, size)
         if token.kind is not TokenKind.SYMBOL:
-            raise cursor.unexpected(f"{what}, such as @name or {segment}[0]")
-        return GlobalReference(cursor.symbol(what), None, size)
+            raise cursor.unexpected(f"{noun}, such as @name or {segment}[0]")
+        return GlobalReference(cursor.symbol(noun), None, size)
 
-    def _string(self, what: str) -> bytes:
+    def _string(self, noun: str) -> bytes:
         token = self._cursor.next
-        data = self._cursor.string(what)
+        data = self._cursor.string(noun)
         if len(data) > _MAX_COUNT:
-            raise self._cursor.error(token, f"expected {what} of at most {_MAX_COUNT} bytes, got {len(data)}")
+            raise self._cursor.error(token, f"expected {noun} of at most {_MAX_COUNT} bytes, got {len(data)}")
         return data
 
     def _listed(self, kind: TokenKind, read: Callable[[], int]) -> tuple[int, ...]:
@@ -206,7 +206,7 @@ class InstructionParser:
         while cursor.next.text == "," or cursor.next.kind is TokenKind.NUMBER:
             cursor.accept(",")
             token = cursor.next
-            ordinal = cursor.integer(32, signed=False, what="a case of the branch table")
+            ordinal = cursor.integer(32, signed=False, noun="a case of the branch table")
             if ordinal != len(cases):
                 raise cursor.error(token, f"expected case {len(cases)}: cases are dense and start at 0, got {token}")
             self._check_count(token, ordinal + 1)

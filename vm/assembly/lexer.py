@@ -158,8 +158,8 @@ class SourceText:
         if character == '"':
             return self._error_at(number, position, "expected a closing quote; the string does not end on its line")
         if character in "@^":
-            what = "function or global name" if character == "@" else "block name"
-            return self._error_at(number, position, f"expected a {what} after '{character}'")
+            noun = "function or global name" if character == "@" else "block name"
+            return self._error_at(number, position, f"expected a {noun} after '{character}'")
         return self._error_at(number, position, f"expected an operand or a directive, got the character {character!r}")
 
     def _error_at(self, number: int, column: int, message: str) -> InvalidArgumentError:

@@ -85,7 +85,7 @@ class AssemblyParser:
         cursor.expect("vm.module")
         self._module.name = cursor.symbol("a module name").name
         if cursor.accept("version"):
-            self._module.version = cursor.integer(32, signed=False, what="the module version")
+            self._module.version = cursor.integer(32, signed=False, noun="the module version")
         self._attributes(cursor, self._module.attributes)
         cursor.expect_end()
 
@@ -128,7 +128,7 @@ class AssemblyParser:
     def _dependency(self, cursor: Cursor) -> None:
         required = not cursor.accept("optional")
         token = cursor.symbol("a module name")
-        version = cursor.integer(32, signed=False, what="the lowest version") if cursor.accept("version") else 0
+        version = cursor.integer(32, signed=False, noun="the lowest version") if cursor.accept("version") else 0
         name = cursor.once(token, "dependency", self._module.dependencies)
         self._module.dependencies[name] = DependencyDef(name, version, required)
 
@@ -153,7 +153,7 @@ class AssemblyParser:
     def _rodata(self, cursor: Cursor) -> None:
         cursor.expect("[")
         token = cursor.next
-        if cursor.integer(32, signed=False, what="the segment's ordinal") != len(self._module.rodata):
+        if cursor.integer(32, signed=False, noun="the segment's ordinal") != len(self._module.rodata):
             raise cursor.error(
                 token, f"expected segment {len(self._module.rodata)}: segments are in order from 0, got {token}"
             )
@@ -183,9 +183,9 @@ class AssemblyParser:
             if cursor.accept(":"):
                 cursor.type_name()
         elif cursor.accept("="):
-            value, what = cursor.next, "the initial value"
+            value, noun = cursor.next, "the initial value"
             is_integer = value.text.lstrip("+-").isdecimal() or bank.startswith("i")
-            if cursor.integer(64, signed=True, what=what) if is_integer else cursor.float_bits(64, what):
+            if cursor.integer(64, signed=True, noun=noun) if is_integer else cursor.float_bits(64, noun):
                 raise cursor.error(value, f"expected the initial value 0, got {value}: store other values in @__init")
             cursor.expect(":")
             kind = cursor.type_name()
@@ -284,9 +284,9 @@ class AssemblyParser:
         if not cursor.accept("unknown"):
             file_name = cursor.text("a file's name")
             numbers = []
-            for what in ("a line", "a column"):
+            for noun in ("a line", "a column"):
                 cursor.expect(":")
-                numbers.append(cursor.integer(31, signed=False, what=what))
+                numbers.append(cursor.integer(31, signed=False, noun=noun))
             place = FileLineCol(file_name, *numbers)
         cursor.expect(")")
         cursor.expect_end()

@@ -154,10 +154,10 @@ class FunctionVerifier:
             raise Refusal(f"expected value registers below {self.i32_limit}, got {register_text(end - 1)}")
         self.i32_count = max(self.i32_count, end)
 
-    def passed(self, what: str, letters: Sequence[str], registers: Sequence[int]) -> None:
+    def passed(self, noun: str, letters: Sequence[str], registers: Sequence[int]) -> None:
         """Refuses registers that do not match a calling convention."""
         if len(letters) != len(registers):
-            raise Refusal(f"expected {len(letters)} {what}, got {len(registers)}")
+            raise Refusal(f"expected {len(letters)} {noun}, got {len(registers)}")
         for letter, register in zip(letters, registers, strict=True):
             self.register(_BANKS[letter], register)
 

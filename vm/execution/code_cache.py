@@ -65,8 +65,8 @@ class CodeCache:
         source, code = kept
         self._file(variant).store(marshal.dumps((source.text, source.names, source.pcs, _renamed(code, ""))))
 
-    def _file(self, what: object) -> CachedFile:
-        return CachedFile(_ROOM, (self._module, what, _made_by()))
+    def _file(self, key: object) -> CachedFile:
+        return CachedFile(_ROOM, (self._module, key, _made_by()))
 
 
 def _renamed(code: CodeType, file_name: str) -> CodeType:

@@ -89,14 +89,14 @@ def import_graph(
     return [_module(block, file_name)], source
 
 
-def _named(graph: Graph, text: str, what: str) -> Ref:
+def _named(graph: Graph, text: str, noun: str) -> Ref:
     """Returns an output by its name; ``NAME`` is its first."""
     match = _OUTPUT.fullmatch(text)
     name, port = (match[1], int(match[2] or 0)) if match else (text, 0)
     if name not in graph.nodes:
         close = difflib.get_close_matches(name, graph.nodes, 3)
         meant = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise InvalidArgumentError(f"{graph.source.file_name}: there is no node '{name}' to {what}{meant}")
+        raise InvalidArgumentError(f"{graph.source.file_name}: there is no node '{name}' to {noun}{meant}")
     return Ref(name, port)
 
 

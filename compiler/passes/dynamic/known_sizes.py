@@ -110,12 +110,12 @@ class Known:
         tensor[()] = size
         return tensor
 
-    def lengths(self, value: Value, what: str, declared: Sequence[Dim | None] = ()) -> tuple[Dim, ...]:
+    def lengths(self, value: Value, noun: str, declared: Sequence[Dim | None] = ()) -> tuple[Dim, ...]:
         """Returns the elements of a vector of sizes.
 
         Args:
             value: the vector.
-            what: the vector's name in errors.
+            noun: the vector's name in errors.
             declared: the required values of elements, None where there is none.
 
         Raises:
@@ -129,7 +129,7 @@ class Known:
         if len(elements) < len(listed) or (known is None and not declared):
             raise self.not_known(
                 listed,
-                f"{what} that is a polynomial in the lengths of arguments' dimensions, such as 2*b+1; what is computed "
+                f"{noun} that is a polynomial in the lengths of arguments' dimensions, such as 2*b+1; what is computed "
                 "from data, or divided with a rest, is not known before the call: export the program for fixed lengths",
             )
         return tuple(elements)

@@ -135,9 +135,9 @@ def _function_type(function: Operation) -> FunctionType:
     return type
 
 
-def agree(types: Sequence[Type], wanted: Sequence[Type], what: str) -> None:
+def agree(types: Sequence[Type], wanted: Sequence[Type], noun: str) -> None:
     if len(types) != len(wanted) or not all(compatible(left, right) for left, right in zip(types, wanted, strict=True)):
-        raise OperationError(f"{what} of types ({types_text(wanted)}), got ({types_text(types)})")
+        raise OperationError(f"{noun} of types ({types_text(wanted)}), got ({types_text(types)})")
 
 
 @dataclass(frozen=True, slots=True)

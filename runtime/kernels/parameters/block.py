@@ -111,14 +111,14 @@ def pack_members(
     values: Mapping[str, object],
     where: str,
     *,
-    what: str = "member",
+    noun: str = "member",
     length: int = 0,
     missing: Literal["refused", "zero", "any"] = "refused",
 ) -> None:
     """Writes members at their offsets from ``start``.
 
     Args:
-        what: the noun for a member in messages.
+        noun: the noun for a member in messages.
         length: the length of the run-time sized array at the end.
         missing: the treatment of members without a value: ``"refused"`` raises; ``"zero"`` leaves their bytes as they
             are, but raises for pointers; ``"any"`` leaves the bytes of all.
@@ -126,13 +126,13 @@ def pack_members(
     known = member_names(members)
     for name in values:
         if name not in known:
-            raise NotFoundError(f"{where} has no {what} {shown(name)}; it has: {', '.join(known) or 'none'}")
+            raise NotFoundError(f"{where} has no {noun} {shown(name)}; it has: {', '.join(known) or 'none'}")
     needed = {n: m for n, m in known.items() if missing == "refused" or (missing == "zero" and has_pointer(m))}
     absent = [f"{type_name(member)} {name}" for name, member in needed.items() if name not in values]
     if absent:
-        raise InvalidArgumentError(f"{where}: {what}(s) {', '.join(absent)} not given")
+        raise InvalidArgumentError(f"{where}: {noun}(s) {', '.join(absent)} not given")
     for name, value in values.items():
-        member, label = known[name], f"{where}: {what} {name}"
+        member, label = known[name], f"{where}: {noun} {name}"
         shape = tuple(n or length for n in member.array_shape)
         if member.scalar is not None:
             _pack_scalars(data, start + member.offset, member, shape, value, label)

@@ -123,7 +123,7 @@ def pack_push(
         values = _merged(defaults, values)
     data = bytearray(block.size)
     pack_members(
-        data, 0, block.members, values, kernel, what="push constant", missing="zero" if defaults == 0 else "refused"
+        data, 0, block.members, values, kernel, noun="push constant", missing="zero" if defaults == 0 else "refused"
     )
     return bytes(data)
 
@@ -150,5 +150,5 @@ def _checked_defaults(block: PushConstantBlock | None, defaults: Defaults, kerne
         raise InvalidArgumentError(f"{kernel} has no push constants for push_defaults to give")
     if isinstance(defaults, Mapping):
         where = f"{kernel}: push_defaults"
-        pack_members(bytearray(block.size), 0, block.members, defaults, where, what="push constant", missing="any")
+        pack_members(bytearray(block.size), 0, block.members, defaults, where, noun="push constant", missing="any")
     return defaults

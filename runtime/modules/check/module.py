@@ -185,12 +185,12 @@ class CheckState:
 
     # -- helpers -------------------------------------------------------------------------------------
 
-    def _read(self, view: object, what: str) -> HostView:
+    def _read(self, view: object, subject: str) -> HostView:
         """Returns the view's bytes now."""
         if not isinstance(view, BufferView):
             got = "null" if view is None else type(view).__name__
-            raise InvalidArgumentError(f"{what}: expected a !hal.buffer_view, got {got}")
-        buffer = check_buffer(view.buffer, what)
+            raise InvalidArgumentError(f"{subject}: expected a !hal.buffer_view, got {got}")
+        buffer = check_buffer(view.buffer, subject)
         if buffer.host_visible:
             return HostView(view, buffer.read(0, view.byte_length))
         return HostView(view, read_bytes(self._contexts[buffer.device], buffer, 0, view.byte_length))

@@ -72,8 +72,8 @@ class BufferExports(DeviceTable):
         """Writes the low ``size`` bytes of a value."""
         store_word(self._context_of(buffer, "buffer.store"), value, buffer, offset, size)
 
-    def _context_of(self, buffer: Ref, what: str) -> DeviceContext:
-        return self.device_context(check_buffer(buffer, what).device)
+    def _context_of(self, buffer: Ref, subject: str) -> DeviceContext:
+        return self.device_context(check_buffer(buffer, subject).device)
 
     @export("buffer.allocation.preserve", "0r_v")
     def buffer_allocation_preserve(self, buffer: Ref) -> None:

@@ -6,15 +6,15 @@ from ....hal.programs.checks import Ref, got
 from ....status import InvalidArgumentError
 
 
-def memory_of(buffer: Ref, what: str) -> memoryview:
+def memory_of(buffer: Ref, subject: str) -> memoryview:
     """Returns the bytes of a VM buffer, in place."""
     try:
         view: memoryview = buffer.as_memoryview()
     except AttributeError:
-        raise InvalidArgumentError(f"{what}: expected a !vm.buffer, got {got(buffer)}") from None
+        raise InvalidArgumentError(f"{subject}: expected a !vm.buffer, got {got(buffer)}") from None
     return view
 
 
-def text_of(buffer: Ref, what: str) -> str:
+def text_of(buffer: Ref, subject: str) -> str:
     """Returns the text in a VM buffer."""
-    return memory_of(buffer, what).tobytes().decode("utf-8", "replace")
+    return memory_of(buffer, subject).tobytes().decode("utf-8", "replace")

@@ -107,42 +107,42 @@ class Node:
         """Returns the operands, broadcast to one shape; checks their number."""
         return [Expression(self.builder, value) for value in broadcast_all(self.builder, self.expect(count))]
 
-    def known(self, index: int, what: str) -> Array:
+    def known(self, index: int, noun: str) -> Array:
         """Returns an operand's elements, which must be known while the graph is read.
 
         Args:
             index: the operand's number.
-            what: the operand's name in errors.
+            noun: the operand's name in errors.
         """
         array = known_array(self.operand(index))
         if array is None:
-            raise self.error(f"{what} (input {index}) has to be a constant, or to follow from shapes and constants")
+            raise self.error(f"{noun} (input {index}) has to be a constant, or to follow from shapes and constants")
         return array
 
-    def known_integers(self, index: int, what: str) -> tuple[int, ...]:
+    def known_integers(self, index: int, noun: str) -> tuple[int, ...]:
         """Returns a known operand as integers, in order."""
-        array = self.known(index, what)
+        array = self.known(index, noun)
         if array.dtype.kind not in "iu":
-            raise self.error(f"expected integers as {what} (input {index}), got {array.dtype}")
+            raise self.error(f"expected integers as {noun} (input {index}), got {array.dtype}")
         return tuple(int(item) for item in array.reshape(-1))
 
-    def known_integer(self, index: int, what: str) -> int:
+    def known_integer(self, index: int, noun: str) -> int:
         """Returns a known operand as one integer."""
-        integers = self.known_integers(index, what)
+        integers = self.known_integers(index, noun)
         if len(integers) != 1:
-            raise self.error(f"expected one integer as {what} (input {index}), got {list(integers)}")
+            raise self.error(f"expected one integer as {noun} (input {index}), got {list(integers)}")
         return integers[0]
 
-    def counted(self, count: int, what: str) -> int:
+    def counted(self, count: int, noun: str) -> int:
         """Checks that a number of enumerated things is not too large."""
         if not 0 <= count <= MAX_COUNTED:
-            raise self.error(f"expected {what} to be from 0 to {MAX_COUNTED}, got {count}")
+            raise self.error(f"expected {noun} to be from 0 to {MAX_COUNTED}, got {count}")
         return count
 
-    def known_lengths(self, index: int, what: str) -> tuple[Dim, ...]:
+    def known_lengths(self, index: int, noun: str) -> tuple[Dim, ...]:
         """Returns a known operand as lengths, some of which may depend on the call."""
         lengths = known_lengths(self.operand(index))
-        return self.known_integers(index, what) if lengths is None else lengths
+        return self.known_integers(index, noun) if lengths is None else lengths
 
     def axis(self, axis: int, rank: int) -> int:
         """Makes a dimension's number count from 0; negative ones count from the end."""
