@@ -74,6 +74,7 @@ class Kernel:
         limits: the upper bounds that a call must keep.
         pushes_addresses: whether the push constants end with the addresses of all bindings and the words 0 to 15.
         longer: the entry point of another executable, with the same buffers, for calls beyond the limits.
+        subgroup_size: the only subgroup size with which its results are right; 0 if any will do.
     """
 
     code: bytes
@@ -85,6 +86,7 @@ class Kernel:
     limits: tuple[Limit, ...] = ()
     pushes_addresses: bool = False
     longer: str | None = None
+    subgroup_size: int = 0
 
 
 def buffer_size(type: ShapedType) -> int:

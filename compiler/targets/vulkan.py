@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import TypeGuard
 
 from ...formats.vke1 import (
@@ -18,6 +19,7 @@ from ...formats.vke1 import (
 )
 from ...formats.vke1_writer import build_executable
 from ...spirv.binary.grammar import ENUMERATIONS, ExecutionMode, Op
+from ...spirv.binary.subgroups import uses_subgroups
 from ...spirv.binary.words import read_binary
 from ...spirv.checks.requirement_tables import CAPABILITIES
 from ...spirv.checks.requirements import requirements
@@ -62,7 +64,8 @@ def vulkan_kernel(function: Operation, target: Target, strategy: Strategy | None
     """
     if strategy is None and STRATEGY in function.attributes:
         strategy = strategy_of(function.attributes[STRATEGY])
-    return compile_region(kernel_region(function, target), strategy)
+    kernel = compile_region(kernel_region(function, target), strategy)
+    return replace(kernel, subgroup_size=target.subgroup_size) if uses_subgroups(kernel.code) else kernel
 
 
 def kernel_region(function: Operation, target: Target) -> KernelRegion:
@@ -94,6 +97,7 @@ def vulkan_variant(kernel: Kernel, location: Location, features: Sequence[str] =
         **_workload_attributes(kernel),
         **({"features": tuple(features)} if features else {}),
         **({"longer": kernel.longer} if kernel.longer else {}),
+        **({"subgroup_size": IntegerAttr(kernel.subgroup_size, I64)} if kernel.subgroup_size else {}),
     }
     region = Region([block_of([spirv_module(kernel.code, location)])])
     return Operation("iree.executable", (), (), attributes, [region], location=location)
@@ -127,6 +131,9 @@ def kernel_of(variant: Operation) -> Kernel:
     else:
         count = _three(variant.integers("workgroup_count"))
     symbols = variant.attributes.get("symbols", ())
+    subgroup_size = variant.integer("subgroup_size")
+    if not 0 <= subgroup_size <= 1 << 15 or subgroup_size & (subgroup_size - 1):
+        raise OperationError(f"a subgroup size that is a power of two, got {subgroup_size}")
     return Kernel(
         code,
         entry_points[0],
@@ -137,6 +144,7 @@ def kernel_of(variant: Operation) -> Kernel:
         _limits(variant),
         "addresses" in variant.attributes,
         None if (longer := variant.attributes.get("longer")) is None else str(longer),
+        subgroup_size,
     )
 
 
@@ -216,7 +224,15 @@ def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
     ranges = (PushConstantRange(_COMPUTE_STAGE, 0, pushed),) if pushed else ()
     data = build_executable(
         ExecutableDef(
-            (PipelineDef(0, kernel.entry_point, 0, debug_info=_debug_info(kernel.entry_point, variant, source)),),
+            (
+                PipelineDef(
+                    0,
+                    kernel.entry_point,
+                    0,
+                    kernel.subgroup_size,
+                    debug_info=_debug_info(kernel.entry_point, variant, source),
+                ),
+            ),
             (DescriptorSetLayoutDef(bindings),),
             (PipelineLayoutDef((0,), push_constant_ranges=ranges),),
             (memoryview(kernel.code),),

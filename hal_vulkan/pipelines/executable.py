@@ -263,7 +263,9 @@ class Executable(Closeable):
                 entry_point=definition.entry_point,
                 constants=constants,
                 interface=self._interface(definition, entry),
-                subgroup_size=definition.subgroup_size or self._subgroup_size(module, entry, constants),
+                subgroup_size=self._declared_subgroup_size(definition)
+                if definition.subgroup_size
+                else self._subgroup_size(module, entry, constants),
                 name=definition.debug_info.name if definition.debug_info else None,
                 checked=given.prepared.checked,
                 instrumented=module.instrumented,
@@ -330,6 +332,21 @@ class Executable(Closeable):
                     f"{count} bindings; the executable is damaged"
                 )
         return interface
+
+    def _declared_subgroup_size(self, definition: PipelineDef) -> int | None:
+        """Returns the size to require for the one that a kernel was compiled for; None where every subgroup has it."""
+        size, profile = definition.subgroup_size, self.device.profile
+        subgroup = profile.subgroup
+        if subgroup.min_size == size == subgroup.max_size:
+            return None
+        can_require = self.device.plan.required_subgroup_size and subgroup.min_size <= size <= subgroup.max_size
+        if size != subgroup.size and not can_require:
+            raise UnimplementedError(
+                f"{definition.entry_point} was compiled for subgroups of {size} invocations; {profile.name} runs "
+                f"{subgroup.size}, with which its results would be wrong. Compile the program for this device, or for "
+                "none in particular"
+            )
+        return size
 
     def _subgroup_size(self, module: ShaderModule, entry: EntryPoint, constants: PackedConstants) -> int | None:
         """Returns the size to require where a kernel needs larger subgroups than the device's default."""

@@ -19,6 +19,7 @@ from ...hal.memory import MemoryTypeFlags
 from ...hal.program import Executable as AnyExecutable
 from ...status import InvalidArgumentError, NotFoundError, OutOfRangeError
 from ..instance.logical_device import LogicalDevice
+from ..instance.profile import DeviceType
 from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
 from ..pipelines.executable import Executable
@@ -124,8 +125,13 @@ class ProgramExecutable(AnyExecutable):
 
 
 def supported_formats(device: LogicalDevice) -> tuple[str, ...]:
-    """Returns the executable formats that the device runs."""
-    return DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.device_addresses else ())
+    """Returns the executable formats that the device runs.
+
+    Kernels of `PUSHED_FORMAT` rely on subgroups that are one vector of a CPU (`compiler.kernels.subgroup_access`).
+    """
+    formats = DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.device_addresses else ())
+    is_cpu = device.profile.device_type is DeviceType.CPU
+    return formats if is_cpu else tuple(name for name in formats if name != PUSHED_FORMAT)
 
 
 def create_executable(

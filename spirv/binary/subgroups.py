@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from .grammar import BuiltIn, Decoration, GroupOperation, Op
+from .grammar import ENUMERATIONS, BuiltIn, Decoration, GroupOperation, Op
 from .words import read_binary
 
 _SHUFFLES: Final = (
@@ -23,6 +23,18 @@ _ARITHMETIC: Final = range(Op.GroupNonUniformIAdd, Op.GroupNonUniformLogicalXor 
 _SUBGROUP_BUILTINS: Final = (BuiltIn.SubgroupSize, BuiltIn.NumSubgroups, BuiltIn.SubgroupId)
 _MIN_OF_TARGETS: Final = 16
 """The smallest subgroup size of the targets that IREE's compilers know by name (KnownTargets.cpp)."""
+
+_CAPABILITIES: Final = frozenset(
+    number
+    for number, name in ENUMERATIONS["Capability"].names.items()
+    if name.startswith(("GroupNonUniform", "CooperativeMatrix"))
+)
+
+
+def uses_subgroups(code: bytes) -> bool:
+    """Returns whether a module declares operations of subgroups."""
+    binary = read_binary(code)
+    return any(opcode == Op.Capability and binary.words[start + 1] in _CAPABILITIES for opcode, start, _ in binary)
 
 
 def least_subgroup_size(code: bytes, invocations: int) -> int:

@@ -10,7 +10,8 @@ static int executable_check(NAME_program *p, const executable_source *source)
     if ((p->subgroup_operations & source->subgroup_operations) != source->subgroup_operations) {
         return fail(p, UNAVAILABLE, "%s lacks subgroup operations that the program's shaders need", p->device_name);
     }
-    if (source->least_subgroup_size > p->subgroup_size) {
+    if (source->least_subgroup_size > p->subgroup_size ||
+        (source->subgroup_size && source->subgroup_size != p->subgroup_size)) {
         return fail(p, UNAVAILABLE, "the program's shaders need subgroups of %" PRIu32 " invocations; %s has %" PRIu32,
                     source->least_subgroup_size, p->device_name, p->subgroup_size);
     }

@@ -30,5 +30,5 @@ typedef struct executable_source {
     const pipeline_source *pipelines;
     const uint16_t *features; /* that its shaders declare, up to NO_FEATURE */
     uint32_t pipeline_count;
-    uint32_t subgroup_operations, least_subgroup_size;
+    uint32_t subgroup_operations, least_subgroup_size, subgroup_size; /* the only size; 0 for any */
 } executable_source;
