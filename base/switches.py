@@ -19,6 +19,7 @@ SETTINGS: Final = frozenset(
         "PUMICE_HLSLC",
         "PUMICE_LOOP_GUARD",
         "PUMICE_MACHINE_CODE",
+        "PUMICE_REPAIRS",
         "PUMICE_REQUIRE_SPIRV_VAL",
         "PUMICE_SANITIZE",
         "PUMICE_SLANGC",

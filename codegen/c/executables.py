@@ -15,7 +15,8 @@ from ...spirv.checks.requirement_tables import CAPABILITIES, EXTENSIONS
 from ...spirv.checks.requirements import Alternative, requirements
 from ...spirv.reflection.reflect import reflect
 from ...spirv.reflection.reflection_types import ShaderModuleReflection
-from ...spirv.repair.double_rounding import with_exact_rounding
+from ...spirv.repair.driver_faults import ALL_FAULTS
+from ...spirv.repair.driver_repairs import with_repairs
 from ...spirv.repair.repair import repair
 from ...status import UnimplementedError
 
@@ -127,13 +128,13 @@ class Executables:
         for index, source in enumerate(self.sources.values()):
             codes = [repair(code) for code in source.shader_modules]
             modules = [reflect(code) for code in codes]
-            # The device is not known yet; where it rounds doubles right, this does too.
-            codes = [with_exact_rounding(code, module) for code, module in zip(codes, modules, strict=True)]
+            # The driver is not known yet, and a C program does not test it; repairs are right on all.
+            codes = [with_repairs(code, module, ALL_FAULTS) for code, module in zip(codes, modules, strict=True)]
             first = len(self.shaders)
             self.shaders += codes
             pipelines = []
             features: dict[int, None] = {}
-            operations, least = 0, 1
+            operations, least, only = 0, 1, 0
             for module in modules:
                 needed, bits = self._needs(module)
                 features |= dict.fromkeys(self.feature(name) for name in needed)
@@ -143,13 +144,15 @@ class Executables:
                 entry = modules[pipeline.shader_module].entry_point(pipeline.entry_point)
                 size = least_subgroup_size(codes[pipeline.shader_module], math.prod(entry.local_size))
                 least = max(least, size, pipeline.subgroup_size)
+                only = max(only, pipeline.subgroup_size)
             texts.append(
                 f"static const pipeline_source pipelines_{index}[] = {{\n" + "\n".join(pipelines) + "\n};\n\n"
                 f"static const uint16_t features_{index}[] = {{"
                 + ", ".join([*(str(feature) for feature in features), "NO_FEATURE"])
                 + "};"
             )
-            rows.append(f"    {{pipelines_{index}, features_{index}, {len(pipelines)}, {operations:#x}, {least}}},")
+            facts = f"{len(pipelines)}, {operations:#x}, {least}, {only}"
+            rows.append(f"    {{pipelines_{index}, features_{index}, {facts}}},")
         if rows:
             texts.append("static const executable_source executable_sources[] = {\n" + "\n".join(rows) + "\n};")
         return "\n\n".join(texts)

@@ -133,6 +133,8 @@ class LogicalDevice(AnyDevice):
             options = replace(options, loop_guard=switch("PUMICE_LOOP_GUARD"))
         if options.sanitize is None:
             options = replace(options, sanitize=switch("PUMICE_SANITIZE"))
+        if options.repairs is None:
+            options = replace(options, repairs=switch("PUMICE_REPAIRS"))
         if options.wait is None:
             options = replace(options, wait=wait_mode_of_environment())
         self.plan: DevicePlan = plan_device(self.profile, options)

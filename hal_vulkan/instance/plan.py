@@ -83,6 +83,7 @@ class PlanOptions:
         block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: whether to report loops that the driver ends before their time.
         sanitize: whether to report accesses of shaders that go wrong.
+        repairs: whether to apply every repair for faults of drivers, or none. By default the self-test decides.
         wait: the host's wait mode; see ``waiting``.
         pipeline_statistics: whether the driver keeps its statistics of each pipeline: registers, spills, code size. Off
             by default, as drivers may compile otherwise for it.
@@ -100,13 +101,14 @@ class PlanOptions:
     block_size: int | None = None
     loop_guard: bool | None = None
     sanitize: bool | None = None
+    repairs: bool | None = None
     wait: WaitMode | None = None
     pipeline_statistics: bool = False
     performance_counters: bool = False
     presentation: bool = False
 
     def __post_init__(self) -> None:
-        for name in ("robust_buffer_access", "staging", "push_descriptors", "loop_guard", "sanitize"):
+        for name in ("robust_buffer_access", "staging", "push_descriptors", "loop_guard", "sanitize", "repairs"):
             if (value := getattr(self, name)) is not None and not isinstance(value, bool):
                 raise InvalidArgumentError(f"{name}: expected True, False or None, got {value!r}")
         if self.wait is not None:
@@ -142,7 +144,7 @@ class DevicePlan:
         dedicated_threshold: buffers above this many bytes get memory of their own.
         loop_guard: whether shaders report loops that the driver ends before their time.
         sanitize: whether shaders report accesses that go wrong.
-        mend_rounding: whether shaders round doubles without the instructions that the driver gets wrong.
+        repairs: whether shaders get every repair for faults of drivers, or none; ``None`` leaves it to the self-test.
         wait: the host's wait mode.
         pipeline_statistics: whether pipelines keep the driver's statistics.
         performance_counters: the device's counters can be queried.
@@ -169,7 +171,7 @@ class DevicePlan:
     dedicated_threshold: int
     loop_guard: bool
     sanitize: bool
-    mend_rounding: bool
+    repairs: bool | None
     wait: WaitMode
     pipeline_statistics: bool
     performance_counters: bool
@@ -227,10 +229,8 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         why.append("VK_KHR_portability_subset is enabled because it has to be wherever it is offered")
     block_size = _block_size(profile, options, why)
     loop_guard = _loop_guard(profile, options, why)
-    # Mesa's llvmpipe rounds doubles wrong, on most CPUs. The profile does not tell which CPU this is; what is done
-    # instead is right on all.
-    if mend_rounding := profile.driver_id == _MESA_LLVMPIPE:
-        why.append("doubles are rounded by floor and ceil: the driver gets other instructions wrong on most CPUs")
+    if options.repairs is not None:
+        why.append(f"repairs for faults of drivers are {'all on' if options.repairs else 'off'}, as asked")
     families = profile.queue_families
 
     return DevicePlan(
@@ -254,7 +254,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         dedicated_threshold=block_size // 2,
         loop_guard=loop_guard,
         sanitize=bool(options.sanitize),
-        mend_rounding=mend_rounding,
+        repairs=options.repairs,
         wait=options.wait or "adaptive",
         pipeline_statistics=options.pipeline_statistics,
         performance_counters=options.performance_counters,

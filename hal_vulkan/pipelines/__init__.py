@@ -1,5 +1,5 @@
 """Executables, compute pipelines, and the descriptor sets that bind buffers and images to them.
 
-Read: resources, descriptors, reports, pipeline_context, specialization, pipeline_interface, subgroups,
-pipeline_statistics, pipeline, prepared_shader, executable, builtins.
+Read: pipeline_statistics, reports, resources, descriptors, pipeline_context, pipeline_interface, self_test,
+specialization, prepared_shader, subgroups, pipeline, executable, builtins.
 """

@@ -20,9 +20,11 @@ from ...base.cache import CachedFile, digest, folder_stamp
 from ...base.closeable import Closeable
 from ...spirv.instrument.reports import Instrumented
 from ...spirv.reflection.reflection_types import ShaderModuleReflection
+from ...spirv.repair.driver_faults import DriverFault
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
 from .pipeline_interface import NO_SIZES, check_capabilities
+from .self_test import driver_faults
 from .specialization import PackedConstants, SpecializationValue, pack_constants
 
 if TYPE_CHECKING:
@@ -123,17 +125,19 @@ def prepare_shader(
         UnimplementedError: the module needs a feature that the device lacks.
     """
     guard = watch and device.plan.loop_guard
+    faults = driver_faults(device)
     file = None
     # Modules that are not checked were made here, from some that were.
     if validate and not sanitize:
-        options = (guard, device.plan.mend_rounding, tuple(reserved), None if kernels is None else tuple(kernels))
+        repairs = sorted(fault.value for fault in faults)
+        options = (guard, repairs, tuple(reserved), None if kernels is None else tuple(kernels))
         validator = tuple(map(os.environ.get, _VALIDATOR))
         file = CachedFile("shaders", (digest(code), options, _device_key(device), validator, _version()))
         kept = file.load()
         if kept is not None:
             prepared: PreparedShader = pickle.loads(kept)
             return prepared
-    prepared, is_judged = _prepare(device, code, validate, guard, sanitize, array_sizes, reserved, kernels)
+    prepared, is_judged = _prepare(device, code, validate, guard, faults, sanitize, array_sizes, reserved, kernels)
     if file is not None and is_judged:
         file.store(pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL))
     return prepared
@@ -144,6 +148,7 @@ def _prepare(
     given: bytes | memoryview,
     validate: bool,
     guard: bool,
+    faults: frozenset[DriverFault],
     sanitize: bool,
     array_sizes: Mapping[tuple[int, int], int],
     reserved: Sequence[tuple[int, int]],
@@ -156,7 +161,7 @@ def _prepare(
     from ...spirv.checks.vocabulary import without_new_languages
     from ...spirv.instrument.passes import instrument
     from ...spirv.reflection.reflect import reflect
-    from ...spirv.repair.double_rounding import with_exact_rounding
+    from ...spirv.repair.driver_repairs import with_repairs
     from ...spirv.repair.exponents import with_plain_exponents
     from ...spirv.repair.hints import without_hints
     from ...spirv.repair.repair import misread_type, repair
@@ -171,9 +176,7 @@ def _prepare(
         without_new_languages(code),
         frozenset(lacking_hints(reflection, device.profile.version, frozenset(device.plan.extensions))),
     )
-    native = with_plain_exponents(native, reflection)
-    if device.plan.mend_rounding:
-        native = with_exact_rounding(native, reflection)
+    native = with_repairs(with_plain_exponents(native, reflection), reflection, faults)
     instrumented = None
     if guard or sanitize:
         options = _sanitize_options(device, array_sizes) if sanitize else None

@@ -20,7 +20,8 @@ def devices(as_json: bool) -> None:
 
     The device `reference`, which runs compiled programs without Vulkan, is not listed: it is always there.
 
-    The JSON is a list with an object for each device: index, uri, usable, problems (why not) and profile.
+    The JSON is a list with an object for each device: index, uri, usable, problems (why not), profile, and repairs:
+    the faults of its driver that shaders are repaired for, or null if it was not tested yet.
     """
     from ...base.install_hints import install_hint
     from ...runtime import list_devices
@@ -41,6 +42,7 @@ def devices(as_json: bool) -> None:
                     "usable": not profile.problems(),
                     "problems": profile.problems(),
                     "profile": profile.to_json(),
+                    "repairs": _fault_names(profile),
                 }
                 for index, (profile, uri) in enumerate(zip(profiles, uris, strict=True))
             ]
@@ -79,9 +81,33 @@ def _show(index: int, profile: DeviceProfile, uri: str) -> None:
             ("queues", "\n".join(_queues(profile))),
             ("subgroup", _subgroup(profile)),
             ("timestamps", _timestamps(profile)),
+            ("repairs", _repairs(profile)),
             ("usable", "no: " + "; ".join(problems) if problems else "yes"),
         ]
     )
+
+
+def _fault_names(profile: DeviceProfile) -> list[str] | None:
+    from ...hal_vulkan.pipelines.self_test import known_verdict
+
+    verdict = known_verdict(profile)
+    return None if verdict is None else sorted(fault.value for fault in verdict.faults)
+
+
+def _repairs(profile: DeviceProfile) -> str:
+    """Returns the faults of the driver that shaders are repaired for, as its self-test found them."""
+    from ...base.switches import switch
+    from ...hal_vulkan.pipelines.self_test import known_verdict
+
+    asked = switch("PUMICE_REPAIRS")
+    if asked is not None:
+        return f"{'all' if asked else 'none'}, by PUMICE_REPAIRS"
+    verdict = known_verdict(profile)
+    if verdict is None:
+        return "not tested yet: the first kernel on the device runs the driver's self-test"
+    repairs = ", ".join(sorted(fault.value for fault in verdict.faults)) or "none needed"
+    unmended = ", ".join(sorted(fault.value for fault in verdict.unmended))
+    return repairs + (f"; wrong all the same: {unmended}" if unmended else "")
 
 
 def _heaps(profile: DeviceProfile) -> list[str]:

@@ -118,11 +118,11 @@ def test_what_a_driver_gets_wrong_stays_off(name: str) -> None:
     assert any("no compressed formats" in reason for reason in plan.why)
 
 
-@pytest.mark.parametrize("name", PROFILES)
-def test_only_llvmpipe_rounds_doubles_wrong(name: str) -> None:
-    plan = plan_device(PROFILES[name])
-    assert plan.mend_rounding == ("lavapipe" in name)
-    assert plan.mend_rounding == any("doubles" in reason for reason in plan.why)
+@pytest.mark.parametrize("repairs", [None, True, False])
+def test_repairs_are_left_to_the_self_test_unless_asked_for(repairs: bool | None) -> None:
+    plan = plan_device(PROFILES["nvidia_rtx_4060"], PlanOptions(repairs=repairs))
+    assert plan.repairs is repairs
+    assert any("repairs" in reason for reason in plan.why) == (repairs is not None)
 
 
 @pytest.mark.parametrize(

@@ -12,9 +12,12 @@ from support.devices.shader_tools import needs_compiler, needs_tools
 import pumice
 from pumice.hal_vulkan import Device
 from pumice.hal_vulkan.pipelines.prepared_shader import prepare_shader
+from pumice.hal_vulkan.pipelines.self_test import driver_faults
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.reflection.reflect import reflect
 from pumice.spirv.repair.double_rounding import with_exact_rounding
+from pumice.spirv.repair.driver_faults import ALL_FAULTS, DriverFault
+from pumice.spirv.repair.driver_repairs import with_repairs
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import DataLossError
 
@@ -90,7 +93,7 @@ def operands(limit: float) -> np.ndarray:
 def opened(**options: bool) -> pumice.Device:
     """A device that rounds doubles wrong, or skips the test."""
     device = pumice.open_device(**options)
-    if not device.vulkan.plan.mend_rounding:
+    if DriverFault.DOUBLE_ROUNDING not in driver_faults(device.vulkan):
         device.close()
         pytest.skip("this driver rounds doubles right")
     return device
@@ -158,10 +161,8 @@ def test_with_other_passes_and_specialized(options: dict[str, bool]) -> None:
 @pytest.mark.vulkan
 def test_modules_on_disk_are_of_the_plan(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     code = module("trunc(a)")
-    if not device.plan.mend_rounding:
-        pytest.skip("this driver rounds doubles right")
     natives = []
-    for mends in (True, False, True):
-        monkeypatch.setattr(device, "plan", replace(device.plan, mend_rounding=mends))
+    for repairs in (True, False, True):
+        monkeypatch.setattr(device, "plan", replace(device.plan, repairs=repairs))
         natives.append(prepare_shader(device, code).native)
-    assert natives == [with_exact_rounding(code, reflect(code)), code, natives[0]]
+    assert natives == [with_repairs(code, reflect(code), ALL_FAULTS), code, natives[0]]

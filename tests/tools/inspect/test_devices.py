@@ -11,7 +11,9 @@ from click.testing import CliRunner, Result
 from support.profiles import PROFILE_NAMES, recorded_profile
 
 import pumice.runtime
+from pumice.hal_vulkan.device import Device
 from pumice.hal_vulkan.instance.profile import DeviceProfile
+from pumice.hal_vulkan.pipelines.self_test import driver_faults
 from pumice.tools.cli import main
 
 
@@ -40,6 +42,18 @@ def test_every_recorded_device_is_shown_and_round_trips(monkeypatch: pytest.Monk
     (item,) = json.loads(listed(monkeypatch, [profile], "--json").stdout)
     assert DeviceProfile.from_json(item["profile"]) == profile
     assert (item["index"], item["usable"], item["problems"]) == (0, not profile.problems(), profile.problems())
+    assert item["repairs"] is None and "repairs     not tested yet" in shown.stdout  # a recorded device
+
+
+@pytest.mark.vulkan
+def test_repairs_of_the_device_at_hand(monkeypatch: pytest.MonkeyPatch, device: Device) -> None:
+    faults = sorted(fault.value for fault in driver_faults(device))
+    shown = listed(monkeypatch, [device.profile])
+    assert f"repairs     {', '.join(faults) or 'none needed'}\n" in shown.stdout
+    (item,) = json.loads(listed(monkeypatch, [device.profile], "--json").stdout)
+    assert item["repairs"] == faults
+    monkeypatch.setenv("PUMICE_REPAIRS", "1")
+    assert "repairs     all, by PUMICE_REPAIRS\n" in listed(monkeypatch, [device.profile]).stdout
 
 
 def test_uris_are_uuids_unless_they_fail_to_tell_devices_apart(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,28 @@
+"""Modules as a driver with faults computes them right."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from typing import Final
+
+from ..reflection.reflection_types import ShaderModuleReflection
+from .double_rounding import with_exact_rounding
+from .driver_faults import DriverFault
+from .signed_integers import with_opaque_extension, with_signed_modulo
+from .special_constants import with_hidden_specials
+
+# In the order in which they are applied: what one repair writes, a later one may have to mend.
+_REPAIRS: Final[Mapping[DriverFault, Callable[[bytes, ShaderModuleReflection], bytes]]] = {
+    DriverFault.DOUBLE_ROUNDING: with_exact_rounding,
+    DriverFault.SIGNED_MODULO: with_signed_modulo,
+    DriverFault.SIGN_EXTENSION: with_opaque_extension,
+    DriverFault.SPECIAL_CONSTANTS: with_hidden_specials,
+}
+
+
+def with_repairs(code: bytes, reflection: ShaderModuleReflection, faults: Collection[DriverFault]) -> bytes:
+    """Returns a valid module that a driver with these faults computes right; the same bytes if none concerns it."""
+    for fault, repair in _REPAIRS.items():
+        if fault in faults:
+            code = repair(code, reflection)
+    return code
