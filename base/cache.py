@@ -5,7 +5,8 @@ secret in the user's state folder, outside the cache (``docs/design/cache.md``).
 entry is a miss. So is every entry where there is no home, no space or no right to write: a cache that does not work
 costs time, and never changes a result.
 
-The folder is the user's cache folder, or that of ``PUMICE_CACHE_DIR``; ``PUMICE_CACHE=0`` switches it off.
+The folder is the user's cache folder, or that of ``PUMICE_CACHE_DIR``; ``PUMICE_CACHE=0`` switches it off. Entries are
+in a subfolder with a marker, and have names and a header of their own. Nothing else is read, changed or deleted.
 
 Thread rule: any thread, and any number of processes at once.
 """
@@ -13,6 +14,7 @@ Thread rule: any thread, and any number of processes at once.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import stat
@@ -22,6 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from .files import READ_FLAGS, read_regular
 from .switches import switch
 
 if TYPE_CHECKING:
@@ -42,14 +45,21 @@ MAX_ENTRY_BYTES: Final = MAX_BYTES // 4
 _CHECKSUM_BYTES: Final = 32
 _SECRET_BYTES: Final = 32
 _SECRET_FILE: Final = "cache-secret"
-# The format's version: entries with another one are misses.
-_FORM: Final = b"pumice-cache-1"
+# The start of each entry, with the format's version: entries with another one are misses.
+_FORM: Final = b"pumice-cache-2\n"
+_CONTENT_AT: Final = len(_FORM) + _CHECKSUM_BYTES
 # A subfolder of our own, so that its mode can be set even in a folder that the user named.
-_ENTRIES: Final = "entries"
+_ENTRIES: Final = "entries-2"
+_SUFFIX: Final = ".entry"
+_PART: Final = ".part"
+# The marker of the Cache Directory Tagging Specification, which keeps the folder out of backups too.
+_MARKER_FILE: Final = "CACHEDIR.TAG"
+_MARKER: Final = (
+    b"Signature: 8a477f597d28d172789f06886806bc55\n# Entries of pumice's cache. `pumice cache --clear` deletes them.\n"
+)
+_HEXADECIMAL: Final = frozenset("0123456789abcdef")
 _PRIVATE: Final = 0o700
 _OTHERS_WRITE: Final = stat.S_IWGRP | stat.S_IWOTH
-# Links are not followed, and opening a pipe does not block.
-_READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
 _CREATE: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 # One store in this many checks the total size, since that lists every file.
 _STORES_A_TRIM: Final = 64
@@ -88,7 +98,8 @@ class CachedFile:
         text = key if isinstance(key, bytes) else repr(key).encode("utf-8", "surrogateescape")
         self._digest = digest(b"\0".join((_FORM, room.encode(), text)))
         name = self._digest.hex()
-        self._place = os.path.join(room, name[:2], name)  # noqa: PTH118  pathlib takes longer than the look-up
+        self._folders = room, os.path.join(room, name[:2])  # noqa: PTH118  pathlib takes longer than the look-up
+        self._place = f"{self._folders[1]}{os.sep}{name}{_SUFFIX}"
 
     def load(self) -> bytes | None:
         """Returns the content stored under this key by this user, or None."""
@@ -97,11 +108,11 @@ class CachedFile:
             return None
         path = f"{location.folder}{os.sep}{self._place}"
         try:
-            entry = _read(path, MAX_ENTRY_BYTES + _CHECKSUM_BYTES)
+            entry = _read(path, MAX_ENTRY_BYTES + _CONTENT_AT)
         except _FAILURES:
             return None
-        content = entry[_CHECKSUM_BYTES:]
-        return content if entry[:_CHECKSUM_BYTES] == self._checksum(location.secret, content) else None
+        content = entry[_CONTENT_AT:]
+        return content if entry[:_CONTENT_AT] == _FORM + self._checksum(location.secret, content) else None
 
     def store(self, content: bytes) -> bool:
         """Stores the content, and returns whether it was stored."""
@@ -110,10 +121,14 @@ class CachedFile:
             return False
         path = Path(location.folder, self._place)
         try:
-            path.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
-            _write(path, self._checksum(location.secret, content) + content)
+            for folder in self._folders:
+                _make_inner(Path(location.folder, folder))
+            _write(path, _FORM + self._checksum(location.secret, content) + content)
             if os.urandom(1)[0] % _STORES_A_TRIM == 0:
                 _trim(Path(location.folder))
+        except FileNotFoundError:
+            _found_place.cache_clear()  # somebody has deleted the folder: the next store makes it
+            return False
         except _FAILURES:
             return False
         return True
@@ -155,7 +170,7 @@ def usage() -> list[RoomUsage]:
     """Returns the contents of the cache by room."""
     held: dict[str, list[int]] = {}
     folder = _entries_folder()
-    for path, status in _files(folder):
+    for path, status in _entries(folder):
         held.setdefault(path.parent.parent.name, []).append(status.st_size)
     return [RoomUsage(room, len(sizes), sum(sizes)) for room, sizes in sorted(held.items())]
 
@@ -167,12 +182,12 @@ def unavailable_reason() -> str | None:
     directory, state = cache_directory(), _state_folder()
     if directory is None or state is None:
         return "there is no home of this user's own to have it in"
-    for folder in (directory / _ENTRIES, state):
+    for folder, make, is_ours in ((directory / _ENTRIES, _make_cache, _is_cache), (state, _make_own, _is_own)):
         try:
-            _make_own(folder)
+            make(folder)
         except _FAILURES as error:
             return f"{folder} cannot be made: {getattr(error, 'strerror', None) or error}"
-        if not _is_own(folder):
+        if not is_ours(folder):
             return f"{folder} is not a folder of this user's own that nobody else may write in"
         if not os.access(folder, os.W_OK | os.X_OK):
             return f"{folder} is read-only"
@@ -181,9 +196,8 @@ def unavailable_reason() -> str | None:
 
 def clear() -> None:
     """Deletes every entry that can be deleted."""
-    for path, _ in _files(_entries_folder()):
-        with contextlib.suppress(*_FAILURES):
-            path.unlink()
+    for path, _ in _entries(_entries_folder()):
+        _delete(path)
 
 
 # -- folders -------------------------------------------------------------------------------------------
@@ -198,7 +212,7 @@ def _entries_folder() -> Path | None:
     """Returns the folder of the entries if it exists and belongs to this user."""
     directory = cache_directory()
     folder = directory / _ENTRIES if directory is not None else None
-    return folder if folder is not None and _is_own(folder) else None
+    return folder if folder is not None and _is_cache(folder) else None
 
 
 def _place(*, make: bool = False) -> _Place | None:
@@ -211,7 +225,7 @@ def _place(*, make: bool = False) -> _Place | None:
     if location is None and make:
         _found_place.cache_clear()
         with contextlib.suppress(*_FAILURES):
-            _make_own(directory / _ENTRIES)
+            _make_cache(directory / _ENTRIES)
             _make_own(state)
             if _secret(state) is None:
                 _write_secret(state)
@@ -223,7 +237,7 @@ def _place(*, make: bool = False) -> _Place | None:
 def _found_place(directory: Path, state: Path) -> _Place | None:
     folder = directory / _ENTRIES
     secret = _secret(state)
-    return _Place(str(folder), secret) if secret is not None and _is_own(folder) else None
+    return _Place(str(folder), secret) if secret is not None and _is_cache(folder) else None
 
 
 def _state_folder() -> Path | None:
@@ -263,6 +277,60 @@ def _belongs(status: os.stat_result, forbidden: int) -> bool:
     return sys.platform == "win32" or (status.st_uid == os.geteuid() and not status.st_mode & forbidden)
 
 
+def _is_cache(folder: Path, forbidden: int = _OTHERS_WRITE) -> bool:
+    """Whether a folder belongs to this user alone, is no link, and has pumice's marker."""
+    try:
+        return (
+            _is_own(folder, forbidden)
+            and not folder.is_symlink()
+            and _read(str(folder / _MARKER_FILE), len(_MARKER)) == _MARKER
+        )
+    except _FAILURES:
+        return False
+
+
+def _make_cache(folder: Path) -> None:
+    """Creates the folder of the entries with its marker; an empty folder of that name becomes one.
+
+    Raises:
+        OSError: it cannot be made, or the folder of that name has something else in it.
+    """
+    if _is_cache(folder):
+        return
+    if _is_cache(folder, forbidden=0):
+        folder.chmod(_PRIVATE)
+        return
+    folder.parent.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
+    part = _part(folder)
+    part.mkdir(mode=_PRIVATE)
+    try:
+        _write_new(part / _MARKER_FILE, _MARKER)
+        if sys.platform == "win32" and folder.is_dir():
+            folder.rmdir()
+        part.rename(folder)  # replaces an empty folder, and nothing else
+    except OSError as error:
+        (part / _MARKER_FILE).unlink(missing_ok=True)
+        part.rmdir()
+        if not _is_cache(folder):  # else another process was first
+            if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+                raise FileExistsError(
+                    error.errno, f"there is something else of that name, without pumice's {_MARKER_FILE}"
+                ) from error
+            raise
+
+
+def _make_inner(folder: Path) -> None:
+    """Creates a folder within that of the entries.
+
+    Raises:
+        OSError: it cannot be made, or is a link.
+    """
+    with contextlib.suppress(FileExistsError):
+        folder.mkdir(mode=_PRIVATE)
+    if folder.is_symlink():
+        raise NotADirectoryError(errno.ENOTDIR, "expected a folder, not a link", str(folder))
+
+
 def _make_own(folder: Path) -> None:
     folder.mkdir(mode=_PRIVATE, parents=True, exist_ok=True)
     if not _is_own(folder) and _is_own(folder, forbidden=0):
@@ -298,18 +366,11 @@ def _write_secret(state: Path) -> None:
 
 def _read(path: str, most: int, *, forbidden: int = _OTHERS_WRITE) -> bytes:
     """Reads a regular file of this user; raises OSError for any other kind of file."""
-    descriptor = os.open(path, _READ)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode) or not _belongs(status, forbidden) or status.st_size > most:
-            raise PermissionError(path)
-        parts = []
-        while part := os.read(descriptor, most + 1):
-            parts.append(part)
-        _note_use(path, status)
-    finally:
-        os.close(descriptor)
-    return parts[0] if len(parts) == 1 else b"".join(parts)
+    content, status = read_regular(path, most)
+    if not _belongs(status, forbidden):
+        raise PermissionError(path)
+    _note_use(path, status)
+    return content
 
 
 def _note_use(path: str, status: os.stat_result) -> None:
@@ -339,23 +400,63 @@ def _write_new(path: Path, data: bytes, *, sync: bool = False) -> None:
 
 
 def _part(path: Path) -> Path:
-    return path.with_name(f".{path.name}.{os.urandom(4).hex()}.part")
+    return path.with_name(f".{path.name}.{os.urandom(4).hex()}{_PART}")
 
 
-def _files(folder: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
-    for parent, _, names in os.walk(folder) if folder is not None else ():
-        for name in names:
-            path = Path(parent, name)
-            with contextlib.suppress(*_FAILURES):
-                yield path, path.lstat()
+def _entries(folder: Path | None) -> Iterator[tuple[Path, os.stat_result]]:
+    """Yields regular files with names of entries, and those that killed writers left; follows no link."""
+    for room in _folders(folder):
+        for part in _folders(room):
+            for entry in _listed(part):
+                with contextlib.suppress(*_FAILURES):
+                    if _is_name(entry.name, part.name) and entry.is_file(follow_symlinks=False):
+                        yield Path(entry.path), entry.stat(follow_symlinks=False)
+
+
+def _folders(folder: Path | None) -> list[Path]:
+    listed = _listed(folder) if folder is not None else ()
+    return [Path(entry.path) for entry in listed if entry.is_dir(follow_symlinks=False)]
+
+
+def _listed(folder: Path) -> list[os.DirEntry[str]]:
+    try:
+        with os.scandir(folder) as listed:
+            return list(listed)
+    except _FAILURES:
+        return []
+
+
+def _is_name(name: str, folder: str) -> bool:
+    """Whether a file's name in a folder is that of an entry, or of a part of one."""
+    if name.startswith(".") and name.endswith(_PART):
+        name = name[1 : -len(_PART)].rpartition(".")[0]
+    hashed = name.removesuffix(_SUFFIX)
+    is_hash = len(hashed) == 2 * _CHECKSUM_BYTES and _HEXADECIMAL.issuperset(hashed)
+    return is_hash and hashed != name and hashed.startswith(folder) and len(folder) == 2
+
+
+def _delete(path: Path) -> bool:
+    """Deletes a regular file of this user that has the header of entries, or is empty; returns whether it has."""
+    try:
+        descriptor = os.open(path, READ_FLAGS)
+        try:
+            status, start = os.fstat(descriptor), os.read(descriptor, len(_FORM))
+        finally:
+            os.close(descriptor)
+        if not stat.S_ISREG(status.st_mode) or not _belongs(status, 0) or start not in (_FORM, b""):
+            return False
+        path.unlink()
+    except _FAILURES:
+        return False
+    return True
 
 
 def _trim(folder: Path) -> None:
     """Deletes the least recently used entries until the rest fits; files left by killed writers count as entries."""
-    files = sorted(_files(folder), key=lambda file: file[1].st_mtime)
+    files = sorted(_entries(folder), key=lambda file: file[1].st_mtime)
     size, count = sum(status.st_size for _, status in files), len(files)
     for path, status in files:
         if size <= MAX_BYTES and count <= MAX_ENTRIES:
             break
-        path.unlink(missing_ok=True)
-        size, count = size - status.st_size, count - 1
+        if _delete(path):
+            size, count = size - status.st_size, count - 1

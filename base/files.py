@@ -21,7 +21,9 @@ from ..status import (
 )
 
 # Links are not followed, and opening a pipe does not block.
-_READ: Final = os.O_RDONLY | sum(getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY"))
+READ_FLAGS: Final = os.O_RDONLY | sum(
+    getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
+)
 
 
 def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.stat_result]:
@@ -30,7 +32,7 @@ def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.sta
     Raises:
         OSError: there is no file; it is a link, a pipe or another special file, or longer than ``most`` bytes.
     """
-    descriptor = os.open(path, _READ)
+    descriptor = os.open(path, READ_FLAGS)
     try:
         status = os.fstat(descriptor)
         if not stat.S_ISREG(status.st_mode) or status.st_size > most:

@@ -32,7 +32,8 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.rglob("*") if not path.is_dir())
+    """Returns the files below a folder, but for the cache's marker."""
+    return sorted(path for path in folder.rglob("*") if not path.is_dir() and path.name != cache._MARKER_FILE)
 
 
 def secret(place: Path) -> Path:
@@ -57,7 +58,7 @@ def test_what_is_stored_is_found_under_its_key(place: Path) -> None:
     for other in (CachedFile("room", "yek"), CachedFile("other", "key"), CachedFile("room", ("key",))):
         assert other.load() is None
     assert CachedFile("room", "key").store(b"new") and CachedFile("room", "key").load() == b"new"
-    assert usage() == [("room", 2, 2 * 32 + 3)]
+    assert usage() == [("room", 2, 2 * 47 + 3)]
     cache.clear()
     assert usage() == [] and CachedFile("room", "key").load() is None
 
@@ -78,7 +79,7 @@ def test_nobody_else_may_read_or_write_it(place: Path) -> None:
         path = stored(place)
     finally:
         os.umask(before)
-    for folder in (place / "cache" / "entries", secret(place).parent):
+    for folder in (place / "cache" / "entries-2", secret(place).parent):
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(secret(place).stat().st_mode) == 0o600
 
@@ -142,7 +143,7 @@ def test_links_and_pipes_are_no_entries(place: Path) -> None:
 def test_what_belongs_to_somebody_else_is_not_believed(place: Path, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     path = stored(place)
     theirs = {
-        "entries": place / "cache" / "entries",
+        "entries": place / "cache" / "entries-2",
         "state": secret(place).parent,
         "secret": secret(place),
         "entry": path,
@@ -175,8 +176,8 @@ def test_another_user_with_this_home_keeps_nothing_there(place: Path, monkeypatc
 
 @posix
 def test_a_folder_that_others_could_write_is_closed_to_them(place: Path) -> None:
-    (place / "cache" / "entries").mkdir(parents=True)
-    (place / "cache" / "entries").chmod(0o777)
+    (place / "cache" / "entries-2").mkdir(parents=True)
+    (place / "cache" / "entries-2").chmod(0o777)
     (place / "cache").chmod(0o777)
     secret(place).parent.mkdir(parents=True)
     secret(place).parent.chmod(0o777)
@@ -187,7 +188,7 @@ def test_a_folder_that_others_could_write_is_closed_to_them(place: Path) -> None
     assert CachedFile("room", "key").load() == b"content"
     assert secret(place).read_bytes() != bytes(32), "a secret that others knew is none"
     assert stat.S_IMODE((place / "cache").stat().st_mode) == 0o777, "what the user named is left as it is"
-    for path in (place / "cache" / "entries", secret(place).parent, secret(place)):
+    for path in (place / "cache" / "entries-2", secret(place).parent, secret(place)):
         assert not path.stat().st_mode & 0o022
 
 
@@ -200,6 +201,83 @@ def test_a_damaged_secret_is_made_anew(place: Path, damage: bytes) -> None:
     assert CachedFile("room", "key").store(b"new") and CachedFile("room", "key").load() == b"new"
     assert len(secret(place).read_bytes()) == 32
     assert files(place / "state") == [secret(place)]
+
+
+# -- other people's files ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["entries", "entries-2"])
+def test_a_folder_with_somebody_elses_files_is_left_as_it_is(place: Path, name: str) -> None:
+    theirs = place / "cache" / name / "room" / "ab" / f"{'ab' * 32}.entry"
+    theirs.parent.mkdir(parents=True)
+    theirs.write_bytes(b"hello")
+    before = theirs.parents[2].stat().st_mode
+    assert CachedFile("room", "key").store(b"content") == (name == "entries")
+    cache._trim(place / "cache" / name)
+    cache.clear()
+    assert theirs.read_bytes() == b"hello" and theirs.parents[2].stat().st_mode == before
+    reason = unavailable_reason()
+    assert (reason is None) == (name == "entries")
+    assert reason is None or f"without pumice's {cache._MARKER_FILE}" in reason
+
+
+@posix
+@pytest.mark.parametrize("is_full", [False, True])
+def test_only_entries_are_counted_and_deleted(place: Path, is_full: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """By their place, name, header and kind: all four."""
+    entry = stored(place)
+    content, root = entry.read_bytes(), place / "cache" / "entries-2"
+    elsewhere = place / "elsewhere" / entry.parent.name
+    elsewhere.mkdir(parents=True)
+    theirs = [
+        root / "notes.txt",
+        root / "room" / entry.name,
+        entry.with_name("notes.txt"),
+        entry.with_suffix(""),
+        entry.with_name(f"{'0' * 64}.entry") if not entry.name.startswith("00") else entry.with_name("f" * 64),
+        entry.with_name(f"{entry.name[:-7]}x.entry"),
+        elsewhere / entry.name,
+    ]
+    for path in theirs:
+        path.write_bytes(content)
+    plain = entry.with_name(f"{entry.name[:2]}{'1' * 62}.entry")
+    plain.write_bytes(b"no header")
+    (root / "linked").symlink_to(elsewhere.parent)
+    (root / "room" / "ff").symlink_to(elsewhere) if entry.parent.name != "ff" else None
+    link = entry.with_name(f"{entry.name[:2]}{'2' * 62}.entry")
+    link.symlink_to(elsewhere / entry.name)
+    pipe = entry.with_name(f"{entry.name[:2]}{'3' * 62}.entry")
+    os.mkfifo(pipe)
+    if is_full:
+        monkeypatch.setattr(cache, "MAX_BYTES", 0)
+        cache._trim(root)
+    else:
+        cache.clear()
+    assert not entry.exists()
+    assert all(path.exists() for path in (*theirs, plain, link, pipe, root / cache._MARKER_FILE))
+
+
+@posix
+@pytest.mark.parametrize("depth", [0, 1, 2])
+def test_links_in_place_of_folders_are_refused(place: Path, depth: int) -> None:
+    entry = stored(place)
+    folder = entry.parents[2 - depth]
+    moved = folder.rename(place / "moved")
+    folder.symlink_to(moved)
+    cache._found_place.cache_clear()
+    before = files(place / "moved")
+    assert not CachedFile("room", "key").store(b"other")
+    cache.clear()
+    assert usage() == [] and files(place / "moved") == before
+
+
+def test_a_cache_that_was_deleted_meanwhile_is_made_again(place: Path) -> None:
+    stored(place)
+    shutil.rmtree(place / "cache")
+    assert CachedFile("room", "key").load() is None
+    CachedFile("room", "key").store(b"lost")
+    assert CachedFile("room", "key").store(b"content") and CachedFile("room", "key").load() == b"content"
+    assert unavailable_reason() is None
 
 
 # -- where nothing can be kept -------------------------------------------------------------------------
@@ -283,13 +361,13 @@ def test_where_nothing_can_be_kept_nothing_fails(
 # -- size ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("limit", "value"), [("MAX_BYTES", 5 * (1000 + 32)), ("MAX_ENTRIES", 5)])
+@pytest.mark.parametrize(("limit", "value"), [("MAX_BYTES", 5 * (1000 + 47)), ("MAX_ENTRIES", 5)])
 def test_entries_that_were_not_used_for_longest_make_room(
     place: Path, monkeypatch: pytest.MonkeyPatch, limit: str, value: int
 ) -> None:
     paths = [stored(place, key=number, content=bytes(1000)) for number in range(10)]
-    left = paths[0].with_name(".interrupted.part")
-    left.write_bytes(bytes(10))
+    left = paths[0].with_name(f".{paths[0].name}.01234567.part")
+    left.touch()
     for age, path in enumerate([left, *paths]):
         os.utime(path, (1e9 + age, 1e9 + age))
     assert CachedFile("room", 0).load() is not None, "which is a use"

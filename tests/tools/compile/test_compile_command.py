@@ -59,7 +59,7 @@ def test_a_program_runs_from_its_text_and_is_compiled_once(
     for _ in range(2):
         done = CliRunner().invoke(main, ["run", str(program), *inputs])
         assert done.exit_code == 0 and "4xf32=2 4 6 8" in done.stdout
-    (kept,) = [path for path in (tmp_path / "cache" / "entries" / "modules").rglob("*") if path.is_file()]
+    (kept,) = [path for path in (tmp_path / "cache" / "entries-2" / "modules").rglob("*") if path.is_file()]
     kept.write_bytes(kept.read_bytes()[:-1])
     assert CliRunner().invoke(main, ["run", str(program), *inputs]).exit_code == 0
 

@@ -19,10 +19,20 @@ def test_it_is_shown_and_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     shown = CliRunner().invoke(main, ["cache"])
     assert shown.exit_code == 0 and str(tmp_path) in shown.stdout
     (row,) = [line.split() for line in shown.stdout.splitlines() if line.strip().startswith("things")]
-    assert row == ["things", "3", f"{sum(p.stat().st_size for p in tmp_path.rglob('*') if p.is_file()):,}"]
+    assert row == ["things", "3", f"{sum(p.stat().st_size for p in tmp_path.rglob('*.entry')):,}"]
     cleared = CliRunner().invoke(main, ["cache", "--clear"])
     assert cleared.exit_code == 0 and "things" not in cleared.stdout
-    assert not [path for path in tmp_path.rglob("*") if path.is_file()]
+    assert not [*tmp_path.rglob("*.entry")]
+
+
+def test_clearing_deletes_no_files_of_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Somebody names a folder whose entries are a blog's."""
+    post = tmp_path / "entries" / "2024" / "post.md"
+    post.parent.mkdir(parents=True)
+    post.write_text("hello", encoding="utf-8")
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path))
+    assert CliRunner().invoke(main, ["cache", "--clear"]).exit_code == 0
+    assert post.read_text(encoding="utf-8") == "hello"
 
 
 def test_it_may_be_switched_off(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,4 +46,4 @@ def test_it_says_why_it_is_empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     (tmp_path / "file").touch()
     monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path / "file"))
     shown = CliRunner().invoke(main, ["cache"])
-    assert shown.exit_code == 0 and f"nothing is kept: {tmp_path / 'file' / 'entries'} cannot be made" in shown.stderr
+    assert shown.exit_code == 0 and f"nothing is kept: {tmp_path / 'file' / 'entries-2'} cannot be made" in shown.stderr

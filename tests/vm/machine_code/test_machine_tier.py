@@ -377,7 +377,7 @@ def test_machine_code_is_kept_and_what_was_changed_is_not_believed(
         for expected in (1, 1):  # the second time from disk
             assert outcome(BytecodeModule(module.definition), "m.sum", (10,)) == "45"
             assert len(made) == expected
-        (entry,) = [path for path in (tmp_path / "entries" / "machine-code").rglob("*") if path.is_file()]
+        (entry,) = [path for path in (tmp_path / "entries-2" / "machine-code").rglob("*") if path.is_file()]
         data = bytearray(entry.read_bytes())
         data[len(data) // 2] ^= 1
         entry.write_bytes(data)
