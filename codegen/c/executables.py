@@ -13,14 +13,17 @@ from ...formats.vke1_reader import parse_executable
 from ...spirv.binary.subgroups import least_subgroup_size
 from ...spirv.checks.requirement_tables import CAPABILITIES, EXTENSIONS
 from ...spirv.checks.requirements import Alternative, requirements
+from ...spirv.checks.validation import ensure_valid
 from ...spirv.reflection.reflect import reflect
 from ...spirv.reflection.reflection_types import ShaderModuleReflection
 from ...spirv.repair.driver_faults import ALL_FAULTS
 from ...spirv.repair.driver_repairs import with_repairs
 from ...spirv.repair.repair import repair
 from ...status import UnimplementedError
+from .expressions import string_literal
 
 _VERSION: Final = (1, 2)
+_ENVIRONMENT: Final = "vulkan1.2"
 _MAX_SPIRV: Final = (1, 5)
 _CORE: Final = ["shaderInt16", "shaderInt64", "shaderFloat64"]
 _V11: Final = [
@@ -95,6 +98,7 @@ class Executables:
         """Adds the executable in a constant; returns its index.
 
         Raises:
+            InvalidArgumentError: a shader is damaged or breaks a rule.
             UnimplementedError: the constant is no VKE1 executable, or needs more than Vulkan 1.2.
         """
         if ordinal not in self.sources:
@@ -127,6 +131,8 @@ class Executables:
         rows = []
         for index, source in enumerate(self.sources.values()):
             codes = [repair(code) for code in source.shader_modules]
+            for code in codes:
+                ensure_valid(code, _ENVIRONMENT)
             modules = [reflect(code) for code in codes]
             # The driver is not known yet, and a C program does not test it; repairs are right on all.
             codes = [with_repairs(code, module, ALL_FAULTS) for code, module in zip(codes, modules, strict=True)]
@@ -193,7 +199,8 @@ class Executables:
             name = f"bindings_{index}_{number}"
             texts.append(f"static const descriptor {name}[] = {{{', '.join(rows)}}};")
         shader = first + pipeline.shader_module
-        return f'    {{"{pipeline.entry_point}", {name}, {len(rows)}, {len(layout.set_layouts)}, {push}, {shader}}},'
+        entry_point = string_literal(pipeline.entry_point)
+        return f"    {{{entry_point}, {name}, {len(rows)}, {len(layout.set_layouts)}, {push}, {shader}}},"
 
     def _needs(self, module: ShaderModuleReflection) -> tuple[list[str], int]:
         """Returns the features, and bits of subgroup operations, that a shader module declares."""

@@ -67,7 +67,7 @@ def exports_of(program: Program, module: ModuleDef) -> list[Export]:
                 f"function {name} does not say the types of its arguments (iree.abi.declaration), which its C function "
                 "needs; compile the program with them"
             )
-        symbol = re.sub(r"\W", "_", base)
+        symbol = re.sub(r"\W", "_", base, flags=re.ASCII)
         # The header has names of its own, such as `buffer_…`; `…_async` is a function's second one.
         if symbol.startswith("buffer_") or symbol.endswith("_async"):
             symbol = f"call_{symbol}_"

@@ -83,7 +83,7 @@ def c_text(tree: Expression, level: int = 0) -> str:
 
 
 def string_literal(text: str) -> str:
-    """Returns a string literal in C."""
+    """Returns a string literal in C. The words that stand for a program's names in templates stay as they are."""
     shown = []
     for byte in text.encode("utf-8"):
         char = chr(byte)
@@ -91,7 +91,8 @@ def string_literal(text: str) -> str:
             shown.append(f"\\{char}")
         else:
             shown.append(char if 32 <= byte < 127 else f"\\{byte:03o}")
-    return f'"{"".join(shown)}"'
+    literal = f'"{"".join(shown)}"'
+    return literal.replace("NAME", r"\116AME").replace("STEM", r"\123TEM")
 
 
 def _integers(bits: int) -> dict[str, Builder]:

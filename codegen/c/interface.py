@@ -30,7 +30,7 @@ from ..program.ir import Function, Variable
 from .arguments import array
 from .exports import Export, element_of, is_dynamic, storages
 from .expressions import string_literal
-from .statements import NULL, Assign, Declare, Definition, Evaluate, If, P, Statement, attempt, names_in
+from .statements import NULL, Assign, Declare, Definition, Evaluate, If, P, Statement, attempt, comment_text, names_in
 from .types import c_type, pointer
 
 _ASYNCHRONOUS: Final = """\
@@ -68,9 +68,14 @@ class InterfaceWriter:
         """Returns the header's declarations."""
         texts = []
         for export in self._exports:
-            inputs = "".join(f"\n *     inputs[{i}]   {value}" for i, value in enumerate(export.inputs))
-            outputs = "".join(f"\n *     outputs[{i}]  {value}" for i, value in enumerate(export.outputs))
-            comment = f"/* Calls {export.name}, and waits until its results are there:\n *{inputs}{outputs}\n */"
+            sides = (("inputs", export.inputs, "  "), ("outputs", export.outputs, " "))
+            rows = [
+                f"\n *     {kind}[{i}]{space} {comment_text(str(value))}"
+                for kind, values, space in sides
+                for i, value in enumerate(values)
+            ]
+            name = comment_text(export.name)
+            comment = f"/* Calls {name}, and waits until its results are there:\n *{''.join(rows)}\n */"
             texts.append(f"{comment}\n{_declared(export, '', program='program').prototype()};")
             if _is_asynchronous(export):
                 texts.append(f"{_ASYNCHRONOUS}\n{_declared(export, '_async', program='program').prototype()};")

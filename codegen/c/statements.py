@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple, TypeAlias
 
@@ -82,6 +83,15 @@ class Comment(NamedTuple):
 
 Statement: TypeAlias = Evaluate | Assign | Declare | If | Switch | Group | Goto | Label | Break | Comment
 DONE: Final = Goto("done")
+
+
+# No star, so that nothing ends the comment; no backslash and no two question marks, which may stand for one.
+_OUTSIDE: Final = re.compile(r"[^ -~]|[*\\%]|(?<=\?)\?")
+
+
+def comment_text(text: str) -> str:
+    """Returns a text from a module as it may stand in a comment: printable ASCII, other characters as ``%2A``."""
+    return _OUTSIDE.sub(lambda match: "".join(f"%{byte:02X}" for byte in match[0].encode("utf-8", "replace")), text)
 
 
 class Definition(NamedTuple):
@@ -177,7 +187,7 @@ def lines_of(statements: Iterable[Statement], level: int = 1) -> Iterator[str]:
             case Break():
                 yield f"{indent}break;"
             case Comment(text):
-                yield f"{indent}/* {text.replace('*/', '* /')} */"
+                yield f"{indent}/* {comment_text(text)} */"
 
 
 def _filled(indent: str, text: str) -> Iterator[str]:

@@ -21,7 +21,7 @@ from .executables import FEATURES, Executables, words_text
 from .exports import element_of, exports_of
 from .function import FunctionWriter
 from .interface import InterfaceWriter
-from .statements import Definition, Evaluate, P, attempt, declarator
+from .statements import Definition, Evaluate, P, attempt, comment_text, declarator
 from .support import arranged, chosen, filled, prefixed, reserved, template
 from .types import KINDS, c_type, global_name, pointer
 
@@ -76,7 +76,7 @@ class CProgram:
 
     def __init__(self, module: ModuleDef, stem: str, source: str, *, is_data_beside: bool) -> None:
         self._stem = stem
-        self._source = source.replace("*/", "* /")
+        self._source = comment_text(source)
         self._prefix = re.sub(r"\W", "_", stem, flags=re.ASCII)
         if not self._prefix or self._prefix[0].isdigit():
             self._prefix = f"p{self._prefix}"

@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import os
 import re
 import shutil
+import struct
 import subprocess
 from pathlib import Path
 
 import numpy as np
 import pytest
-from support.codegen.c_programs import CANNOT_BUILD, WARNINGS, build, c_files, run, try_run
+from support.codegen.c_programs import CANNOT_BUILD, COMPILER, WARNINGS, build, c_files, run, try_run
 from support.codegen.module_cases import NEWTON
 from support.peer import compile_module
 
 import pumice
 from pumice.base.install_hints import install_hint
+from pumice.codegen.c import write_c
+from pumice.codegen.c.executables import Executables
+from pumice.codegen.c.expressions import string_literal
+from pumice.codegen.c.statements import comment_text
+from pumice.formats.vke1_reader import parse_executable
 from pumice.status import PumiceError
+from pumice.vm.bytecode.archive import ModuleArchive
+from pumice.vm.bytecode.reader import read_module
 
 pytestmark = [pytest.mark.vulkan, pytest.mark.skipif(bool(CANNOT_BUILD), reason=CANNOT_BUILD), pytest.mark.sample(25)]
 
@@ -358,6 +367,66 @@ def test_functions_may_have_any_name(tmp_path: Path) -> None:
     program = build(tmp_path, pumice.compile(text), "int")
     for number, name in enumerate(names):
         np.testing.assert_array_equal(run(program, [_LEFT], name)[0], _LEFT + number)
+
+
+_ENDS = ("*/", "*\\\n/", "*??/\n/", "*%0A/", "??/", "\\", '"); /*', "\u202e*\u2028/", "é", "NAME_STEM")
+
+
+@pytest.mark.parametrize("text", _ENDS)
+def test_texts_of_a_module_stay_in_their_comments_and_strings(text: str, tmp_path: Path) -> None:
+    """Places in the source, names of files, of functions, of arguments, of kernels, and messages."""
+    shown = comment_text(f"{text} system(0);")
+    assert shown.isascii() and shown.isprintable() and not {"*", "\\"} & set(shown) and "??" not in shown
+    placeholder = "s" * 60
+    module = pumice.compile(SOURCE, file_name=placeholder)
+    payload = f"{text} system(0); {text}".encode()
+    evil = module.replace(placeholder.encode(), payload + b"s" * (60 - len(payload)))
+    assert evil != module and len(payload) <= 60
+    with ModuleArchive.from_bytes(evil, "x.vmfb") as archive:
+        files = write_c(read_module(archive), "program", f"{text}.vmfb", main=True)
+    assert b"system(0);" in files["program.c"]
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    for name in files:
+        code = subprocess.run(
+            [str(COMPILER), "-std=c11", "-Wall", "-Wextra", "-Werror", "-E", "-P", name],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
+        assert "system(0)" not in code
+    literal = string_literal(f"{text} system(0);")
+    (tmp_path / "x.c").write_text(f"#include <stdio.h>\nint main(void) {{ fputs({literal}, stdout); }}\n")
+    assert not {"NAME", "STEM", "??"} & {literal[at : at + size] for at in range(len(literal)) for size in (2, 4)}
+    _ran([str(COMPILER), "-std=c11", *WARNINGS, "x.c", "-o", "x"], tmp_path)
+    done = subprocess.run([str(tmp_path / "x")], capture_output=True, check=True)
+    assert done.stdout.decode() == f"{text} system(0);"
+
+
+def test_names_of_kernels_are_strings(module: bytes) -> None:
+    with ModuleArchive.from_bytes(module, "x.vmfb") as archive:
+        definition = read_module(archive)
+        source = parse_executable(next(data for data in definition.rodata if bytes(data[:4]) == b"VKE1"))
+        executables = Executables()
+        executables.sources[0] = dataclasses.replace(
+            source,
+            pipelines=[dataclasses.replace(source.pipelines[0], entry_point='x"}, {system(0)')],
+        )
+        with pytest.raises(PumiceError):  # no such function in the shader
+            executables.tables()
+        assert string_literal('x"}') == '"x\\"}"'
+
+
+def test_shaders_that_a_session_refuses_are_refused(module: bytes) -> None:
+    at = module.index(struct.pack("<I", 0x07230203)) + 20
+    word = struct.pack("<I", 0x0002_0011)  # OpCapability
+    first = module.index(word, at)
+    damaged = module[: first + 4] + struct.pack("<I", 9) + module[first + 8 :]  # another capability than is used
+    with pumice.Session() as session, pytest.raises(PumiceError, match="spirv-val"):
+        session.load(damaged)
+    with pytest.raises(PumiceError, match="spirv-val"):
+        c_files(damaged)
 
 
 def test_a_name_with_a_percent_sign(module: bytes, tmp_path: Path) -> None:

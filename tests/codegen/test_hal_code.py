@@ -290,6 +290,20 @@ vm.func @run(%i0: i32) -> (i32) {
 """
 
 
+@pytest.mark.parametrize("text", ["\n", "\r", "\f\n", '"""', "\\\n", '"" ""', "\u2028", "\x85", "# coding: utf-7\n"])
+def test_texts_of_a_module_are_no_code(text: str) -> None:
+    """Names of source files stand in comments; those of modules and arguments in docstrings."""
+    placeholder = "s" * 60
+    module = pumice.compile(MUL, file_name=placeholder, targets=("reference",))
+    payload = f"{text}raise SystemExit{text}".encode()
+    evil = module.replace(placeholder.encode(), payload + b"s" * (60 - len(payload)))
+    assert evil != module
+    evil = evil.replace(b"%a: tensor<4xf32>", (b"%a: " + payload)[:17].ljust(17))
+    source = hal_code.hal_code(evil, f"{text}raise SystemExit.vmfb").source
+    names = {node.id for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Name)}
+    assert "SystemExit" in source and "SystemExit" not in names
+
+
 def test_calls_of_other_modules_are_refused() -> None:
     with pytest.raises(UnimplementedError, match="function run of module custom calls other.double.*module other"):
         hal_code.hal_code(write_module(assemble(CUSTOM)))

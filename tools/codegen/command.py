@@ -55,8 +55,8 @@ def codegen(
     path = Path(output)
     if path.suffix != suffix or not path.stem:
         raise usage_error(f"--output: expected a name that ends in {suffix}, got {shorten(output)}")
-    if as_c and (not path.stem.isprintable() or any(character in path.stem for character in '"\\;$')):
-        raise usage_error(f'--output: expected a name without " \\ ; $ and line breaks, got {shorten(repr(output))}')
+    if as_c and (not path.stem.isprintable() or any(character in path.stem for character in '"\\;$?')):
+        raise usage_error(f'--output: expected a name without " \\ ; $ ? and line breaks, got {shorten(repr(output))}')
     definition = _definition(module, function)
     if as_hal:
         from ...codegen.hal.module_writer import write_hal
