@@ -12,7 +12,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TypeAlias
 
@@ -219,6 +219,58 @@ def root_definitions(modules: Modules) -> list[str]:
     return complaints
 
 
+# Units whose functions run in any thread, and what they may do with a table of their module without holding a lock.
+SHARING = ("base", "codegen", "compiler", "formats", "jit", "spirv", "tuning", "vm")
+ATOMIC = {"add", "append", "discard", "get", "setdefault", "copy"}
+CHANGING = {"clear", "extend", "insert", "pop", "popitem", "remove", "update", "popleft", "appendleft"}
+
+
+def shared_tables(modules: Modules) -> list[str]:
+    """Changes of tables of modules in functions, other than single ones that cannot be interrupted, and loops over such
+    tables, without a lock.
+    """
+    complaints = []
+    for module in modules.values():
+        if module.unit not in SHARING:
+            continue
+        tables = _bound(module.tree.body)[0]
+        uses = [use for node in module.tree.body for use in _table_uses(node, tables, False)]
+        changed = {name for name, _, line in uses if line > 0}
+        for name, what, line in uses:
+            if name in changed and what not in ATOMIC:
+                complaints.append(f"{module.at(abs(line))}: {what} of {name} without a lock")
+    return complaints
+
+
+def _table_uses(node: ast.AST, tables: set[str], is_inside: bool) -> Iterator[tuple[str, str, int]]:
+    """Yields names, uses and lines, which are negative where nothing changes, in functions outside of ``with lock``."""
+    if isinstance(node, ast.With) and any("lock" in ast.unparse(item).lower() for item in node.items):
+        return
+    is_inside |= isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+    if is_inside:
+        if isinstance(node, ast.Global):
+            yield from ((name, "a new value", node.lineno) for name in node.names)
+        if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Store) and _name(node.value) in tables:
+            yield _name(node.value), "setdefault", node.lineno
+        if isinstance(node, ast.Delete):
+            items = [target.value for target in node.targets if isinstance(target, ast.Subscript)]
+            yield from ((_name(item), "del", node.lineno) for item in items if _name(item) in tables)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _name(node.func.value) in tables:
+            is_change = node.func.attr in CHANGING | ATOMIC - {"get", "copy"}
+            if is_change:
+                yield _name(node.func.value), node.func.attr, node.lineno
+        if isinstance(node, ast.For | ast.comprehension):
+            of = node.iter.func.value if isinstance(getattr(node.iter, "func", None), ast.Attribute) else node.iter
+            if _name(of) in tables:
+                yield _name(of), "a loop", -node.iter.lineno
+    for child in ast.iter_child_nodes(node):
+        yield from _table_uses(child, tables, is_inside)
+
+
+def _name(node: ast.AST) -> str:
+    return node.id if isinstance(node, ast.Name) else ""
+
+
 def _exported(module: Module) -> list[str] | str:
     """The names in ``__all__``, none where there is none, or a complaint."""
     statements = []
@@ -287,6 +339,7 @@ RULES: Mapping[str, Callable[[Modules], list[str]]] = {
     "compiler_reaches_native": compiler_reaches_native,
     "wrong_exports": wrong_exports,
     "root_definitions": root_definitions,
+    "shared_tables": shared_tables,
 }
 
 
@@ -439,6 +492,21 @@ def test_an_unused_arrow_is_found(tmp_path: Path) -> None:
         ),
         ("wrong_exports", "vm/x.py", "class Frame: ...", "defined by vm.execution.frame too"),
         ("wrong_exports", "vm/__init__.py", "__all__ = ['Frame']", "names Frame, which is not there"),
+        ("shared_tables", "vm/x.py", "t = {}\ndef f():\n    t.pop(1)", "pop of t without a lock"),
+        ("shared_tables", "vm/x.py", "t = {}\ndef f():\n    del t[1]", "del of t without a lock"),
+        ("shared_tables", "vm/x.py", "t = None\ndef f():\n    global t\n    t = 1", "a new value of t without a lock"),
+        (
+            "shared_tables",
+            "vm/x.py",
+            "t = set()\ndef f():\n    t.add(1)\n    [*map(str, (i for i in t))]",
+            "a loop of t",
+        ),
+        (
+            "shared_tables",
+            "vm/x.py",
+            "t = {}\ndef f():\n    t[1] = 2\n    with _lock:\n        t.clear()\n    for k, v in t.items(): ...",
+            "a loop of t",
+        ),
         ("root_definitions", "__init__.py", "def helper(): ...", "defines helper()"),
         ("root_definitions", "__init__.py", "class Thing: ...", "defines class Thing"),
         ("root_definitions", "__init__.py", "from .vm import a\nfrom .runtime import a", "imports a twice"),

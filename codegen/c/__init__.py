@@ -2,8 +2,7 @@
 
 Calling sequence: ``write_c(module, stem, source)`` → files by name.
 
-Read: executables, expressions, statements, support, types, arguments, calls, function, exports, interface,
-writer.
+Read: expressions, executables, statements, support, exports, types, arguments, calls, function, interface, writer.
 """
 
 from .writer import write_c

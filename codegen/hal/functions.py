@@ -7,6 +7,7 @@ import inspect
 from collections.abc import Iterable
 from functools import cache
 
+from ...base.syntax_tree import syntax_tree
 from ...vm.types import float_numerics, numerics
 
 
@@ -16,7 +17,7 @@ def _definitions() -> dict[str, tuple[str, frozenset[str]]]:
     definitions: dict[str, tuple[str, frozenset[str]]] = {}
     for module in (numerics, float_numerics):
         source = inspect.getsource(module)
-        for node in ast.parse(source).body:
+        for node in syntax_tree(source).body:
             names = _defined(node)
             text = ast.get_source_segment(source, node)
             if not names or text is None:

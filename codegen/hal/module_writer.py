@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
+from ...base.syntax_tree import syntax_tree
 from ...status import UnimplementedError
 from ...vm.bytecode.module_def import ModuleDef
 from ...vm.translation.expressions import Literal, Name, call, listed
@@ -278,7 +279,7 @@ class _ModuleWriter:
 
 def _names(text: str) -> set[str]:
     """Returns the names that a source reads."""
-    return {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    return {node.id for node in ast.walk(syntax_tree(text)) if isinstance(node, ast.Name)}
 
 
 def _import_order(name: str) -> tuple[int, str]:

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from ...base.lazy_dataclass import dataclass
+from ...base.syntax_tree import syntax_tree
 from ...status import InvalidArgumentError, shown
 from .messages import did_you_mean, located
 from .point import AxisValue
@@ -79,7 +80,7 @@ class Expression:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                tree = ast.parse(self.text.strip(), mode="eval").body
+                tree = syntax_tree(self.text.strip(), "eval").body
             nodes = list(ast.walk(tree))
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             why = error.msg if isinstance(error, SyntaxError) else error

@@ -45,7 +45,7 @@ def ref_type_name(value: object) -> str:
     """Returns the registered type name of an object, or its Python class's name; ``null`` for ``None``."""
     if value is None:
         return "null"
-    for name, classes in _CLASSES.items():
+    for name, classes in _CLASSES.copy().items():  # another thread may register one
         if isinstance(value, classes):
             return name
     return type(value).__qualname__

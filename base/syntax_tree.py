@@ -1,0 +1,23 @@
+"""Syntax trees of Python source, in any thread.
+
+CPython has one count of depth for all trees that an interpreter converts. Threads that convert at once disturb it, and
+one of them gets ``SystemError: AST constructor recursion depth mismatch`` (seen with 3.11).
+"""
+
+from __future__ import annotations
+
+import ast
+import threading
+from typing import Final, Literal, overload
+
+_lock: Final = threading.Lock()
+
+
+@overload
+def syntax_tree(source: str) -> ast.Module: ...
+@overload
+def syntax_tree(source: str, mode: Literal["eval"]) -> ast.Expression: ...
+def syntax_tree(source: str, mode: Literal["exec", "eval"] = "exec") -> ast.mod:
+    """Returns what ``ast.parse`` does."""
+    with _lock:
+        return ast.parse(source, mode=mode)
