@@ -44,7 +44,7 @@ def structured(
     """Appends blocks that branch to each other; returns the operands of their return.
 
     Args:
-        blocks: the first is the entry.
+        blocks: the first is the entry; all may run, and values are computed before their uses.
         arguments: the arguments of the entry block.
         results: types of the returned values.
         builder: the builder that appends the loop.
@@ -153,6 +153,53 @@ def _give(builder: Builder, target: Block, passed: Values, kept: dict[Value, Val
         raise OperationError("a block's arguments of the types that it takes")
     for argument, value in zip(target.arguments, passed, strict=True):
         kept[argument] = value if condition is None else builder.select(condition, value, kept[argument])
+
+
+def reachable(entry: Block) -> list[Block]:
+    """Returns the blocks that may run, in the order of their text; others, which nobody branches to, are left out."""
+    found = {entry}
+    pending = [entry]
+    while pending:
+        block = pending.pop()
+        after = set(block.terminator.successors) - found if block.operations else set()
+        found |= after
+        pending.extend(after)
+    return [block for block in (entry.parent.blocks if entry.parent is not None else [entry]) if block in found]
+
+
+def use_before_definition(blocks: Sequence[Block]) -> tuple[Operation, Value] | None:
+    """Returns a use of a value that some path to it does not compute, or None; all blocks may run."""
+    numbers = {block: number for number, block in enumerate(blocks)}
+    before: list[list[int]] = [[] for _ in blocks]
+    for block, number in numbers.items():
+        for after in block.terminator.successors if block.operations else ():
+            before[numbers[after]].append(number)
+    # The blocks on every path to a block, as bits; at first all, and then those on every path to its predecessors.
+    everything = (1 << len(blocks)) - 1
+    on_every_path = [1, *[everything] * (len(blocks) - 1)]
+    is_changed = True
+    while is_changed:
+        is_changed = False
+        for number in range(1, len(blocks)):
+            bits = everything
+            for other in before[number]:
+                bits &= on_every_path[other]
+            bits |= 1 << number
+            is_changed |= bits != on_every_path[number]
+            on_every_path[number] = bits
+    region = blocks[0].parent
+    for block, number in numbers.items():
+        computed = set(block.arguments)
+        for operation in block.operations:
+            for value in (value for inner in operation.walk() for value in inner.operands):
+                home = value.owner if isinstance(value.owner, Block) else value.owner.parent
+                if home is None or home.parent is not region:
+                    continue
+                is_before = home in numbers and on_every_path[number] >> numbers[home] & 1
+                if value not in computed if home is block else not is_before:
+                    return operation, value
+            computed.update(operation.results)
+    return None
 
 
 def _shared(blocks: Sequence[Block]) -> list[Value]:

@@ -14,7 +14,7 @@ from ..ir.operation import Block, Operation, Region, Value, tensor_of
 from ..ir.source import CompileError, SourceText
 from ..ir.types import FunctionType, ScalarType, ShapedType, TensorType, Type
 from .arithmetic import ARITH, MATH
-from .control import CF, CHECK, SCF, structured
+from .control import CF, CHECK, SCF, reachable, structured, use_before_definition
 from .conversion import Rule, Site, tensor_type
 from .quantized import dequantized, is_quantized, keeps_storage, quantize, quantized_of
 from .tensors import SHAPE, TENSOR
@@ -129,6 +129,11 @@ class _Conversion:
         parent = blocks[0].parent
         if parent is not None and parent.parent is not None and parent.parent.name != "func.func":
             results = [value.type for value in parent.parent.results]
+        blocks = reachable(blocks[0])
+        wrong = use_before_definition(blocks)
+        if wrong is not None:
+            operation, value = wrong
+            self._refuse(operation, f"{operation.name} uses %{value.name}, which not every path to it computes")
         return structured(blocks, arguments, results, builder, self.inline, self._values)
 
     def inline(self, block: Block, arguments: Sequence[Value], builder: Builder) -> list[Value]:
@@ -145,6 +150,8 @@ class _Conversion:
         return [self._value(value) for value in block.terminator.operands]
 
     def _value(self, value: Value) -> Value:
+        if value not in self._values:
+            raise OperationError(f"%{value.name} to be computed before it is used")
         return self._values[value]
 
     def _operation(self, operation: Operation, builder: Builder) -> None:

@@ -37,6 +37,7 @@ _FIELDS: Final[dict[str, tuple[str, ...]]] = {
 }
 """Fields of structures, by the name without the dialect."""
 
+_ARRAY_KINDS: Final = frozenset({"bool", "int", "uint", "index", "float"})
 _MAX_EXPANDED: Final = 10_000_000
 
 
@@ -122,13 +123,15 @@ class AttributeParser(TypeParser):
         return type
 
     def _number(self, match: re.Match[str]) -> Attribute:
-        start = match.start(1)
         self.position = match.end()
-        text = match[1]
-        is_float = bool(match[2] or match[3])
-        type: Type = F64 if is_float else I64
+        type: Type = F64 if match[2] or match[3] else I64
         if self.accept(":"):
             type = self.type()
+        return self._number_of(match, type)
+
+    def _number_of(self, match: re.Match[str], type: Type) -> IntegerAttr | FloatAttr:
+        """Returns a number as one of a type, which it has to fit."""
+        start, text, is_float = match.start(1), match[1], bool(match[2] or match[3])
         if len(text) > 1000:
             self.error("a number of more than 1,000 characters", start)
         is_float_type = isinstance(type, ScalarType) and type.kind == "float"
@@ -183,7 +186,10 @@ class AttributeParser(TypeParser):
         return dense_elements(self, body, body_start, type)
 
     def _array(self) -> DenseArray:
+        start = self.here()
         element = self.type()
+        if not isinstance(element, ScalarType) or element.kind not in _ARRAY_KINDS:
+            self.error(f"an array has integers, booleans or floating-point numbers, not {element}", start)
         values: list[int | float | bool | Size] = []
         if not self.accept(">"):
             self.expect(":")
@@ -194,17 +200,21 @@ class AttributeParser(TypeParser):
                     if self.accept(","):
                         continue
                     break
-                item = self._attribute()
-                if isinstance(item, IntegerAttr | FloatAttr):
-                    values.append(item.value)
-                elif isinstance(item, bool):
-                    values.append(item)
-                else:
-                    self.unexpected("a number")
+                values.append(self._array_item(element))
                 if not self.accept(","):
                     break
             self.expect(">")
         return DenseArray(element, tuple(values))
+
+    def _array_item(self, element: ScalarType) -> int | float | bool:
+        number = self.match(NUMBER)
+        if number is not None:
+            return self._number_of(number, element).value
+        word = self.peek_word()
+        if element.kind != "bool" or word not in ("true", "false"):
+            self.unexpected(f"a number of type {element}")
+        self.expect_word(word)
+        return word == "true"
 
     def hash_attribute(self) -> Attribute:
         """Reads an alias, or an attribute of a dialect; both start with ``#``."""

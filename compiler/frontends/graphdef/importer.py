@@ -136,7 +136,7 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
             node, f"its shape is {_shown(dims)}: say what is open with a feed such as {node.name}={_example(dims)}"
         )
     type = TensorType([_BATCH if length is None else length for length in dims], element)
-    if math.prod(length for length in dims if length is not None) >= MAX_ELEMENTS:
+    if math.prod(length for length in dims if length) >= MAX_ELEMENTS:
         raise graph.error(node, f"it is {type}, which has {MAX_ELEMENTS} elements or more")
     value = Value(type, block, len(block.arguments), _identifier(ref.node))
     block.arguments.append(value)

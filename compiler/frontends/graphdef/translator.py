@@ -294,7 +294,7 @@ def _check(graph: Graph, node: GraphNode, operations: Sequence[Operation]) -> No
 def _check_size(graph: Graph, node: GraphNode, type: Type) -> None:
     if isinstance(type, TensorType):
         shape = [length for length in type.lengths if isinstance(length, int)]
-        if min(shape, default=0) < 0 or math.prod(shape) >= MAX_ELEMENTS:
+        if min(shape, default=0) < 0 or math.prod(filter(None, shape)) >= MAX_ELEMENTS:
             raise graph.error(
                 node, f"it makes {type}; lengths are not negative, and there are less than {MAX_ELEMENTS} elements"
             )

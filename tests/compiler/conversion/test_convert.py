@@ -68,6 +68,8 @@ func.func @main(%n: i32) -> (i32, i32) {
   cf.cond_br %big, ^done, ^head(%next, %sum : i32, i32)
 ^done:
   return %s, %square : i32, i32
+^dead:
+  cf.br ^head(%sum, %next : i32, i32)
 }
 """
 SWITCH = """

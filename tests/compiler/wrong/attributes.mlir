@@ -218,3 +218,24 @@
 //          ^ chlo.top_k expects k from 0 to the last dimension of tensor<4xf32>, got 5
      return %0#0 : tensor<5xf32>
    }
+// -----
+// A number in a list that its type does not have.
+   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+     %0 = "stablehlo.reverse"(%x) {dimensions = array<i64: 1e400>} : (tensor<4xf32>) -> tensor<4xf32>
+//                                                         ^ 1e400 is no i64
+     return %0 : tensor<4xf32>
+   }
+// -----
+// A number in a list that is too large for its type.
+   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+     %0 = "stablehlo.reverse"(%x) {dimensions = array<i8: 300>} : (tensor<4xf32>) -> tensor<4xf32>
+//                                                        ^ the number does not fit i8
+     return %0 : tensor<4xf32>
+   }
+// -----
+// A list of something that is no number.
+   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+     %0 = "stablehlo.reverse"(%x) {dimensions = array<none: 0>} : (tensor<4xf32>) -> tensor<4xf32>
+//                                                    ^ an array has integers, booleans or floating-point numbers, not none
+     return %0 : tensor<4xf32>
+   }

@@ -235,3 +235,33 @@
 //        ^ chlo.erfinv expects an operation that pumice compiles, such as chlo.erf_inv, got chlo.erfinv
      return %0 : tensor<4xf32>
    }
+// -----
+// A value of a block that nobody branches to.
+   func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+     cf.br ^end
+   ^dead:
+     %y = stablehlo.add %x, %x : tensor<4xf32>
+     cf.br ^end
+   ^end:
+     return %y : tensor<4xf32>
+//   ^ func.return uses %y, which not every path to it computes
+   }
+// -----
+// A value that only one of two paths computes.
+   func.func @main(%p: i1, %x: tensor<4xf32>) -> tensor<4xf32> {
+     cf.cond_br %p, ^one, ^end
+   ^one:
+     %y = stablehlo.add %x, %x : tensor<4xf32>
+     cf.br ^end
+   ^end:
+     return %y : tensor<4xf32>
+//   ^ func.return uses %y, which not every path to it computes
+   }
+// -----
+// An argument of a block that comes later.
+   func.func @main(%p: i1, %x: tensor<4xf32>) -> tensor<4xf32> {
+     cf.br ^end(%y : tensor<4xf32>)
+//   ^ cf.br uses %y, which not every path to it computes
+   ^end(%y: tensor<4xf32>):
+     return %y : tensor<4xf32>
+   }

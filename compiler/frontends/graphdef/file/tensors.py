@@ -100,7 +100,7 @@ def array_of(tensor: TensorMessage) -> Array:
     shape = tuple(length for length in dims if length is not None)
     count = math.prod(shape)
     dtype = element.dtype
-    if count * dtype.itemsize > MAX_BYTES:
+    if math.prod(filter(None, shape)) * dtype.itemsize > MAX_BYTES:
         raise ValueError(f"a constant of shape {list(shape)} has {count} elements, which is more than fits")
     if tensor.tensor_content:
         content = tensor.tensor_content

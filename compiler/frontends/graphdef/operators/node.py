@@ -18,7 +18,7 @@ from ..file.tensors import dims_of, element_of
 from .known_values import broadcast_all, known_array, known_lengths
 
 MAX_ELEMENTS: Final = 1 << 32
-"""A tensor has fewer elements."""
+"""A tensor has fewer elements, also one without any if its lengths of 0 are left out."""
 
 MAX_COUNTED: Final = 1 << 24
 """Things that are enumerated while a graph is read, such as the values of a range, at most."""

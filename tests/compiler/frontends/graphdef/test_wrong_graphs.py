@@ -92,6 +92,16 @@ WRONG: Mapping[str, tuple[str, int, str]] = {
     ),
     # -- sizes
     "huge placeholder": (placeholder("x", 1 << 40, 1 << 20) + node("m", "Neg", "x"), 1, "4294967296 elements or more"),
+    "huge placeholder without elements": (
+        placeholder("x", (1 << 63) - 1, 0) + node("m", "Neg", "x"),
+        1,
+        "4294967296 elements or more",
+    ),
+    "huge fill without elements": (
+        const("v", 1) + ints("s", (1 << 63) - 1, 0) + node("m", "Fill", "s", "v"),
+        3,
+        "less than 4294967296 elements",
+    ),
     "huge fill": (
         const("v", 1) + ints("s", 1 << 30, 1 << 30) + node("m", "Fill", "s", "v"),
         3,
