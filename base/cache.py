@@ -24,7 +24,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from .files import READ_FLAGS, read_regular
+from .files import READ_FLAGS, locked, read_regular, stamp
 from .switches import switch
 
 if TYPE_CHECKING:
@@ -133,6 +133,16 @@ class CachedFile:
             return False
         return True
 
+    @contextlib.contextmanager
+    def alone(self) -> Iterator[None]:
+        """Holds a lock against other processes that change this entry, where the cache can be written."""
+        location = _place(make=True)
+        with contextlib.ExitStack() as stack:
+            if location is not None:
+                with contextlib.suppress(*_FAILURES):
+                    stack.enter_context(locked(Path(location.folder, self._digest.hex())))
+            yield
+
     def _checksum(self, secret: bytes, content: bytes) -> bytes:
         checksum = blake2b(self._digest, key=secret, digest_size=_CHECKSUM_BYTES)
         checksum.update(content)
@@ -140,7 +150,7 @@ class CachedFile:
 
 
 def folder_stamp(*folders: Path) -> bytes:
-    """Returns a hash of the names, sizes and modification times of the Python files in folders and their subfolders.
+    """Returns a hash of the names and stamps of the Python files in folders and their subfolders.
 
     Keys of generated files contain it, since the release alone does not change while the code is being worked on.
     """
@@ -151,8 +161,7 @@ def folder_stamp(*folders: Path) -> bytes:
         with contextlib.suppress(*_FAILURES), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.endswith(".py"):
-                    status = entry.stat()
-                    stamps.append((entry.path, status.st_size, status.st_mtime_ns))
+                    stamps.append((entry.path, stamp(entry.stat())))
                 elif entry.name != "__pycache__" and entry.is_dir(follow_symlinks=False):
                     pending.append(entry.path)
     return digest(repr(sorted(stamps)).encode("utf-8", "surrogateescape"))

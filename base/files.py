@@ -6,6 +6,8 @@ import contextlib
 import errno
 import os
 import stat
+import sys
+import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
@@ -21,6 +23,7 @@ from ..status import (
 )
 
 # Links are not followed, and opening a pipe does not block.
+_CREATE_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_BINARY", 0)
 READ_FLAGS: Final = os.O_RDONLY | sum(
     getattr(os, name, 0) for name in ("O_NOFOLLOW", "O_NONBLOCK", "O_CLOEXEC", "O_BINARY")
 )
@@ -45,6 +48,58 @@ def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.sta
     return parts[0] if len(parts) == 1 else b"".join(parts), status
 
 
+def stamp(status: os.stat_result) -> tuple[int, ...]:
+    """Returns what changes whenever a file's content does, in keys of what was made from it.
+
+    Size and time of modification are not enough: packages of reproducible builds have one time for all files, and
+    programs that copy files set it back. Nobody can set ``st_ctime`` back.
+    """
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+_LOCK_SECONDS: Final = 10.0
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Holds a lock against other processes and threads that change a file; the lock is a file beside it, which stays.
+
+    Raises:
+        OSError: the folder is not writable, or something else than a file has the lock's name.
+        UnavailableError: the lock was not free for ten seconds.
+    """
+    name = path.with_name(f".{path.name[:200]}.lock")
+    descriptor = os.open(name, READ_FLAGS | os.O_RDWR | os.O_CREAT, 0o666)
+    try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise FileExistsError(errno.EEXIST, "expected a file, or nothing", str(name))
+        deadline = time.monotonic() + _LOCK_SECONDS
+        while not _try_lock(descriptor):
+            if time.monotonic() > deadline:
+                raise UnavailableError(f"{shorten(str(path))} is being changed: {shorten(str(name))} is locked")
+            time.sleep(0.01)
+        yield
+    finally:
+        os.close(descriptor)  # which unlocks it
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):
+        return False
+    except OSError:
+        return True  # a file system without locks
+    return True
+
+
 @contextlib.contextmanager
 def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     """Opens a temporary file that replaces ``path`` when the block ends; if the block raises, the old file stays.
@@ -58,8 +113,10 @@ def replacing(path: Path, *, sync: bool = False) -> Iterator[BinaryIO]:
     if before is not None and not os.access(target, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(target))
     part = target.with_name(f".{target.name[:200]}.{os.urandom(4).hex()}.part")
+    # A file that others must not read is not readable for them while it is written either.
+    rights = 0o666 if before is None else 0o600
     try:
-        with part.open("xb") as file:
+        with open(os.open(part, _CREATE_FLAGS, rights), "wb") as file:  # noqa: PTH123  its mode is set from the start
             yield file
             if sync:
                 file.flush()

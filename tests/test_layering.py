@@ -234,11 +234,11 @@ def shared_tables(modules: Modules) -> list[str]:
         if module.unit not in SHARING:
             continue
         tables = _bound(module.tree.body)[0]
-        uses = [use for node in module.tree.body for use in _table_uses(node, tables, False)]
+        uses = [item for node in module.tree.body for item in _table_uses(node, tables, False)]
         changed = {name for name, _, line in uses if line > 0}
-        for name, what, line in uses:
-            if name in changed and what not in ATOMIC:
-                complaints.append(f"{module.at(abs(line))}: {what} of {name} without a lock")
+        for name, use, line in uses:
+            if name in changed and use not in ATOMIC:
+                complaints.append(f"{module.at(abs(line))}: {use} of {name} without a lock")
     return complaints
 
 

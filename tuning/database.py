@@ -6,14 +6,16 @@ several devices. A damaged entry of the cache counts as absent; a damaged file o
 
 from __future__ import annotations
 
+import contextlib
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import field, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
 from ..base.cache import CachedFile
-from ..base.files import reading_errors, write_whole
+from ..base.files import locked, reading_errors, write_whole, writing_errors
 from ..base.lazy_dataclass import dataclass
 from ..compiler.kernels.scalars.device_target import DeviceFacts, target_of
 from ..compiler.kernels.scalars.target import Target
@@ -54,7 +56,7 @@ class Finding:
 class TuningDatabase:
     """The findings of one device; ``open`` reads them, ``store`` writes them.
 
-    Thread rule: one thread at a time. If two processes store at once, the findings of one may be lost.
+    Thread rule: one thread at a time. Processes that store at once keep each other's findings.
 
     Attributes:
         device: names of the device and its driver.
@@ -80,21 +82,31 @@ class TuningDatabase:
         return database
 
     def store(self) -> None:
-        """Writes the findings, and keeps those of other devices.
+        """Adds the findings to those that are stored, of this device and others.
 
         Raises:
             PumiceError: the user's file cannot be written. A cache that keeps nothing is not an error.
         """
-        written = {
-            name: {"winner": finding.winner, "tried": list(finding.tried), "ratio": round(finding.ratio, 4)}
-            for name, finding in sorted(self.findings.items())
-        }
-        devices = {**self._load(), self.device: written}
-        data = json.dumps({"form": _FORM, "devices": devices}, indent=1).encode()
-        if self.path is not None:
-            write_whole(self.path, lambda file: file.write(data))
-        else:
-            self._entry.store(data)
+        with contextlib.ExitStack() as stack:
+            if self.path is None:
+                stack.enter_context(self._entry.alone())
+            else:
+                stack.enter_context(writing_errors(self.path))
+                path = Path(os.path.realpath(self.path))
+                if path.is_file() or not path.exists():  # nobody else changes a pipe or a device
+                    stack.enter_context(locked(path))
+            stored = self._load()
+            findings = {**_findings(stored, self.device), **self.findings}
+            written = {
+                name: {"winner": finding.winner, "tried": list(finding.tried), "ratio": round(finding.ratio, 4)}
+                for name, finding in sorted(findings.items())
+            }
+            devices = {**stored, self.device: written}
+            data = json.dumps({"form": _FORM, "devices": devices}, indent=1).encode()
+            if self.path is None:
+                self._entry.store(data)
+            else:
+                write_whole(self.path, lambda file: file.write(data))
 
     @property
     def winners(self) -> tuple[tuple[str, str], ...]:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from ..base.closeable import Closeable
+from ..base.files import stamp
 from ..spirv.sources.includes import included_files
 from ..spirv.sources.language import Language, language_of
 from ..status import PumiceError
@@ -67,7 +68,7 @@ class Reloader(Closeable):
         except PumiceError:  # the compiler says it better
             return self._files if hasattr(self, "_files") else [self._path]
 
-    def _stamps(self) -> list[tuple[int, int] | None]:
+    def _stamps(self) -> list[tuple[int, ...] | None]:
         return [_stamp(path) for path in self._files]
 
     def close(self) -> None:
@@ -77,9 +78,8 @@ class Reloader(Closeable):
             self._pending.result().close()
 
 
-def _stamp(path: Path) -> tuple[int, int] | None:
+def _stamp(path: Path) -> tuple[int, ...] | None:
     try:
-        status = path.stat()
+        return stamp(path.stat())
     except OSError:
         return None
-    return status.st_mtime_ns, status.st_size

@@ -157,14 +157,14 @@ def _give(builder: Builder, target: Block, passed: Values, kept: dict[Value, Val
 
 def reachable(entry: Block) -> list[Block]:
     """Returns the blocks that may run, in the order of their text; others, which nobody branches to, are left out."""
-    found = {entry}
+    visited = {entry}
     pending = [entry]
     while pending:
         block = pending.pop()
-        after = set(block.terminator.successors) - found if block.operations else set()
-        found |= after
+        after = set(block.terminator.successors) - visited if block.operations else set()
+        visited |= after
         pending.extend(after)
-    return [block for block in (entry.parent.blocks if entry.parent is not None else [entry]) if block in found]
+    return [block for block in (entry.parent.blocks if entry.parent is not None else [entry]) if block in visited]
 
 
 def use_before_definition(blocks: Sequence[Block]) -> tuple[Operation, Value] | None:
@@ -182,8 +182,8 @@ def use_before_definition(blocks: Sequence[Block]) -> tuple[Operation, Value] | 
         is_changed = False
         for number in range(1, len(blocks)):
             bits = everything
-            for other in before[number]:
-                bits &= on_every_path[other]
+            for predecessor in before[number]:
+                bits &= on_every_path[predecessor]
             bits |= 1 << number
             is_changed |= bits != on_every_path[number]
             on_every_path[number] = bits

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Final
 
 from ...base.cache import CachedFile
+from ...base.files import stamp
 from ...base.install_hints import install_hint
 from ...status import DeadlineExceededError, InvalidArgumentError, UnavailableError, UnknownError, shorten, shown
 
@@ -101,14 +102,14 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
 def printed(executable: Path, option: str = "--version") -> str:
     """Returns all that an executable prints for an option alone, kept on disk until the file changes."""
     try:
-        changed = executable.stat().st_mtime_ns
+        changed = stamp(executable.stat())
     except OSError as error:
         raise UnavailableError(f"{executable} cannot be read: {error}; check that it is still installed") from error
     return _printed(executable, option, changed)
 
 
 @functools.cache
-def _printed(executable: Path, option: str, changed: int) -> str:
+def _printed(executable: Path, option: str, changed: tuple[int, ...]) -> str:
     kept = CachedFile("tools", (str(executable), option, changed))
     text = kept.load()
     if text is None:

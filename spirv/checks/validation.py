@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Final
 
 from ...base.cache import CachedFile
+from ...base.files import stamp
 from ...base.install_hints import install_hint
 from ...base.switches import switch
 from ...status import InvalidArgumentError, UnavailableError
@@ -73,7 +74,7 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
     if key in _unjudged:
         _unchecked(_unjudged[key])
         return False
-    verdict = CachedFile("spirv-val", (key, str(tool), tool.stat().st_mtime_ns))
+    verdict = CachedFile("spirv-val", (key, str(tool), stamp(tool.stat())))
     if verdict.load() is None:
         if newer := _newer(tool, code, target_env, options.split()):
             _unjudged[key] = (

@@ -12,6 +12,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, Final
 
+from ...base.files import stamp
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from ..checks import tools as spirv_tools
@@ -123,12 +124,11 @@ class Compiler(ABC):
 
 
 def version_of(path: Path, option: str = "--version") -> str:
-    """Returns the version that an executable prints, or else its file's size and time."""
+    """Returns the version that an executable prints, or else its file's stamp."""
     said = " ".join(spirv_tools.printed(path, option).split())[:200]
     if said:
         return said
-    stat = path.stat()
-    return f"{path} of {stat.st_size} bytes, {stat.st_mtime_ns}"
+    return f"{path} {stamp(path.stat())}"
 
 
 def framed_errors(said: str) -> Iterator[Diagnostic]:

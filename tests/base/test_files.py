@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 import sys
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
 import pytest
 
-from pumice.base.files import replacing, write_all, write_whole
+from pumice.base import files
+from pumice.base.files import locked, replacing, stamp, write_all, write_whole
 from pumice.status import (
     DeadlineExceededError,
     InvalidArgumentError,
@@ -135,3 +138,64 @@ def test_the_longest_name(tmp_path: Path) -> None:
     with replacing(path) as file:
         file.write(b"new")
     assert path.read_bytes() == b"new"
+
+
+@posix
+@pytest.mark.parametrize("rights", [0o600, 0o640, 0o644, None])
+def test_rights_are_never_more_than_those_of_the_file(tmp_path: Path, rights: int | None) -> None:
+    path = tmp_path / "secret"
+    if rights is not None:
+        path.touch()
+        path.chmod(rights)
+    before = os.umask(0o022)
+    try:
+        with replacing(path) as file:
+            file.write(b"new")
+            (part,) = [other for other in tmp_path.iterdir() if other != path]
+            assert stat.S_IMODE(part.stat().st_mode) == (0o644 if rights is None else 0o600)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(path.stat().st_mode) == (0o644 if rights is None else rights)
+
+
+@posix
+def test_a_stamp_tells_contents_of_one_size_and_time_apart(tmp_path: Path) -> None:
+    path = tmp_path / "tool"
+    path.write_bytes(b"old")
+    before = path.stat()
+    time.sleep(0.02)  # longer than the clock of file systems takes for a tick
+    path.write_bytes(b"new")
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+    after = path.stat()
+    assert (after.st_size, after.st_mtime_ns) == (before.st_size, before.st_mtime_ns)
+    assert stamp(after) != stamp(before) and stamp(after) == stamp(path.stat())
+
+
+def test_a_lock_is_of_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, entered = tmp_path / "file", threading.Event()
+
+    def hold() -> None:
+        with locked(path):
+            entered.set()
+            time.sleep(0.3)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    assert entered.wait(10)
+    monkeypatch.setattr(files, "_LOCK_SECONDS", 0.05)
+    with pytest.raises(UnavailableError, match="file is being changed"), locked(path):
+        pass
+    monkeypatch.setattr(files, "_LOCK_SECONDS", 10.0)
+    with locked(path):
+        assert not thread.is_alive() or thread.join(5) is None
+    assert not path.exists()
+
+
+@posix
+@pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
+def test_a_lock_that_somebody_planted_is_refused(tmp_path: Path, kind: str) -> None:
+    lock, target = tmp_path / ".file.lock", tmp_path / "target"
+    {"link": lambda: lock.symlink_to(target), "pipe": lambda: os.mkfifo(lock), "folder": lock.mkdir}[kind]()
+    with pytest.raises(OSError), locked(tmp_path / "file"):
+        pass
+    assert not target.exists()

@@ -264,6 +264,22 @@ def test_wrong_command_lines_are_refused(program: Path, arguments: list[str], me
     assert message in failed.stderr
 
 
+def test_what_others_put_beside_a_result_stays(program: Path) -> None:
+    """The name under which a result is written first can be known."""
+    np.save(program.parent / "x.npy", _LEFT)
+    precious = program.parent / "precious"
+    precious.write_text("hello", encoding="utf-8")
+    planted = [program.parent / f"o.npy{ending}" for ending in (".part", ".0.part", ".1.part")]
+    for path in planted:
+        path.symlink_to(precious)
+    _ran([f"./{program.name}", "-f", "reversed", "x.npy", "-o", "o.npy"], program.parent)
+    assert precious.read_text(encoding="utf-8") == "hello" and all(path.is_symlink() for path in planted)
+    np.testing.assert_array_equal(np.load(program.parent / "o.npy"), _LEFT[::-1])
+    assert {*program.parent.glob("o.npy.*")} == {*planted}
+    for path in planted:
+        path.unlink()
+
+
 def test_what_is_no_file_is_written_directly(program: Path) -> None:
     """A device or a link that a result is written to stays one."""
     np.save(program.parent / "x.npy", _LEFT)

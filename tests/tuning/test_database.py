@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -59,3 +60,29 @@ def test_a_folder_that_is_not_there(tmp_path: Path) -> None:
     database = TuningDatabase.open(GPU, tmp_path / "nowhere" / "tuning.json")
     with pytest.raises(NotFoundError, match="there is no folder"):
         database.store()
+
+
+def test_two_that_store_keep_what_both_found(path: Path | None) -> None:
+    """Each was opened before the other stored, as processes that tune at once are."""
+    first, second = TuningDatabase.open(GPU, path), TuningDatabase.open(GPU, path)
+    other = TuningDatabase.open(CPU, path)
+    for database, name in ((first, "sum"), (second, "sort"), (other, "scan")):
+        database.findings[name] = FOUND
+        database.store()
+    first.findings["sum"] = Finding("elements", ("elements",))
+    first.store()
+    assert TuningDatabase.open(GPU, path).findings == {"sort": FOUND, "sum": Finding("elements", ("elements",))}
+    assert TuningDatabase.open(CPU, path).findings == {"scan": FOUND}
+
+
+@pytest.mark.slow
+def test_many_that_store_at_once_lose_nothing(path: Path | None) -> None:
+    def tune(number: int) -> None:
+        for step in range(5):
+            database = TuningDatabase.open(GPU, path)
+            database.findings = {f"{number}-{step}": FOUND}
+            database.store()
+
+    with ThreadPoolExecutor(4) as threads:
+        list(threads.map(tune, range(4)))
+    assert len(TuningDatabase.open(GPU, path).findings) == 20

@@ -14,8 +14,8 @@ static void bytes_destroy(NAME_program *p, object *unused)
 
 static int bytes_alloc(NAME_program *p, int64_t size, bytes **result)
 {
-    if (size < 0 || size > INT64_MAX / 2) return fail(p, RESOURCE_EXHAUSTED, "no memory for %" PRId64 " bytes", size);
-    bytes *made = calloc(1, sizeof *made + (size_t)size);
+    bytes *made = NULL;
+    if (size >= 0 && (uint64_t)size <= SIZE_MAX / 2) made = calloc(1, sizeof *made + (size_t)size);
     if (!made) return fail(p, RESOURCE_EXHAUSTED, "no memory for %" PRId64 " bytes", size);
     made->header.references = 1;
     made->header.destroy = bytes_destroy;

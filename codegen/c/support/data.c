@@ -26,7 +26,7 @@ static int data_open(NAME_program *p, const NAME_options *options)
     if (!file) return fail(p, NOT_FOUND, "%s: the program's data cannot be read; say where it is", path);
     bool is_read = fread(head, 1, sizeof head, file) == sizeof head && !memcmp(head, "PUMICE01", 8);
     if (is_read) memcpy(&size, head + 8, sizeof size);
-    is_read = is_read && size == data_size && !memcmp(head + 16, data_digest, sizeof data_digest);
+    is_read = is_read && size == data_size && size <= SIZE_MAX / 2 && !memcmp(head + 16, data_digest, sizeof data_digest);
     if (is_read) {
         p->data = malloc((size_t)size);
         is_read = p->data && fread(p->data + sizeof head, 1, (size_t)size - sizeof head, file) == size - sizeof head;

@@ -16,8 +16,11 @@ static int list_resize(NAME_program *p, list *target, int32_t count)
     if (!target || count < 0) return fail(p, INVALID_ARGUMENT, "a list cannot have %" PRId32 " elements", count);
     const uint32_t wanted = (uint32_t)count;
     while (target->count > wanted) release(p, target->items[--target->count].reference);
-    struct item *moved = realloc(target->items, (wanted ? wanted : 1) * sizeof *moved);
-    if (!moved) return fail(p, RESOURCE_EXHAUSTED, "out of memory");
+    struct item *moved = NULL;
+    if ((uint64_t)wanted * sizeof *moved <= SIZE_MAX / 2) {
+        moved = realloc(target->items, (wanted ? wanted : 1) * sizeof *moved);
+    }
+    if (!moved) return fail(p, RESOURCE_EXHAUSTED, "no memory for a list of %" PRId32 " elements", count);
     target->items = moved;
     if (wanted > target->count) memset(moved + target->count, 0, (wanted - target->count) * sizeof *moved);
     target->count = wanted;

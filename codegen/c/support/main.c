@@ -4,6 +4,7 @@
 #include "NAME.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdbool.h>
@@ -165,6 +166,19 @@ static bool is_special(const char *path)
     return lstat(path, &found) == 0 && !S_ISREG(found.st_mode) && !S_ISDIR(found.st_mode);
 }
 
+/* Makes a new file beside a path, and its name; what others have put there, such as a link, is neither opened nor
+ * replaced. */
+static FILE *draft_open(const char *path, char *draft, size_t room)
+{
+    int descriptor = -1;
+    for (int number = 0; number < 1000 && descriptor < 0; number++) {
+        snprintf(draft, room, "%s.%d.part", path, number);
+        descriptor = open(draft, O_WRONLY | O_CREAT | O_EXCL, 0666);
+        if (descriptor < 0 && errno != EEXIST) return NULL;
+    }
+    return descriptor < 0 ? NULL : fdopen(descriptor, "wb");
+}
+
 /* Writes an .npy file: whole, or not at all; what is special is written directly. */
 static bool write_file(const char *path, const NAME_type *type, const NAME_tensor *tensor, const void *data,
                        uint64_t size)
@@ -182,11 +196,10 @@ static bool write_file(const char *path, const NAME_type *type, const NAME_tenso
         0x93, 'N', 'U', 'M', 'P', 'Y', 1, 0, (unsigned char)(padded & 0xFF), (unsigned char)(padded >> 8),
     };
     const bool direct = is_special(path);
-    const size_t room = strlen(path) + 8;
+    const size_t room = strlen(path) + 16;
     char *draft = malloc(room);
     if (!draft) return complain("out of memory");
-    snprintf(draft, room, "%s%s", path, direct ? "" : ".part");
-    FILE *file = fopen(draft, "wb");
+    FILE *file = direct ? fopen(path, "wb") : draft_open(path, draft, room);
     bool is_written = file != NULL;
     if (file) {
         is_written = fwrite(start, 1, sizeof start, file) == sizeof start
@@ -197,7 +210,7 @@ static bool write_file(const char *path, const NAME_type *type, const NAME_tenso
     }
     if (!is_written) {
         complain("%s: %s", path, strerror(errno));
-        if (!direct) remove(draft);
+        if (file && !direct) remove(draft);
     }
     free(draft);
     return is_written;
@@ -230,7 +243,7 @@ static bool measure(NAME_program *program, const NAME_function *function, NAME_t
 {
     bool is_done = false;
     NAME_tensor *moved = calloc(function->input_count + 1, sizeof *moved);
-    double *times = malloc((size_t)repeat * sizeof *times);
+    double *times = calloc((size_t)repeat, sizeof *times);
     if (!moved || !times) {
         complain("out of memory");
         goto done;
@@ -290,7 +303,7 @@ static bool run(const NAME_function *function, const NAME_options *options, char
         const NAME_type *type = &function->outputs[index];
         uint64_t size = type->bits / 8;
         for (uint32_t axis = 0; axis < outputs[index].rank; axis++) size *= (uint64_t)outputs[index].shape[axis];
-        void *data = malloc(size ? (size_t)size : 1);
+        void *data = size <= SIZE_MAX / 2 ? malloc(size ? (size_t)size : 1) : NULL;
         char *path = result_path(output, index, function->output_count);
         bool is_written = data && path;
         if (!is_written) complain("out of memory");

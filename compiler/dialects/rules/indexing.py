@@ -136,6 +136,8 @@ def gathered(operation: Operation, value: TensorType, indices: TensorType, sizes
         raise OperationError(f"as many offset_dims as dimensions that stay ({len(kept)}), got {len(offset)}")
     inner, outer = iter(kept), iter(batch)
     shape = [next(inner) if axis in offset else next(outer) for axis in range(rank)]
+    if 0 not in shape and any(sizes[axis] == 0 for axis in collapsed):
+        raise OperationError(f"an element in each slice, since the result has elements, got sizes {list(sizes)}")
     return [TensorType(shape, value.element)]
 
 

@@ -81,7 +81,7 @@ def test_stamps_hold_for_the_options_that_they_were_made_with(tmp_path: Path, mo
     monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path))
     code = module(**BLOCK_OF_VEC3)
     ensure_valid(code, "vulkan1.1", frozenset({"scalarBlockLayout"}))
-    assert usage() == [("spirv-val", 1, 32)]
+    assert usage() == [("spirv-val", 1, 47)]
     monkeypatch.setattr(validation, "_passed", set())
     with pytest.raises(InvalidArgumentError, match="spirv-val"):
         ensure_valid(code, "vulkan1.1")
