@@ -107,7 +107,7 @@ def captured_script(
     Args:
         code: the SPIR-V that ran, with its ``reflection``.
         buffers: the bound values, in order.
-        groups: workgroup counts.
+        groups: the workgroup counts.
         push: the push constants.
         specialization: the values of specialization constants by id, as bytes in the type of each.
         subgroup_size: the requested subgroup size.

@@ -29,7 +29,7 @@ def run(
         path: the path of the script, or the script that ``parse`` returned.
         device: a device, or its URI; ``None`` takes the best. A device that is opened here bounds the accesses of
             shaders where the script asks for it.
-        timeout: seconds for each ``RUN``.
+        timeout: the seconds for each ``RUN``.
 
     Returns:
         The report; scripts that are wrong, or need what the device lacks, have one too.

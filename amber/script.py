@@ -122,7 +122,7 @@ class Binding:
 
     Attributes:
         kind: one of ``BUFFER_KINDS``, ``TEXEL_KINDS``, ``IMAGE_KINDS`` or ``"sampler"``.
-        resources: buffers by name, or samplers; several for an array of descriptors.
+        resources: the buffers by name, or samplers; several for an array of descriptors.
         samplers: the sampler of each image of a ``combined_image_sampler``.
         base_mip_level: the first level that is seen.
         offsets: the dynamic offset of each buffer, in bytes.
@@ -278,7 +278,7 @@ class Script:
         path: the path of the script, for messages.
         requirements: the features and extensions that the device needs, in order.
         target_env: the target environment of shaders that name none.
-        timeout: seconds that its work may take, where it says so.
+        timeout: the seconds that its work may take, where it says so.
     """
 
     path: str

@@ -41,7 +41,7 @@ def format_script(script: Script, comments: Iterable[str] = ()) -> str:
 
     Args:
         script: the script; VkScript is written as AmberScript.
-        comments: lines for the head of the text.
+        comments: the lines for the head of the text.
 
     Raises:
         UnimplementedError: it has something that AmberScript cannot express: contents that are written between runs,

@@ -53,7 +53,7 @@ class ChildProcess(Closeable):
     Args:
         name: the process's name in messages, such as ``"run 2"``.
         python: the path of the interpreter; None for this process's.
-        variables: additional environment variables.
+        variables: the additional environment variables.
 
     Raises:
         NotFoundError: there is no such interpreter, or it has no pumice.

@@ -34,7 +34,7 @@ class Rundown:
     """The threads inside, and whether more may enter.
 
     Attributes:
-        guard: has the calling thread's lock.
+        guard: the guard, which has the calling thread's lock.
         is_over: whether uses are refused; each use checks it with the lock held.
     """
 
@@ -62,7 +62,8 @@ class Rundown:
         """Refuses uses from now on, and waits until no thread is inside; may be repeated.
 
         Args:
-            timeout: seconds; ``None`` waits for ever. A use that this thread itself is in is not waited for.
+            timeout: the longest wait in seconds; ``None`` waits for ever. A use that this thread itself is in is not
+                waited for.
 
         Returns:
             Whether nobody is inside; ``False`` after the timeout.

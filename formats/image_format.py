@@ -41,7 +41,7 @@ class ImageFormat:
         packed: whether the channels share one word.
         block: the width and height in texels of a stored unit; more than one texel is a compressed block, whose
             channels have no bits of their own.
-        block_bytes: bytes of a compressed block, else 0.
+        block_bytes: the number of bytes of a compressed block, else 0.
     """
 
     name: str

@@ -14,7 +14,7 @@ class ClockCalibration:
         host_ns: the time on the host clock named by ``host_clock``, in nanoseconds.
         max_deviation_ns: the two readings lie within this of each other.
         ns_per_tick: the nanoseconds a device tick (timestampPeriod).
-        valid_bits: bits of a device timestamp.
+        valid_bits: the number of valid bits in a device timestamp.
         host_clock: the host clock's name: ``"clock_monotonic"`` (``time.monotonic_ns``), ``"clock_monotonic_raw"`` or
             ``"query_performance_counter"``.
         calibrated: whether VK_*_calibrated_timestamps read the clocks. Without that extension the reading is bracketed

@@ -34,7 +34,7 @@ class Device(LogicalDevice):
         """Ends work and destroys everything made from the device; idempotent.
 
         Args:
-            timeout: seconds for work under way and for other threads; ``None`` waits for ever.
+            timeout: the seconds for work under way and for other threads; ``None`` waits for ever.
 
         Raises:
             DeadlineExceededError: they did not end in time; another ``close`` continues.

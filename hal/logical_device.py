@@ -38,7 +38,7 @@ class LogicalDevice(Closeable):
         abandoned: whether this is a forked child, where the device may not be touched.
         caches: the caches that keep free memory; they are trimmed when an allocation fails.
         dropped: the objects that were garbage-collected without a close; finalisers only append to it.
-        allocation_count: buffers made since it was opened, including those that programs make of kept memory.
+        allocation_count: the buffers made since it was opened, including those that programs make of kept memory.
         copy_count: the number of copy commands recorded since the device was opened.
     """
 

@@ -38,9 +38,9 @@ class Node:
 
     Attributes:
         name: the name of the StableHLO operation, without the dialect.
-        operands: numbers of the values used.
-        results: numbers of the values defined.
-        types: types of the results.
+        operands: the numbers of the values used.
+        results: the numbers of the values defined.
+        types: the types of the results.
         attributes: integers, lists of integers, names, booleans, numbers; ``value`` of a constant is an array.
         bodies: the operation's regions.
     """
@@ -58,9 +58,9 @@ class Body:
     """Operations in order.
 
     Attributes:
-        arguments: numbers of the arguments.
+        arguments: the numbers of the arguments.
         nodes: the operations in order.
-        results: numbers of the results.
+        results: the numbers of the results.
     """
 
     arguments: tuple[int, ...]

@@ -49,7 +49,7 @@ class Function:
 
     Attributes:
         name: the name that programs look up.
-        inputs, outputs: types of its bindings, inputs first.
+        inputs, outputs: the types of its bindings, inputs first.
         body: the program.
         symbols: the number of symbols, whose values a dispatch passes.
         sizes: the sizes that lengths and attributes refer to: sums of a factor times symbols.

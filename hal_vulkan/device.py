@@ -94,7 +94,7 @@ class Device(LogicalDevice, AnyDevice):
             driver: the driver; ``None`` takes the process's shared one.
             index: the index among the driver's devices, or a device URI; ``None`` reads ``PUMICE_DEVICE``, then takes
                 the best.
-            options: choices for the device plan.
+            options: the choices for the device plan.
             persistent_cache: whether to keep compiled pipelines on disk.
 
         Raises:
@@ -397,7 +397,7 @@ class Device(LogicalDevice, AnyDevice):
         continues; while a thread closes it, others return at once.
 
         Args:
-            timeout: seconds for work and for other threads; ``None`` waits for ever.
+            timeout: the seconds for work and for other threads; ``None`` waits for ever.
 
         Raises:
             DeadlineExceededError: they did not end in time; the message says which. Nothing is destroyed.

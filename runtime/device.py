@@ -266,19 +266,19 @@ class Device(ArrayDevice):
                 (``.slang``), WGSL (``.wgsl``) or SPIR-V assembly (``.spvasm``); the text of a source, which has several
                 lines; or the bytes of a SPIR-V module.
             entry_point: the entry point's name; ``None`` takes the only one.
-            specialization: values of specialization constants by id or by name. Ids that the module does not have, and
-                names of its source that the compiler dropped, are ignored with a note in the log.
+            specialization: the values of specialization constants by id or by name. Ids that the module does not have,
+                and names of its source that the compiler dropped, are ignored with a note in the log.
             defines: the preprocessor macros, for GLSL, HLSL and Slang.
             include_dirs: the folders that ``#include`` searches after the including file's own.
             language: the source's language: ``glsl``, ``hlsl``, ``slang``, ``wgsl`` or ``spvasm``; ``None`` infers it
                 from the file's name, and takes a text for GLSL.
             debug: whether to keep names of files and line numbers in the module.
             subgroup_size: the subgroup size to ask the driver for.
-            push_defaults: values of push constants that calls may leave out, by name; or 0, for zeros in place of any
-                but pointers.
-            layouts: names for members of blocks that a stripped module has none for: GLSL's declarations of the blocks
-                as text, or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint n;
-                float scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
+            push_defaults: the values of push constants that calls may leave out, by name; or 0, for zeros in place of
+                any but pointers.
+            layouts: the names for members of blocks that a stripped module has none for: GLSL's declarations of the
+                blocks as text, or a mapping of bindings, (set, binding) or ``"push"`` to their members as text (``"uint
+                n; float scale[4];"``), to lists of names, or to mappings of names to types. Types are checked.
             sanitize: whether to report invalid accesses, as for ``open_device``; ``None`` as the device was opened.
 
         Raises:

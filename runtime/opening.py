@@ -55,12 +55,12 @@ def open_device(
             and to the images where the device has ``robustImageAccess``, so that a kernel with an index error reads
             zeros instead of other memory or crashing the driver. It costs some speed.
         persistent_cache: whether to keep compiled pipelines on disk.
-        loop_guard: report loops that the driver ends early (docs/trusting-results.md): reading a result of such a
-            kernel raises DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``; its default is on for drivers that end
-            loops, such as Mesa's lavapipe.
-        sanitize: report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md): past the
-            end of a buffer, an array or an image, through null and wild device addresses, and reads of uninitialised
-            workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
+        loop_guard: whether to report loops that the driver ends early (docs/trusting-results.md): reading a result of
+            such a kernel raises DataLossError. ``None`` reads ``PUMICE_LOOP_GUARD``; its default is on for drivers that
+            end loops, such as Mesa's lavapipe.
+        sanitize: whether to report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md):
+            past the end of a buffer, an array or an image, through null and wild device addresses, and reads of
+            uninitialised workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
         wait: the host's wait mode: ``"adaptive"`` polls for as long as recent waits took, some tens of
             microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` polls until the work is done
             and keeps a core busy. A call can choose another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive.

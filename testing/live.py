@@ -76,8 +76,7 @@ def settled_counts(known: Mapping[str, int]) -> dict[str, int]:
     """Returns the counts without garbage and caches, both of which count as alive.
 
     If the counts differ from the ``known`` ones, caches are emptied, which takes a tenth of a millisecond. If they
-    still
-    differ, garbage is collected, which takes longer than most tests.
+    still differ, garbage is collected, which takes longer than most tests.
     """
     counts = live_counts()
     if counts != known:

@@ -218,10 +218,10 @@ def _remaining(shell: str, path: Path, name: str) -> Iterator[str]:
 
 
 def _paths(start: str, only_folders: bool) -> list[str]:
-    """Returns the paths that begin so. Of a single folder those inside it: shells put a space after a single
-    completion.
+    """Returns the paths that begin with a text. If that is a single folder, the paths inside it: shells put a space
+    after a single completion.
 
-    A link to a folder that it is in has no end.
+    The descent stops at a link to a folder around it.
     """
     folder, slash, name = start.rpartition("/")
     paths = []

@@ -59,7 +59,7 @@ class TuningDatabase:
     Thread rule: one thread at a time. Processes that store at once keep each other's findings.
 
     Attributes:
-        device: names of the device and its driver.
+        device: the names of the device and its driver.
         path: the user's file; None for the cache.
         findings: the findings by class of region.
     """

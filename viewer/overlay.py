@@ -75,7 +75,7 @@ class Overlay:
 
         Args:
             title: the first line; "" for none.
-            rows: names with a time each for the last frame and the percentiles, in milliseconds.
+            rows: the names with a time each for the last frame and the percentiles, in milliseconds.
             message: the text that says what is wrong; long lines are wrapped.
             width: the largest width of the panel, in pixels.
         """

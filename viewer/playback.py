@@ -17,7 +17,7 @@ class Playback:
 
     Attributes:
         time: the time of the current frame, in seconds.
-        delta: seconds since the frame before, on the same clock; 0 while it stands still.
+        delta: the seconds since the frame before, on the same clock; 0 while it stands still.
         frame: the number of the current frame.
         paused: whether the time stands still.
         rate: the frames a second, smoothed.

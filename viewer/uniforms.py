@@ -19,8 +19,8 @@ class Uniforms:
     """Shadertoy's values for one frame.
 
     Attributes:
-        time: seconds since the start, without pauses.
-        delta: seconds since the frame before.
+        time: the seconds since the start, without pauses.
+        delta: the seconds since the frame before.
         frame: the number of the frame, from 0.
         rate: the frames a second.
         mouse: the x and y where the button was last down, then the x and y of the last click: the first is negative

@@ -47,10 +47,10 @@ class NativeWait(Protocol):
         """Adds the callbacks that are due by now to ``PollThread.due``."""
 
     def is_pending(self) -> bool:
-        """Whether there is something to wait for. Called under the thread's lock: it takes no other."""
+        """Whether there is work to wait for. Called under the thread's lock: it takes no other."""
 
     def wait(self) -> None:
-        """Blocks until some of that is done, or the device is lost."""
+        """Blocks until some work is done, or the device is lost."""
 
 
 class _Timer(Notification):

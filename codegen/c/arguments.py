@@ -17,7 +17,7 @@ class Values:
     """The values of one function as expressions.
 
     Attributes:
-        constants: ordinals of constants that the function uses as buffers of host memory.
+        constants: the ordinals of constants that the function uses as buffers of host memory.
     """
 
     def __init__(self, program: Program, function: Function, executables: Executables) -> None:

@@ -51,7 +51,7 @@ class FunctionWriter(Values):
     Args:
         program: the function's program.
         function: the function.
-        functions: names of all functions in C, by ordinal.
+        functions: the names of all functions in C, by ordinal.
         executables: the program's executables.
     """
 

@@ -99,7 +99,7 @@ class Definition(NamedTuple):
 
     Attributes:
         name: the C name, with ``NAME`` in place of the program's prefix.
-        parameters: types and names.
+        parameters: the types and names.
         body: the statements; a function that returns a status sets ``status`` and ends at ``done``.
         ends: the statements after ``done``, which run however the function ends.
         result: the storage class and type of the result: a status, or ``void``.

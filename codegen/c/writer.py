@@ -43,9 +43,9 @@ def write_c(
 
     Args:
         module: the program.
-        stem: names the files, also in ``#include``, and is the prefix of all names in C, with ``_`` for other
+        stem: the names the files, also in ``#include``, and is the prefix of all names in C, with ``_`` for other
             characters.
-        source: names the module in comments.
+        source: the names the module in comments.
         main: whether to add ``stem_main.c``, a program that runs the functions on ``.npy`` files.
         cmake: whether to add ``CMakeLists.txt``.
         data: whether to put shaders and constants into ``stem.data`` beside the program, which reads it at run time.

@@ -108,7 +108,7 @@ class CallWriter(OperandWriter):
         return method(Name("self"), "_record", *options)
 
     def _range(self, commands: Expression, *operands: Operand, is_written: bool = True) -> Expression:
-        """Returns a range by a slot, a buffer, an offset and a size."""
+        """Returns the expression of a range, from operands for a slot, a buffer, an offset and a size."""
         access = [] if is_written else [Keyword("written", Name("False"))]
         return method(commands, "reference", *map(self.arg, operands), *access)
 

@@ -184,7 +184,7 @@ class StatementWriter:
                 self._store(variable)
 
     def _is_same(self, instruction: Instruction) -> bool:
-        """Whether a value is an attribute that never changes, of an argument or of the program."""
+        """Whether a value is an attribute of an argument or of the program that never changes."""
         if len(instruction.results) != 1 or instruction.results[0].definitions != 1:
             return False
         if instruction.operation == "global.load.ref":

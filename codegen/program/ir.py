@@ -177,7 +177,7 @@ class Program:
     Attributes:
         name: the module's name.
         functions: the reachable functions by ordinal, in the order of the module.
-        exports: functions by the name that users call; initializers are excluded.
+        exports: the functions by the name that users call; initializers are excluded.
         initializers: the ordinals of functions to call once, in order, before any other.
         rodata: the constants.
         global_bytes: the total size in bytes of the primitive globals. They start as zero and have 4 or 8 bytes at

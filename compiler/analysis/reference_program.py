@@ -27,7 +27,7 @@ class ProgramWriter:
     """Writes functions as programs of the reference device; calls and dispatch regions are inlined.
 
     Args:
-        functions: functions by symbol name.
+        functions: the functions by symbol name.
 
     Attributes:
         sizes: the index of each call-dependent size; specs and attributes name sizes by it.

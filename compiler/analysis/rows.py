@@ -43,8 +43,8 @@ class RowShape(NamedTuple):
     """The rows of a reduction.
 
     Attributes:
-        rows: lengths of the dimensions that are kept, which are the first.
-        columns: lengths of the dimensions that are reduced.
+        rows: the lengths of the dimensions that are kept, which are the first.
+        columns: the lengths of the dimensions that are reduced.
     """
 
     rows: tuple[Dim, ...]

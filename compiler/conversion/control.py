@@ -46,7 +46,7 @@ def structured(
     Args:
         blocks: the first is the entry; all may run, and values are computed before their uses.
         arguments: the arguments of the entry block.
-        results: types of the returned values.
+        results: the types of the returned values.
         builder: the builder that appends the loop.
         inline: a function that appends a block's operations, all but the last, and returns the last one's operands.
         values: the replacements of values; new ones are added.

@@ -16,8 +16,7 @@ from .quantized import quantized_of
 
 def tensor_type(type: Type) -> Type:
     """Converts a type: numbers are tensors without dimensions, ``index`` is i64, and quantized elements are their
-    storage
-    type.
+    storage type.
     """
     if isinstance(type, ScalarType) and type.kind != "none":
         return TensorType((), _element(type))

@@ -150,7 +150,7 @@ class DenseElements:
 
     Attributes:
         type: the tensor type.
-        array: elements in the type's shape and dtype; all strides are 0 if every element is the same (a splat).
+        array: the elements in the type's shape and dtype; all strides are 0 if every element is the same (a splat).
     """
 
     type: ShapedType

@@ -85,8 +85,8 @@ class Operation:
 
     Attributes:
         name: the name with its dialect: ``stablehlo.add``.
-        operands: values used.
-        results: values defined.
+        operands: the values used.
+        results: the values defined.
         attributes: the attributes by name, inherent and others alike.
         regions: the operation's bodies.
         successors: the blocks to which a terminator branches.
@@ -173,7 +173,7 @@ class Block:
     """Operations that run one after another; the last may branch.
 
     Attributes:
-        arguments: values that a predecessor, or the enclosing operation, passes.
+        arguments: the values that a predecessor, or the enclosing operation, passes.
         operations: the operations in order.
         parent: the region that contains it.
     """

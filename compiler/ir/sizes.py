@@ -42,7 +42,8 @@ class Size:
     on the call: see ``is_at_least``.
 
     Attributes:
-        terms: pairs of a product of symbols, sorted, and its coefficient, which is not 0; sorted, the constant last.
+        terms: the pairs of a product of symbols, sorted, and its coefficient, which is not 0; sorted, the constant
+            last.
     """
 
     __slots__ = ("_hash", "terms")

@@ -80,7 +80,7 @@ class ScalarType(Type):
     Attributes:
         kind: ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``index`` or ``none``. Signless integers are
             ``int``, as StableHLO reads them.
-        bits: bits of an element; 64 for ``index``.
+        bits: the number of bits in an element; 64 for ``index``.
     """
 
     __slots__ = ("_dtype", "bits", "kind")
@@ -149,7 +149,7 @@ class ShapedType(Type):
     """A shape and an element type.
 
     Attributes:
-        shape: lengths of the dimensions; None for ``?`` in the program's text, and a ``Size`` once
+        shape: the lengths of the dimensions; None for ``?`` in the program's text, and a ``Size`` once
             ``passes/dynamic/resolve.py`` has found how the length depends on those of the arguments.
         element: the type of the elements.
         encoding: the text of the encoding attribute, or empty.

@@ -60,9 +60,9 @@ class Definitions:
     """The code generators of operations, by name without the dialect.
 
     Attributes:
-        maps: functions from an index of the result to the operand's.
-        element_wise: functions from operands to the result; scalar operands are the same at every index.
-        structures: functions from an index of the results to all results there.
+        maps: the functions from an index of the result to the operand's.
+        element_wise: the functions from operands to the result; scalar operands are the same at every index.
+        structures: the functions from an index of the results to all results there.
     """
 
     maps: Mapping[str, IndexMap]
@@ -94,7 +94,7 @@ class Frame:
         work: the state of the kernel.
         block: the block.
         parent: the frame of the block around a body.
-        arguments: numbers of buffers, or scalars.
+        arguments: the numbers of buffers, or scalars.
     """
 
     def __init__(self, work: Work, block: Block, parent: Frame | None, arguments: Sequence[int | Scalar]) -> None:

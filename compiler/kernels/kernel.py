@@ -67,7 +67,7 @@ class Kernel:
     Attributes:
         code: the SPIR-V module.
         entry_point: the name of the module's entry point.
-        workgroup_size: invocations of a workgroup.
+        workgroup_size: the number of invocations in a workgroup.
         workgroup_count: the number of workgroups to dispatch; contains a zero if there is nothing to compute.
         bindings: the inputs in order, then the results.
         symbols: the sizes that are passed as push constants, 32 bits each.

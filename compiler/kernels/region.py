@@ -133,7 +133,7 @@ class Shader:
 
         Args:
             count: the number of invocations that have something to do.
-            size: invocations of a workgroup.
+            size: the number of invocations in a workgroup.
             run: a function that writes the code; it takes the invocation's number.
         """
         groups = (

@@ -53,7 +53,7 @@ class ModuleContext:
 
     Attributes:
         kernels: the kernels by entry point, ``executable::@function``.
-        executables: names of the globals that hold the kernels' executables, by entry point.
+        executables: the names of the globals that hold the kernels' executables, by entry point.
         rodata: the constants of the module.
         source: the program's text, whose lines the debug database names.
     """

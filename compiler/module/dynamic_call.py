@@ -159,7 +159,7 @@ class DynamicCall:
         Args:
             code: the builder of the function.
             lengths: the call's lengths.
-            recorders: functions that record a command buffer each.
+            recorders: the functions that record a command buffer each.
             commands: the registers by the recorders' numbers.
             kept: the register of the list of lengths and command buffers.
         """

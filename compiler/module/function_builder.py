@@ -59,7 +59,7 @@ class FunctionBuilder:
     Attributes:
         arguments: the registers of the arguments.
         signature: the calling convention and the attributes.
-        imports: names of the imported functions that it calls.
+        imports: the names of the imported functions that it calls.
     """
 
     def __init__(

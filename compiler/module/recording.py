@@ -33,9 +33,10 @@ class Recorder:
 
     Attributes:
         functions: the functions made so far; each returns a command buffer.
-        one_shot: numbers of those whose command buffers are recorded for each submission. They only copy: a device may
-            replay its form of such commands with the buffers of an earlier call (IREE 3.13, Vulkan: native replays).
-        slots: numbers of the slots by name.
+        one_shot: the numbers of those whose command buffers are recorded for each submission. They only copy: a device
+            may replay its form of such commands with the buffers of an earlier call (IREE 3.13, Vulkan: native
+            replays).
+        slots: the numbers of the slots by name.
     """
 
     def __init__(self, name: str, call: DynamicCall, plan: Schedule, context: ModuleContext) -> None:

@@ -35,7 +35,7 @@ class CommandContext:
     """The shared state of a device's command buffers.
 
     Attributes:
-        recording: weak references to the command buffers being recorded, by id.
+        recording: the weak references to the command buffers being recorded, by id.
         barriers: the barriers by queue family.
         kept: the recordings of one-shot commands, by their contents (hal_vulkan/programs/dispatch_list.py).
         begin_once, begin_again: the VkCommandBufferBeginInfo of one-shot and of reusable commands.

@@ -37,7 +37,7 @@ class DispatchTiming:
 
     Attributes:
         name: the pipeline's name.
-        groups: workgroup counts, or ``None`` for an indirect dispatch.
+        groups: the workgroup counts, or ``None`` for an indirect dispatch.
         begin_ticks, end_ticks: the raw device timestamps, of ``valid_bits`` bits.
         duration_ns: the time between them in nanoseconds, across a wrap at the valid bits.
         stage: the pipeline stage at which they were written.

@@ -80,7 +80,7 @@ class PlanOptions:
         prefer_dedicated_compute: whether to take a family with COMPUTE and no GRAPHICS where there is one.
         transfer_queue: whether to use a second family for copies where there is one.
         max_compute_queues, max_transfer_queues: the numbers of queues to create of each family, 1 to 64.
-        block_size: bytes of device memory to allocate at a time; a power of two from 64 KiB.
+        block_size: the number of bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: whether to report loops that the driver ends before their time.
         sanitize: whether to report accesses of shaders that go wrong.
         repairs: whether to apply every repair for faults of drivers, or none. By default the self-test decides.
@@ -129,19 +129,20 @@ class DevicePlan:
         compute_family, compute_queue_count: the queues for dispatches.
         transfer_family, transfer_queue_count: the family for copies and the number of its queues, or ``None`` and 0.
         extensions: the device extensions to enable, sorted.
-        features: names of the feature booleans to enable.
+        features: the names of the feature booleans to enable.
         unified_memory: whether host and device share one memory.
         staging: whether uploads and read-backs go through a host-visible buffer and a copy.
         push_descriptors: whether to bind by ``vkCmdPushDescriptorSetKHR``.
-        host_import_alignment: bytes to which imported host memory is aligned, ``None`` where it cannot be imported.
+        host_import_alignment: the number of bytes to which imported host memory is aligned, ``None`` where it cannot be
+            imported.
         calibrated_timestamps: the extension that relates device and host clocks; ``None`` where none can.
         host_time_domain: the host clock that is related, named as in ``DeviceProfile.time_domains``.
         memory_budget: whether ``VK_EXT_memory_budget`` tells the amount of free memory.
         timestamp_bits: the number of meaningful bits of a timestamp on the compute family; 0 where there are none.
         required_subgroup_size: a compute pipeline may fix its subgroup size.
         descriptor_pool_size: the number of descriptor sets to a pool.
-        block_size: bytes of device memory to allocate at a time and hand out in parts.
-        dedicated_threshold: buffers above this many bytes get memory of their own.
+        block_size: the number of bytes of device memory to allocate at a time and hand out in parts.
+        dedicated_threshold: the buffers above this many bytes get memory of their own.
         loop_guard: whether shaders report loops that the driver ends before their time.
         sanitize: whether shaders report accesses that go wrong.
         repairs: whether shaders get every repair for faults of drivers, or none; ``None`` leaves it to the self-test.

@@ -141,7 +141,7 @@ class Executable(Closeable):
 
         Args:
             entry_point: the entry point's name; ``None`` takes the only one.
-            specialization: values by constant id.
+            specialization: the values by constant id.
             subgroup_size: the subgroup size to ask the driver for.
             full_subgroups: whether to launch subgroups with all invocations active.
             array_sizes: the descriptor counts of run-time sized arrays by (set, binding); 1024 where the limits allow

@@ -83,7 +83,7 @@ class ComputePipeline(Closeable):
         name: the entry point or debug name, for messages and profiles.
         entry: the reflection of the entry point.
         interface: the bindings and push constants.
-        local_size: workgroup size after specialisation (x, y, z).
+        local_size: the workgroup size after specialisation (x, y, z).
         offset_alignment: the number of bytes of which every binding's offset in its block is a multiple.
         report: the buffer for the shader's reports, if it is instrumented.
         unwatched: the accesses that a sanitised shader does not check, in words.

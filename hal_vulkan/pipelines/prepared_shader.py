@@ -118,7 +118,7 @@ def prepare_shader(
             constants.
         array_sizes: the descriptor counts of run-time sized arrays by (set, binding).
         reserved: the (set, binding) pairs that the layouts of its pipelines have.
-        kernels: names of the pipelines of a program that a compiler made; ``None`` for other modules.
+        kernels: the names of the pipelines of a program that a compiler made; ``None`` for other modules.
 
     Raises:
         InvalidArgumentError: the module is damaged or breaks a rule.

@@ -33,7 +33,7 @@ class LookBudget:
     Attributes:
         longest: the most seconds for a look on this number of cores; 0 for none.
         left: the number of waits until the cores are counted again; each wait decreases it.
-        credit: seconds left for looks in vain.
+        credit: the seconds left for looks in vain.
     """
 
     __slots__ = ("_noted", "credit", "left", "longest")

@@ -42,9 +42,9 @@ class DeviceArray(Previewed, Closeable):
     Attributes:
         device: the device it lives on.
         buffer: the HAL buffer behind it, ``nbytes`` long.
-        shape: lengths of its axes.
+        shape: the lengths of its axes.
         dtype: the NumPy dtype of the elements.
-        nbytes: bytes of its elements.
+        nbytes: the number of bytes of its elements.
         token: an object that no other array has, for keys that keep no array alive.
         uses: the work that uses its memory; shared with its views. For the runtime.
     """

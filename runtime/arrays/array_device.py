@@ -199,7 +199,7 @@ class ArrayDevice(Closeable):
         every use, and another ``close`` continues.
 
         Args:
-            timeout: seconds for work under way and for other threads; ``None`` waits for ever.
+            timeout: the seconds for work under way and for other threads; ``None`` waits for ever.
 
         Raises:
             DeadlineExceededError: they did not end in time. Nothing is freed; the message says what is left behind.

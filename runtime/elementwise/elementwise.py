@@ -51,7 +51,7 @@ class ElementwiseKernel(Generated):
             out_params: the results; without ``operation``, this is the operation.
             operation: the statements that assign each result.
             name: the name in messages and profiles.
-            preamble: functions and macros in GLSL that the operation uses.
+            preamble: the functions and macros in GLSL that the operation uses.
 
         Raises:
             InvalidArgumentError: a text is wrong; the message shows the place.

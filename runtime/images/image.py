@@ -45,7 +45,7 @@ class DeviceImage(Closeable):
         shape: the shape of the array that ``numpy()`` returns: layers, depth, height, width and channels, as far as the
             image has them.
         dtype: the dtype of that array.
-        nbytes: bytes of the first level's texels.
+        nbytes: the number of bytes of the first level's texels.
         levels: the number of levels.
         sampler: the sampler through which kernels read the image; ``None`` takes the default.
         uses: the work that uses its texels; shared with its views. For the runtime.
@@ -256,8 +256,7 @@ class DeviceImage(Closeable):
         """Returns the first level's texels as in memory: words of packed formats, blue before red in ``bgra8unorm``.
 
         The shape is (…, channels), or (…) for one channel and for packed formats. Compressed formats have blocks, and
-        the
-        shape (…, rows, columns, bytes per block).
+        the shape (…, rows, columns, bytes per block).
         """
         self._check_open()
         if not self.format.is_compressed:

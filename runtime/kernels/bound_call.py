@@ -27,7 +27,7 @@ class BoundCall:
 
     Attributes:
         arrays: the arguments, one for each parameter of the kernel.
-        groups: workgroup counts; ``None`` infers them from the arrays.
+        groups: the workgroup counts; ``None`` infers them from the arrays.
         push: the bytes of the push constants.
         out: the arrays in ``out=``, which are among ``arrays`` too.
         pointed: the arrays of the device whose addresses the call passes.

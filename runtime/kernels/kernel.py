@@ -140,7 +140,7 @@ class Kernel(Closeable):
                 writes.
             out: the arrays for the last written bindings that are not in ``named``, in binding order. ``arrays`` are
                 for the first bindings that ``out`` does not fill.
-            groups: workgroup counts: an int or up to three; ``None`` infers one invocation for each element of the
+            groups: the workgroup counts: an int or up to three; ``None`` infers one invocation for each element of the
                 written arrays, by axis where the local size has several dimensions.
             push: the push constants, as bytes of the whole block, values in order, or values by name.
             uses: the arrays whose addresses the call passes as numbers, or that memory it passes points to. They are

@@ -149,7 +149,7 @@ class Profile:
         only the dispatches are.
 
         Args:
-            timeout: seconds to wait for submitted work on each device; work that is not done then has no times.
+            timeout: the seconds to wait for submitted work on each device; work that is not done then has no times.
         """
         with self._stopping:
             if not self.end_ns:

@@ -31,7 +31,7 @@ class OutputCall:
         outputs: the outputs of the function that runs.
         arguments, named: the call's inputs.
         out: the caller's arrays; ``None`` for results in new memory.
-        donate: numbers or names of arguments.
+        donate: the numbers or names of arguments.
         wait, signal: the fences of an asynchronous call.
 
     Attributes:

@@ -135,7 +135,7 @@ class Session(SessionCalls, Closeable):
         Args:
             source: a path (the file is mapped: do not truncate it while the module is in use), ``"-"`` for standard
                 input, bytes or another buffer (shared, not copied), or a binary file object.
-            timeout: seconds for the module's initializers; ``None`` means no limit.
+            timeout: the seconds for the module's initializers; ``None`` means no limit.
 
         Returns:
             The module.
@@ -178,7 +178,7 @@ class Session(SessionCalls, Closeable):
 
         Args:
             module: the module. It may be added to several sessions; each has its own state.
-            timeout: seconds for the module's initializers; ``None`` means no limit.
+            timeout: the seconds for the module's initializers; ``None`` means no limit.
 
         Raises:
             FailedPreconditionError: the session is frozen, or in use by another thread.

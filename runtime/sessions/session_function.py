@@ -56,10 +56,10 @@ class SessionFunction(FunctionBinding):
                 which are returned. They are on a device of the session, writable, of the results' shapes and dtypes,
                 and share no memory with each other or with arguments. docs/out-parameters.md says which modules write
                 them in place; other results are copied on the device.
-            donate: numbers or names of arguments whose memory the program may take for its results. These arrays are
-                closed if the call succeeds. Views and arrays that share memory with other arguments are refused; values
-                that are not arrays on a device are ignored.
-            timeout: seconds for the whole call, waits and endless loops of the program included; ``None`` means no
+            donate: the numbers or names of arguments whose memory the program may take for its results. These arrays
+                are closed if the call succeeds. Views and arrays that share memory with other arguments are refused;
+                values that are not arrays on a device are ignored.
+            timeout: the seconds for the whole call, waits and endless loops of the program included; ``None`` means no
                 limit. Native functions written in Python are not interrupted; the deadline is checked when they return.
             wait: for asynchronous functions, the fence that the work waits for, such as
                 ``pumice.Fence([(session.device.hal.create_semaphore(), 1)])``. For any function, the way the call
@@ -183,7 +183,7 @@ class SessionFunction(FunctionBinding):
                 not change them before it is done.
             out, donate: the results' arrays and the donated arguments, as for a call. Donated arrays are closed when it
                 is done; do not use them until then.
-            timeout: seconds for the whole call, the wait for its ticket included; ``None`` means no limit.
+            timeout: the seconds for the whole call, the wait for its ticket included; ``None`` means no limit.
             wait, signal: the fences of asynchronous functions, as for a call: with ``signal`` it is done when the work
                 is submitted. Or the way the loop waits for devices, as for a call: ``"spin"`` keeps its thread busy
                 between its other callbacks.
@@ -283,7 +283,7 @@ class SessionFunction(FunctionBinding):
             donate: the donated arguments, as for a call.
             depth: the most calls in flight, results not yet taken included.
             ordered: whether results come in the order of the calls, or of their completion.
-            timeout: seconds for each call.
+            timeout: the seconds for each call.
             policy, loop: the same as for ``submit``.
 
         Yields:

@@ -27,12 +27,12 @@ class SessionOptions:
     """Options of a session.
 
     Attributes:
-        parameters: values that programs load by scope and key (``io_parameters``): for each scope an index, the path
-            of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
+        parameters: the values that programs load by scope and key (``io_parameters``): for each scope an index, the
+            path of an ``.irpa``, ``.safetensors``, ``.gguf``, ``.npy`` or ``.npz`` file, or arrays by key.
         max_stack_depth: the most nested calls of an invocation.
         concurrent: whether calls may overlap, from several threads or asynchronously. Without it asynchronous calls
             queue, and a second thread is refused.
-        builtin_modules: names of the built-in modules that programs may import from; each is added when one does.
+        builtin_modules: the names of the built-in modules that programs may import from; each is added when one does.
 
     Raises:
         InvalidArgumentError: a value has the wrong type.

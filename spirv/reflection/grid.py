@@ -38,7 +38,7 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
         code: a valid SPIR-V module.
         base: the number of the part's first workgroup.
         groups: the workgroups of the whole grid.
-        local_size: invocations of a workgroup.
+        local_size: the number of invocations in a workgroup.
 
     Raises:
         UnimplementedError: the kernel reaches its number in a way that is not a plain load.

@@ -29,7 +29,7 @@ class BlockLayout:
 
     Attributes:
         members: the members in declaration order.
-        size: bytes up to the end of the last member; a run-time sized array counts as empty.
+        size: the number of bytes up to the end of the last member; a run-time sized array counts as empty.
         element: the element of the block's array; see `Binding.element`.
         scalars: the scalar types within, every one.
         depth: the number of levels of nested structures, its own included.

@@ -74,14 +74,14 @@ class BlockMember(_Plain):
 
     Attributes:
         name: the name in the source, ``""`` where the module has no debug names.
-        offset: bytes from the start of the structure that holds the member.
+        offset: the number of bytes from the start of the structure that holds the member.
         size: the size in bytes, arrays and matrices as stride times count; 0 for a run-time sized array.
         scalar: the scalar type, or ``None`` for a structure.
         components: the vector size (rows of a matrix); 1 for scalars and structures.
         columns: the number of columns of a matrix, else 1.
         array_length: the length of the (outermost) array, 0 if run-time sized, ``None`` if no array.
-        array_stride: bytes between elements of the (outermost) array, else ``None``.
-        matrix_stride: bytes between columns (rows if ``row_major``), else ``None``.
+        array_stride: the number of bytes between elements of the (outermost) array, else ``None``.
+        matrix_stride: the number of bytes between columns (rows if ``row_major``), else ``None``.
         row_major: whether a matrix is stored row by row.
         members: the members of a structure (or of the elements of an array of structures).
         array_shape: the length of every dimension of an array of arrays, outermost first; ``()`` if no array.
@@ -113,10 +113,10 @@ class ElementLayout(_Plain):
         scalar: the scalar type of an element; for a structure, the one type that all its members share.
         components: the vector size (rows of a matrix); 1 for scalars and structures.
         columns: the number of columns of a matrix, else 1.
-        stride: bytes from one element to the next; the element's size if there is no array.
+        stride: the number of bytes from one element to the next; the element's size if there is no array.
         array: the kind of array: ``"runtime"``, ``"fixed"``, or ``"none"`` where the block's only member is not an
             array.
-        length: elements of a ``"fixed"`` array, else ``None``.
+        length: the number of elements in a ``"fixed"`` array, else ``None``.
         struct: the members, where elements are structures.
         inner_shape: the inner dimensions of an array of arrays, outermost first.
     """
@@ -205,7 +205,8 @@ class Binding(_Plain):
         writable: whether the shader may write it. ``False`` only if declared so or no instruction can.
         element: the elements of the block's (last) array; ``None`` for images, samplers and blocks with neither an
             array at their end nor a single member, and for structures of mixed scalar types.
-        fixed_size: bytes before the run-time array, or of the whole block up to the end of its last member.
+        fixed_size: the number of bytes before the run-time array, or of the whole block up to the end of its last
+            member.
         members: the block's members.
         image: the type of images, combined image samplers and texel buffers; ``None`` for buffers and samplers.
         image_aliases: the image types of further variables on the binding, where they differ from ``image``.
@@ -240,7 +241,7 @@ class PushConstantBlock(_Plain):
     """The push constants of an entry point.
 
     Attributes:
-        size: bytes from 0 up to the end of the last member.
+        size: the number of bytes from 0 up to the end of the last member.
         members: the members, in declaration order.
     """
 
@@ -282,14 +283,14 @@ class EntryPoint(_Plain):
     Attributes:
         name: the name, as ``VkPipelineShaderStageCreateInfo::pName`` expects it.
         execution_model: the execution model by its SPIR-V name, ``"GLCompute"`` for compute.
-        local_size: invocations of a workgroup in x, y, z, specialization constants at their defaults;
+        local_size: the number of invocations in a workgroup in x, y, z, specialization constants at their defaults;
             ``(1, 1, 1)`` for execution models without workgroups. 0 is not settled.
         local_size_spec_ids: the specialization constant that sets each, or ``None`` for a fixed one.
         bindings: the bindings by set, then by binding.
         push_constants: the push constant block, or ``None``.
-        workgroup_memory_bytes: workgroup (shared) memory, specialization constants at their defaults, laid
-            out with std430's sizes and alignments and 4-byte booleans; explicitly laid out blocks overlap. The
-            driver may need a little more or less. ``None`` if a size is unknown.
+        workgroup_memory_bytes: the bytes of workgroup (shared) memory, specialization constants at their defaults, laid
+            out with std430's sizes and alignments and 4-byte booleans; explicitly laid out blocks overlap. The driver
+            may need a little more or less. ``None`` if a size is unknown.
     """
 
     name: str

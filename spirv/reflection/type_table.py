@@ -63,7 +63,7 @@ class Type:
         length: the id of the constant that is an array's length, else 0.
         element: the id of the component, column, element, pointed-to type, or a sampled image's image type; else 0.
         members: the ids of a structure's member types.
-        natural_size: bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
+        natural_size: the number of bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
         natural_align: the alignment by the same rules.
         is_opaque: whether it holds an image, sampler or the like.
         storage_class: the storage class of a pointer, else -1.

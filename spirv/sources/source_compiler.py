@@ -58,7 +58,7 @@ class Job:
         entry_point: the entry point's name; ``None`` is all of them, where the compiler finds them by itself.
         macros: the macros, each as ``NAME=VALUE``.
         target_env: the target environment, ``vulkan1.2`` or ``spirv1.5``.
-        register_shifts: numbers added to those of HLSL's registers, by kind.
+        register_shifts: the numbers added to those of HLSL's registers, by kind.
     """
 
     language: Language
@@ -148,7 +148,7 @@ def compile_error(
     """Returns the error of a source that does not compile; ``None`` without diagnostics.
 
     Args:
-        names: names of files in messages, by the compiler's names; others keep theirs.
+        names: the names of files in messages, by the compiler's names; others keep theirs.
         texts: the files' contents, by the compiler's names.
         notes: the lines for the end of the message.
     """

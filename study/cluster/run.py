@@ -89,7 +89,7 @@ def run_on_cluster(
         alone: the unit that measures one chunk at a time: ``"machine"``, with all its workers and devices;
             ``"device"``, for several devices of a machine at once, which share its processors; ``"worker"``, for
             workers that have a device and processors of their own each.
-        worker_timeout: seconds to wait for the first worker, and for a worker with a device that no worker has any
+        worker_timeout: the seconds to wait for the first worker, and for a worker with a device that no worker has any
             more; then its points fail, and the others continue.
 
     Returns:

@@ -112,8 +112,8 @@ def derive(
 
     Args:
         study, point: the study, and the point to derive figures of.
-        measured: seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``. Defaults: ``time``
-            is the point's measure, ``dispatches`` batch times command buffers times submissions in flight.
+        measured: the seconds of a sample, with all its dispatches, by segment, ``device`` and ``total``. Defaults:
+            ``time`` is the point's measure, ``dispatches`` batch times command buffers times submissions in flight.
         peaks: the device's measured peaks by the name of a figure, such as ``{"GB/s": 900.0}``: each yields another
             figure, ``"% of peak GB/s"``.
 

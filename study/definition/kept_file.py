@@ -83,8 +83,8 @@ class KeptFiles:
 
     Attributes:
         files: the files by ``KeptFile.name``.
-        origin: names the results that they come from, in messages; a file that these lack is an error. If empty, other
-            files are read from disk.
+        origin: the names the results that they come from, in messages; a file that these lack is an error. If empty,
+            other files are read from disk.
         revision: the recorded commit of the files; see ``Revision.facts``.
     """
 

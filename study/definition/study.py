@@ -116,14 +116,14 @@ class Study:
             ``record``, ``submit``, ``queue``, ``execute``, ``wake``, ``read``, ``total`` and ``time`` (the headline),
             such as ``{"bytes": "12 * n", "GB/s": "bytes * dispatches / time / 1e9"}``; ``dispatches`` is their number
             in a sample. ``bytes`` and ``flops``, of one dispatch, yield GB/s, GFLOP/s and shares of measured peaks.
-        fit: names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the
+        fit: the names of numeric axes over which a line is fitted to the headline: the slope is the marginal cost, the
             intercept the fixed one.
         compare: the name of the axis whose values are compared with each other, or ``"target"`` or ``"device"``.
         reference: the value that the others are compared with; ``None`` for the first.
         baseline: whether to measure the empty kernel, too, in the setting of each point that can have a baseline.
         peaks: whether to measure the device's peaks at the start of the run.
-        against: the other version, whose points are measured in turns with those of the same key; its settings of
-            sampling do not count, except ``cache``, and it has none of its own. ``None`` for none.
+        against: the other version; its points are measured in turns with the points of the same key. Of its sampling
+            settings only ``cache`` counts, and it has no other version itself. ``None`` to measure one version.
         process: the process that its points are measured in; ``None`` for the process that runs the study. If one
             side has a process of its own, so has the other.
         folder: the folder that file names are relative to.

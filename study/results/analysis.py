@@ -128,7 +128,7 @@ class PointAnalysis:
 
     @property
     def status_text(self) -> str:
-        """The status; ``noisy ratio`` for a pair, whose ratio and not either side is too noisy."""
+        """The status; ``noisy ratio`` for a pair whose ratio, rather than a side, is too noisy."""
         return f"{self.status} ratio" if self.status is PointStatus.NOISY and self.is_paired else str(self.status)
 
     @property

@@ -47,7 +47,7 @@ def call(
         name, arguments: the method's name and its arguments.
         sink: the sink of the measurements.
         progress, points: the receiver of progress, and the points it hears of, by index.
-        timeout: seconds within which the child has to say something.
+        timeout: the seconds within which the child has to say something.
 
     Raises:
         PumiceError: the child's own error.

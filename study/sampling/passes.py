@@ -24,7 +24,7 @@ class Resumption:
             its begin.
         continue_noisy: whether to sample points further that were too noisy, with another ``time_limit`` and
             ``max_samples``.
-        more_time: seconds for which all measured points are sampled further, however quiet they are; with
+        more_time: the seconds for which all measured points are sampled further, however quiet they are; with
             ``continue_noisy`` only those that were too noisy, until they are quiet.
 
     Raises:

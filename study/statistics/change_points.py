@@ -6,8 +6,7 @@ A history has an entry for each measurement, in order. Entries are either
 - **ratios** of two versions that were measured in turns. Versions are nodes, entries edges with a log ratio and its
   interval. A level for each stretch between changes, and one for each baseline, are fitted to all edges by weighted
   least squares; a step at an entry is an additional unknown. An entry is marked if the step's interval, which allows
-  for
-  all entries of the history, excludes 0; the first entry is examined last. If neighbours scatter more than their
+  for all entries of the history, excludes 0; the first entry is examined last. If neighbours scatter more than their
   intervals imply, all intervals are widened by that factor;
 - **times**, each from a separate run. A permutation test of ranks compares both sides of an entry, which needs several
   on each. The step must also be several times that of the reference kernel; without a reference nothing is marked.

@@ -39,7 +39,7 @@ _MODULE_OPTIONS: Final = ("function", "inputs", "parameters")
 
 
 def side_study(file: Path, options: Mapping[str, Any], on_line: Iterable[click.Parameter], name: str = "") -> Study:
-    """Makes the study of a file, with a target of this name or the file's. ``on_line`` are options that the file must
+    """Makes the study of a file, whose target has this name or the file's. ``on_line`` are options that the file must
     accept.
     """
     kind = file_kind(file, options["language"])

@@ -58,9 +58,9 @@ class Case:
 
     Attributes:
         area: a key of ``AREAS``.
-        title: unique within the area.
-        run: tries it. It raises ``SkipCase`` where the device lacks something, and AssertionError or any other error
-            where something is wrong.
+        title: the title, unique within the area.
+        run: a function that tries it. It raises ``SkipCase`` where the device lacks something, and AssertionError or
+            any other error where something is wrong.
     """
 
     area: str
@@ -77,9 +77,9 @@ class CaseResult:
     """How a case ended.
 
     Attributes:
-        seconds: wall time.
-        message: why it did not pass; several lines for crashes.
-        figures: what it measured.
+        seconds: the wall time in seconds.
+        message: the reason why it did not pass; several lines for crashes.
+        figures: the figures that it measured.
     """
 
     ending: Ending

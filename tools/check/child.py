@@ -28,7 +28,7 @@ def main(uri: str, catalogue: str) -> None:
     """Runs cases until stdin ends.
 
     Args:
-        uri: of the device; empty for the best.
+        uri: the device's URI; empty for the best.
         catalogue: the module whose ``cases()`` are run.
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which ends the child

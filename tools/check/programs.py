@@ -113,11 +113,11 @@ class ProgramCase:
     Attributes:
         name: for errors.
         text: StableHLO, whose function is ``main``.
-        values: kinds of values by the argument's name; ``""`` for the others.
+        values: the kinds of values by the argument's name; ``""`` for the others.
         strategy: the name of the one to compute it with; empty for the compiler's choice.
-        length: of dimensions without one.
+        length: the length of dimensions without one.
         definition: the results in NumPy.
-        atol: of the comparison with the definition; None for the dtype's.
+        atol: the absolute tolerance of the comparison with the definition; None for the dtype's.
         by_reference: whether the device ``reference`` computes the results too.
     """
 

@@ -36,8 +36,8 @@ class Trial:
 
     Attributes:
         device: URI, name and profile.
-        outcomes: by the case's name, in the order of the cases.
-        seconds: wall time.
+        outcomes: the outcomes by the case's name, in the order of the cases.
+        seconds: the wall time in seconds.
         is_interrupted: whether Ctrl-C ended it.
     """
 
@@ -60,12 +60,12 @@ def try_device(
     """Runs the cases on a device, one after the other.
 
     Args:
-        uri: of the device; None for the best.
-        cases: names of cases of the catalogue.
+        uri: the device's URI; None for the best.
+        cases: the names of cases of the catalogue.
         catalogue: the module that has them.
         seconds: the budget. Cases that it does not suffice for are ``NOT_RUN``.
         case_seconds: the limit of a case.
-        began, ended: receive the progress.
+        began, ended: the receivers of progress.
 
     Raises:
         UnavailableError: the device cannot be opened; the message says why.
@@ -98,7 +98,7 @@ class _Children(Closeable):
     """Child processes, one after the other: a new one where the last one crashed, hung or lost its device.
 
     Attributes:
-        device: as the first child described it.
+        device: the device as the first child described it.
     """
 
     def __init__(self, uri: str, catalogue: str) -> None:

@@ -76,7 +76,7 @@ class BlockArgument(BufferArgument):
 
     Attributes:
         value: the parsed JSON; ``None`` for zeros.
-        count: elements of zeros, ``None`` for one block.
+        count: the number of elements, all zeros, ``None`` for one block.
         block: the layout.
     """
 

@@ -35,7 +35,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """The tolerances of floats."""
+    """The tolerances with which floats are compared."""
 
     atol: float | None = None
     rtol: float | None = None

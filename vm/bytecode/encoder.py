@@ -40,7 +40,7 @@ class FunctionEncoder:
 
     Attributes:
         block_count: the number of blocks so far.
-        requirements: bits of ``Feature``.
+        requirements: the bits of ``Feature``.
         places: the pc and source place of each instruction.
     """
 
@@ -132,7 +132,7 @@ class BytecodeBuilder:
 
     Attributes:
         functions: the descriptors of the functions that were added.
-        requirements: bits of ``Feature``.
+        requirements: the bits of ``Feature``.
     """
 
     def __init__(self) -> None:

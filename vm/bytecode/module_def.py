@@ -96,12 +96,12 @@ class ModuleDef:
     Attributes:
         name: the module's name.
         version: the module's version, compared with the minimum that dependent modules require.
-        requirements: bits of ``Feature``.
+        requirements: the bits of ``Feature``.
         attributes: the reflection of the module as a whole.
         types: the full names of the types that bytecode refers to by index: ``i32``, ``!hal.buffer``.
         dependencies: the modules that this one imports from.
-        imports: functions that bytecode refers to by index, with bit 31 set.
-        exports: functions that others may call.
+        imports: the functions that bytecode refers to by index, with bit 31 set.
+        exports: the functions that others may call.
         signatures: the signatures, one for each function.
         rodata: the constants, each a read-only view of the file's bytes.
         rwdata_sizes: the sizes in bytes of zeroed memory segments; no known compiler makes any.

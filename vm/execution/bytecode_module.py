@@ -44,7 +44,7 @@ class BytecodeModule:
         verified: the module's functions, decoded.
         name, version: the name and version, as other modules import the module.
         exports: the function ordinals by name.
-        export_names: names by function ordinal.
+        export_names: the names by function ordinal.
         archive: the file, whose constants are served in place; ``None`` for a module made in memory.
         analysis: the state that the translation of its functions shares.
         translation_lock: a lock that is held while a variant of a function is translated.

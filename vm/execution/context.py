@@ -58,7 +58,7 @@ class Function:
         module_name, name: the names of the module and the export.
         convention: the function's calling convention.
         attributes: the reflection attributes; empty for native functions.
-        declaration: types of the source program, if the module has them.
+        declaration: the types of the source program, if the module has them.
         bytecode: the function of a bytecode module, bound to the context.
         native: the Python function of a native module, bound to its state.
     """
@@ -147,7 +147,7 @@ class Context(Closeable):
 
         Args:
             module: a module that was not added before.
-            timeout: seconds for its initializers; ``None`` means no limit, and a module from an unknown source may
+            timeout: the seconds for its initializers; ``None`` means no limit, and a module from an unknown source may
                 never end.
 
         Raises:
@@ -258,8 +258,8 @@ class Context(Closeable):
             function: a function of this context.
             arguments: the values, one for each element of the calling convention: ints, floats, references; not
                 checked.
-            timeout: seconds for the whole call, waits included; ``None`` means no limit. One that is not positive has
-                passed already: the call ends where it first loops or waits.
+            timeout: the seconds for the whole call, waits included; ``None`` means no limit. One that is not positive
+                has passed already: the call ends where it first loops or waits.
             blocks: whether native functions may block, if nobody looks at the call's waits and there is no timeout.
 
         Returns:
@@ -316,7 +316,7 @@ class Context(Closeable):
         time, is logged, and the others still run.
 
         Args:
-            timeout: seconds for each ``__deinit``; ``None`` means no limit, and a module from an unknown source may
+            timeout: the seconds for each ``__deinit``; ``None`` means no limit, and a module from an unknown source may
                 never end.
 
         Raises:

@@ -18,7 +18,7 @@ class Frame:
     Attributes:
         pc: the program counter of the instruction at which it is suspended; 0 before it runs, and stale while it runs.
         entry: the entry at which it continues (see translator.py).
-        registers: values that are live there; ``register_values`` names them.
+        registers: the values that are live there; ``register_values`` names them.
         callee, arguments: the called function and its arguments, between the return to the interpreter and the call
             itself.
         room: the number of frames that may follow it on the stack.

@@ -88,7 +88,7 @@ class Loop(Closeable, ABC):
         self._run(callback)
 
     def start(self, callback: LoopCallback) -> None:
-        """Does ``call`` for the first step of an invocation, which a loop may run in this call."""
+        """Does ``call`` for the first step of an invocation; a loop may run it at once."""
         self.call(callback)
 
     def _run(self, callback: LoopCallback, error: Exception | None = None) -> None:

@@ -87,7 +87,7 @@ class _Compiled(NamedTuple):
 
     Attributes:
         size: the words of the frames of a run.
-        host_stack: bytes that calls may take.
+        host_stack: the number of bytes that calls may take.
         classes: the classes of each type that the unit tests references for, by the bit in their masks.
     """
 

@@ -67,7 +67,7 @@ class Run(Turn):
         context: the context of the function; its gate has the turns.
         values: the VM's values.
         policy: the order among the context's other invocations; ``None`` is that of a synchronous call.
-        timeout: seconds for everything; ``None`` means no limit.
+        timeout: the seconds for everything; ``None`` means no limit.
         stays: whether the driver blocks in the thread of the run's steps.
         on_wait: the behaviour of native functions that wait (waits/wait_frame.py); they block only without a deadline.
 

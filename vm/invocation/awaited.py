@@ -31,7 +31,7 @@ class AwaitedInvocation(Run):
 
     Args:
         values: the VM's values.
-        timeout: seconds for everything; ``None`` means no limit.
+        timeout: the seconds for everything; ``None`` means no limit.
         wait: the wait mode for devices; ``None`` is as they were opened.
     """
 

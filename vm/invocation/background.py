@@ -41,7 +41,7 @@ class AsyncInvocation(Run):
         loop: the loop that runs it; when that ends, the invocation is aborted.
         make_values: a function that makes the VM's values when the invocation begins.
         policy: the order among others; ``None`` waits for a turn, and overlaps in a concurrent context.
-        timeout: seconds for everything; ``None`` means no limit.
+        timeout: the seconds for everything; ``None`` means no limit.
         wait: the loop's wait mode for devices; ``None`` is as they were opened.
     """
 
@@ -179,14 +179,14 @@ def async_invoke(
 
     Args:
         loop: the loop that runs its steps and the callback.
-        inputs: values for its arguments, kept until it begins; do not change the list before.
+        inputs: the values for its arguments, kept until it begins; do not change the list before.
         callback: a function that is called exactly once, with the loop, the error or ``None``, and the outputs or
             ``None``; perhaps before this returns. It must not block; an exception from it ends the loop. The error is
             that of the program, or of the attempt to invoke it: InvalidArgumentError for inputs that do not match,
             DeadlineExceededError, CancelledError, AbortedError where the loop ended first.
         policy: the order among the context's other invocations; ``None`` waits for a turn, and overlaps in a concurrent
             context.
-        timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
+        timeout: the seconds for everything, the wait for a turn included; ``None`` means no limit.
 
     Returns:
         The invocation, which can be cancelled.

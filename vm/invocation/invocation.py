@@ -74,11 +74,11 @@ class Invocation(Latch):
         """Begins an invocation.
 
         Args:
-            inputs: values for its arguments. Do not change a list before it begins.
+            inputs: the values for its arguments. Do not change a list before it begins.
             policy: the order among the context's other invocations; ``None`` waits for a turn, and overlaps in a
                 concurrent context.
             loop: the loop that runs its steps; ``None`` means the context's own (``Context.loop``).
-            timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
+            timeout: the seconds for everything, the wait for a turn included; ``None`` means no limit.
 
         Raises:
             InvalidArgumentError: the context, the function or the loop is none, or the timeout is not a number.
@@ -192,7 +192,7 @@ class Invocation(Latch):
         """Returns its results, once it is done.
 
         Args:
-            timeout: seconds to wait; ``None`` means no limit.
+            timeout: the seconds to wait; ``None`` means no limit.
 
         Raises:
             DeadlineExceededError: the invocation was not done in time, and continues; or its own timeout passed.

@@ -60,11 +60,11 @@ def invoke(
     """Calls a function and waits until it is done, the program's waits included.
 
     Args:
-        inputs: values for its arguments; the list is not kept.
+        inputs: the values for its arguments; the list is not kept.
         outputs: a list that results are appended to.
         policy: the order among the context's other invocations; ``None`` fails where it would have to wait for a turn,
             and overlaps in a concurrent context.
-        timeout: seconds for everything, the wait for a turn included; ``None`` means no limit.
+        timeout: the seconds for everything, the wait for a turn included; ``None`` means no limit.
 
     Returns:
         The results, one for each that the function declares.
@@ -103,7 +103,7 @@ def begin_invoke(
 
     Args:
         state: a state without an invocation; ``end_invoke`` or ``abort_invoke`` must follow.
-        inputs: values for its arguments. They are captured: the list can be used again at once.
+        inputs: the values for its arguments. They are captured: the list can be used again at once.
         policy: the order among the context's other invocations. One that waits for its turn is DEFERRED, with a wait
             frame like any other; ``None`` fails instead, and overlaps in a concurrent context.
 

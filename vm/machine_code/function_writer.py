@@ -34,7 +34,7 @@ class Unit:
 
     Attributes:
         layouts: the layout of each function, by ordinal.
-        closed: functions that may be called.
+        closed: the functions that may be called.
         deep: the functions among them whose calls take a frame of the VM's stack.
         rodata: the reference of each rodata segment that is used.
         references: the position in the context's array of each reference global that is used.

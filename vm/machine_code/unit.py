@@ -25,8 +25,7 @@ class UnitModule:
     """The machine code of one module's functions; each unit is made on first use.
 
     A function is *closed* if machine code supports every instruction of it and of all its callees. Only closed
-    functions
-    are called; others leave machine code at an instruction that it does not support.
+    functions are called; others leave machine code at an instruction that it does not support.
 
     Thread rule: the caller holds the module's translation lock.
     """

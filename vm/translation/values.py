@@ -103,7 +103,8 @@ class ValueWriter(SourceWriter):
 
         Args:
             atomic: whether it must be a name or a literal, as it will occur twice.
-            tolerant: bits of an operation that agrees modulo 2**bits, and so takes values that are not wrapped yet.
+            tolerant: the number of bits of an operation that agrees modulo 2**bits, and so takes values that are not
+                wrapped yet.
             condition: whether a truth value may be returned.
         """
         kind, number = variable

@@ -39,7 +39,7 @@ class VmBuffer(BufferElements):
 
     Attributes:
         length: the length in bytes.
-        alignment: bytes to which the first byte is aligned, as far as was asked for.
+        alignment: the number of bytes to which the first byte is aligned, as far as was asked for.
         writable: whether stores, fills and copies into it are allowed.
     """
 

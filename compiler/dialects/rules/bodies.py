@@ -32,8 +32,8 @@ def combined(operation: Operation, inputs: Sequence[TensorType], starts: Sequenc
 
     Args:
         operation: the operation.
-        inputs: types of the elements to combine, one for each result.
-        starts: types of the elements to combine them with: initial values, or updates.
+        inputs: the types of the elements to combine, one for each result.
+        starts: the types of the elements to combine them with: initial values, or updates.
 
     Raises:
         OperationError: the region does not take two scalars for each input, or returns other types.

@@ -43,9 +43,9 @@ class SpirvTypes:
 
     Attributes:
         by_text: the id of each text; the first id if two types have the same text.
-        texts: texts by id.
-        scalars: bits of each scalar type, and whether it is a float, by id.
-        lengths: values of integer constants by id, for lengths of arrays.
+        texts: the texts by id.
+        scalars: for each scalar type by id, its bits and whether it is a float.
+        lengths: the values of integer constants by id, for lengths of arrays.
     """
 
     def __init__(self) -> None:

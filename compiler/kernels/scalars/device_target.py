@@ -66,7 +66,7 @@ class Subgroups(Protocol):
 
 
 class Matrices(Protocol):
-    """``VkCooperativeMatrixPropertiesKHR``."""
+    """The fields of ``VkCooperativeMatrixPropertiesKHR`` that targets use."""
 
     @property
     def m(self) -> int: ...

@@ -39,9 +39,9 @@ class Floats:
         scalars: the scalars of the kernel.
         builder: the builder of the module.
         kind: the type, F32 or F64.
-        digits: bits of the significand.
+        digits: the number of bits in the significand.
         bias: the bias of the exponent.
-        shift: bits of the significand in the word that holds the exponent.
+        shift: the number of bits in the significand in the word that holds the exponent.
     """
 
     def __init__(self, scalars: Scalars, kind: Kind) -> None:

@@ -25,8 +25,8 @@ class KernelBuilder(Builder):
 
     Attributes:
         pushes_addresses: whether the push constants end with the addresses of all bindings and the words 0 to 15.
-        quads: buffers whose size is a multiple of four words; their neighbouring words are loaded together.
-        octets: buffers whose size is a multiple of eight words; likewise.
+        quads: the buffers whose size is a multiple of four words; their neighbouring words are loaded together.
+        octets: the buffers whose size is a multiple of eight words; likewise.
         multiples: the known divisors of lengths that depend on the call, in the branch that is being written.
     """
 

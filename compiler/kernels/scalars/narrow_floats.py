@@ -24,12 +24,12 @@ class FloatFormat:
     """A binary floating-point format.
 
     Attributes:
-        exponent: bits of the exponent.
-        mantissa: bits of the mantissa.
+        exponent: the number of bits in the exponent.
+        mantissa: the number of bits in the mantissa.
         bias: the bias of the exponent.
-        nan: bits of the NaN of results; in a format without NaN, of -0, as in ml_dtypes.
-        overflow: bits of the positive value that replaces values out of range.
-        largest: bits of the largest finite value.
+        nan: the bits of the NaN of results; in a format without NaN, of -0, as in ml_dtypes.
+        overflow: the bits of the positive value that replaces values out of range.
+        largest: the bits of the largest finite value.
         is_unsigned: whether the format has no sign; zero is then the NaN.
         has_negative_zero: whether -0 is a zero.
     """

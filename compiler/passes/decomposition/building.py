@@ -31,7 +31,7 @@ def scattered(
         builder: the builder that appends the operations.
         body: a function from an element and its update to the new element.
         keys: the keys, one for each update, in any shape.
-        updates: rows in the order of the keys.
+        updates: the rows in the order of the keys.
         old: the rows to update.
         attributes: the further attributes of the operation.
         batch: the number of first dimensions that updates and rows share.

@@ -49,7 +49,7 @@ class Cluster:
 
     Attributes:
         operations: the operations from the last, the root, to the first.
-        inputs: values that they use and do not define.
+        inputs: the values that they use and do not define.
         has_loop: whether an operation loops.
         has_scratch: whether an operation has scratch memory.
         max_places: the largest number of times that an operation that joins may be computed.

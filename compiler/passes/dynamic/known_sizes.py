@@ -59,7 +59,7 @@ class Known:
     """Sizes known for values.
 
     Attributes:
-        sizes: elements by value.
+        sizes: the elements by value.
         divisions: the symbols and their divisors, where divisibility is not known.
     """
 

@@ -106,7 +106,7 @@ class _Resolver:
 
     Args:
         replaced: the sizes by the symbols that they replace.
-        values: numbers of the integer arguments whose values are lengths.
+        values: the numbers of the integer arguments whose values are lengths.
         functions: the program's functions.
         source: the program's text.
     """

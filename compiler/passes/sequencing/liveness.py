@@ -169,7 +169,7 @@ class _Summary:
     """The effects of steps on buffers.
 
     Attributes:
-        exposed: buffers whose earlier contents are read.
+        exposed: the buffers whose earlier contents are read.
         written: the buffers that are always written.
         touched: all buffers that are read or written.
     """

@@ -40,7 +40,7 @@ class Plan:
         offsets: the byte offset of each buffer; the number of a slot if the buffer's size depends on the call.
         size: the arena's size in bytes.
         lower_bound: the most bytes alive at any step; no plan is smaller.
-        total: bytes of all buffers without sharing.
+        total: the number of bytes of all buffers without sharing.
         buffers: the buffers.
         slots: the sizes of slots after the buffers of known sizes. One buffer at a time is alive in a slot.
     """

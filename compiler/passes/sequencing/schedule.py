@@ -91,9 +91,8 @@ class _Sequencer:
         """Adds a dispatch. Its last operands are the buffers that it writes, which were allocated just before.
 
         A result of which only a slice is written starts as a copy of the operand, and so does scratch memory that is
-        both an
-        input and the last result. A dispatch that only views its operand as another type is a copy, which may be
-        elided.
+        both an input and the last result. A dispatch that only views its operand as another type is a copy, which may
+        be elided.
         """
         buffers = [self._buffers[value] for value in operation.operands if isinstance(value.type, MemRefType)]
         if "view" in operation.attributes:

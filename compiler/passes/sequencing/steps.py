@@ -151,7 +151,7 @@ class Loop:
         body: the steps after a test that is true.
         is_repeatable: whether the condition's steps do nothing once the flag is false, so that they may run several
             times before a test.
-        guard: workgroup counts of the steps if the device decides; alive while the loop runs.
+        guard: the workgroup counts of the steps if the device decides; alive while the loop runs.
     """
 
     operation: Operation
@@ -170,7 +170,7 @@ class Branch:
         operation: the operation that it comes from.
         index: a boolean (true for the first list), or a number, whose default is the last list.
         branches: the lists.
-        guards: workgroup counts of each list if the device decides; alive during all of them.
+        guards: the workgroup counts of each list if the device decides; alive during all of them.
     """
 
     operation: Operation
@@ -191,8 +191,8 @@ class Schedule:
         arguments: a buffer for each of the function's arguments.
         results: a buffer for each of its results, in the caller's memory.
         constants: the constants, with their values.
-        transients: buffers in the arena, as the plan numbers them.
-        flags: buffers that the host reads.
+        transients: the buffers in the arena, as the plan numbers them.
+        flags: the buffers that the host reads.
         plan: the arena's plan.
         tables: the constants that hold workgroup counts: a row of ones, then a row for each of some entry points.
         executables: the kernels that only the schedule needs.

@@ -78,8 +78,8 @@ class ContractionGrid:
 
     Args:
         hero: the contraction.
-        tile: elements of an invocation.
-        group: invocations of a workgroup.
+        tile: the number of an invocation's elements.
+        group: the number of invocations in a workgroup.
         is_linear: whether the invocations of a workgroup are numbered in one dimension, row by row.
         is_whole: whether whole workgroups, and not single tiles, begin earlier at the end of the result. Rows are then
             all dimensions that differ in the same operand, such as the positions of an image.
@@ -88,9 +88,9 @@ class ContractionGrid:
         operands: the operands that differ from row to row, and from column to column.
         lengths: the numbers of rows and columns.
         count: the number of workgroups, which may depend on the call.
-        unit: elements of a workgroup.
-        across: invocations of a workgroup along the columns.
-        invocations: invocations of a workgroup.
+        unit: the number of elements in a workgroup.
+        across: the number of a workgroup's invocations along the columns.
+        invocations: the number of invocations in a workgroup.
     """
 
     def __init__(

@@ -51,7 +51,7 @@ class _Along(NamedTuple):
         rows: the numbers of the operands that differ from row to row.
         columns: the numbers of the operands that differ from column to column.
         lane: the number of this invocation in its subgroup, if factors are shuffled.
-        lanes: invocations of a subgroup.
+        lanes: the number of invocations in a subgroup.
         width: the number of products in a step.
     """
 
@@ -67,10 +67,10 @@ class ContractionTile(Strategy):
     """The schedule in which each invocation computes a tile of the result.
 
     Attributes:
-        rows: elements along the last dimension but one that is not of length 1.
-        columns: elements along the last dimension.
-        across: invocations of a workgroup along the columns.
-        down: invocations of a workgroup along the rows.
+        rows: the number of elements along the last dimension but one that is not of length 1.
+        columns: the number of elements along the last dimension.
+        across: the number of a workgroup's invocations along the columns.
+        down: the number of a workgroup's invocations along the rows.
         depth: the number of products in a step, each with code of its own.
         shuffled: 1 if the invocations of a workgroup are a subgroup, each of which loads a part of the shared factors;
             else 0.

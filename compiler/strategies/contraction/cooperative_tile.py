@@ -54,7 +54,7 @@ class CooperativeTile(Strategy):
     """The schedule in which each subgroup computes a tile of matrices.
 
     Attributes:
-        m: rows of a matrix of the result.
+        m: the number of rows in a matrix of the result.
         n: the number of a matrix's columns.
         k: the number of products that one multiplication adds to an element.
         rows: the number of a subgroup's matrices along the rows.

@@ -159,7 +159,8 @@ def shared_bytes(shape: tuple[int, int], element: ScalarType) -> int:
 def is_shareable(
     grid: ContractionGrid, sides: Sides, depth: int, element: ScalarType, invocations: int, pack: int = 1
 ) -> bool:
-    """Returns whether rows and columns have an operand each, and all invocations load equally many whole quads of it.
+    """Returns whether rows and columns have an operand each, and its quads of factors divide evenly among all
+    invocations.
 
     Runs of products that are summed in order consist of whole parts, so that only the very last part may be shorter.
     """

@@ -41,10 +41,10 @@ class WorkgroupTile(Strategy):
     """The schedule in which each workgroup computes a tile of the result.
 
     Attributes:
-        rows: rows of an invocation.
+        rows: the number of an invocation's rows.
         columns: the number of an invocation's columns.
-        across: invocations of a workgroup along the columns.
-        down: invocations of a workgroup along the rows.
+        across: the number of a workgroup's invocations along the columns.
+        down: the number of a workgroup's invocations along the rows.
         depth: the number of products whose factors are in shared memory at a time.
     """
 

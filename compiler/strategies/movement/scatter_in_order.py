@@ -30,7 +30,7 @@ class ScatterInOrder(Strategy):
     """The schedule in which each invocation writes one element of every update.
 
     Attributes:
-        workgroup: invocations of a workgroup.
+        workgroup: the number of invocations in a workgroup.
     """
 
     workgroup: int

@@ -40,9 +40,9 @@ class SharedTranspose(Strategy):
     """The schedule in which each workgroup transposes a tile of the result.
 
     Attributes:
-        rows: rows of a tile, the direction of reads.
+        rows: the number of rows in a tile, the direction of reads.
         columns: the number of a tile's columns, the direction of writes.
-        invocations: invocations of a workgroup.
+        invocations: the number of invocations in a workgroup.
         width: the number of neighbours that an invocation reads and writes at a time.
     """
 

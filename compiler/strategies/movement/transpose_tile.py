@@ -43,10 +43,10 @@ class TransposeTile(Strategy):
     """The schedule in which each invocation transposes a tile of the result.
 
     Attributes:
-        rows: rows of a tile, the direction of reads.
+        rows: the number of rows in a tile, the direction of reads.
         columns: the number of a tile's columns, the direction of writes.
-        down: invocations of a workgroup along the rows.
-        across: invocations of a workgroup along the columns.
+        down: the number of a workgroup's invocations along the rows.
+        across: the number of a workgroup's invocations along the columns.
     """
 
     rows: int

@@ -40,7 +40,7 @@ class Transposition:
     Attributes:
         heroes: the transposes, with the shapes of the reshapes from the result back to each.
         groups: the dimensions of the operands that stay together, in the order of the result.
-        lengths: lengths of the groups.
+        lengths: the lengths of the groups.
         row: the group of the rows.
     """
 
@@ -108,9 +108,9 @@ class Transposition:
 
         Args:
             shader: the shader of the region.
-            tile: rows and columns of a tile, at most those of the result.
+            tile: the numbers of rows and columns in a tile, at most those of the result.
             group: the number of a workgroup's tiles along rows and columns.
-            workgroup: invocations of a workgroup: one for each tile, or more for a single tile.
+            workgroup: the number of invocations in a workgroup: one for each tile, or more for a single tile.
             write: a function that computes and writes a tile.
         """
         builder, lengths = shader.builder, Sides(self.rows, self.columns)
@@ -217,7 +217,7 @@ def _groups(operation: Operation) -> _Groups | None:
 
 
 def narrowest(region: KernelRegion, transposition: Transposition) -> int:
-    """Returns the bits of the narrowest elements among the moved ones and the result's."""
+    """Returns the bits of the narrowest elements, of the transposed values and of the result."""
     values = [region.results[0], *(hero.operands[0] for hero, _ in transposition.heroes)]
     return min(storage_bits(scalar_of(value)) for value in values)
 

@@ -105,7 +105,7 @@ class FourierRows(Strategy):
     """The schedule in which each invocation transforms a row.
 
     Attributes:
-        workgroup: invocations of a workgroup.
+        workgroup: the number of invocations in a workgroup.
     """
 
     workgroup: int

@@ -51,10 +51,10 @@ class Neighbours(Strategy):
     """The schedule in which each invocation computes neighbouring elements.
 
     Attributes:
-        elements: elements of an invocation.
-        workgroup: invocations of a workgroup.
-        rows: rows of neighbours that an invocation computes one after another, along a dimension with padding between
-            its elements: which rows are padding is then known statically.
+        elements: the number of an invocation's elements.
+        workgroup: the number of invocations in a workgroup.
+        rows: the number of rows of neighbours that an invocation computes one after another, along a dimension with
+            padding between its elements: which rows are padding is then known statically.
     """
 
     elements: int

@@ -47,8 +47,8 @@ class Rows(Strategy):
     """The schedule in which each workgroup computes one or several rows.
 
     Attributes:
-        invocations: invocations that share a row, a power of two.
-        rows: rows of a workgroup.
+        invocations: the number of invocations that share a row, a power of two.
+        rows: the number of rows in a workgroup.
         width: the number of neighbouring elements of an invocation; if the row's length depends on the call, only in
             calls where it is a multiple.
         unrolled: 1 if the code is written out for each element, 0 if it loops; if the row's length depends on the call,

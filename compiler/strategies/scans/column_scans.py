@@ -34,7 +34,7 @@ class ColumnScans(Strategy):
 
     Attributes:
         columns: the number of neighbours that an invocation scans together.
-        workgroup: invocations of a workgroup.
+        workgroup: the number of invocations in a workgroup.
     """
 
     columns: int

@@ -46,8 +46,8 @@ class LookBackScans(Strategy):
     """The schedule in which each workgroup scans a tile of a row.
 
     Attributes:
-        invocations: invocations of a workgroup, which has a tile; a power of two.
-        run: elements of an invocation in a tile.
+        invocations: the number of invocations in a workgroup, which has a tile; a power of two.
+        run: the number of an invocation's elements in a tile.
     """
 
     invocations: int

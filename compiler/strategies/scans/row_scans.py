@@ -44,9 +44,9 @@ class RowScans(Strategy):
     """The schedule in which each workgroup scans one or several rows.
 
     Attributes:
-        invocations: invocations that share a row, a power of two.
-        rows: rows of a workgroup.
-        run: elements of an invocation in a tile.
+        invocations: the number of invocations that share a row, a power of two.
+        rows: the number of rows in a workgroup.
+        run: the number of an invocation's elements in a tile.
     """
 
     invocations: int

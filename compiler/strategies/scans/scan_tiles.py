@@ -31,9 +31,9 @@ class ScanTile:
 
     Args:
         region: a region for which ``scan_in`` is not None.
-        invocations: invocations that share a tile, a power of two.
-        run: elements of an invocation in a tile.
-        rows: rows of a workgroup, each with a tile.
+        invocations: the number of invocations that share a tile, a power of two.
+        run: the number of an invocation's elements in a tile.
+        rows: the number of rows in a workgroup, each with a tile.
     """
 
     def __init__(self, region: KernelRegion, invocations: int, run: int, rows: int = 1) -> None:

@@ -33,7 +33,7 @@ class DigitSort(Strategy):
     """The schedule in which each invocation moves the elements of a chunk.
 
     Attributes:
-        workgroup: invocations of a workgroup.
+        workgroup: the number of invocations in a workgroup.
     """
 
     workgroup: int

@@ -37,7 +37,7 @@ class MergeSort(Strategy):
     """The schedule in which each invocation sorts, or merges, a part of a block.
 
     Attributes:
-        part: elements of a part if blocks are made of runs; a block sorted in registers is one part.
+        part: the number of elements in a part if blocks are made of runs; a block sorted in registers is one part.
     """
 
     part: int
@@ -90,7 +90,7 @@ class _Sort:
 
     Attributes:
         length: the length of the sorted dimension.
-        rows: lengths of the others.
+        rows: the lengths of the others.
         block: the number of elements that are sorted among themselves.
         runs: the number of elements that are already in order.
     """

@@ -95,8 +95,7 @@ def inferred_counts(
     """Returns workgroup counts for one invocation per element, or texel, of the largest written array.
 
     If no array is written, the largest one counts. With a one-dimensional local size elements are counted. Otherwise
-    the
-    axes of the array are those of the grid, the last axis first.
+    the axes of the array are those of the grid, the last axis first.
 
     Raises:
         InvalidArgumentError: there are no arrays.

@@ -62,8 +62,8 @@ class Parameter(ABC):
         dtype: the dtype of an element; ``None`` where NumPy has none.
         accepted: the (dtype, bytes) pairs that are known to fit arrays which are bound as they are.
         device_types: the classes of arguments that are on the device already.
-        stride, head: bytes of one element, and before the first; 0 where the size of an argument does not tell the
-            element count.
+        stride, head: the number of bytes of one element, and before the first; 0 where the size of an argument does not
+            tell the element count.
     """
 
     __slots__ = ("accepted", "binding", "dtype", "head", "index", "label", "stride", "written")
@@ -203,8 +203,8 @@ class BlockRules:
     """The arrays that a block of a shader takes.
 
     Attributes:
-        stride: bytes from one element of its array, or of its only member, to the next; else 0.
-        head: bytes before a run-time sized array.
+        stride: the number of bytes from one element of its array, or of its only member, to the next; else 0.
+        head: the number of bytes before a run-time sized array.
         dtype: the dtype of all its scalars; ``None`` where they differ, or NumPy has none.
         is_padded: whether there are bytes between its elements, as in an array of vec3.
     """

@@ -44,7 +44,7 @@ def run_checks(
         device: the device that runs them; it stays open.
         filters: the glob patterns for names of functions, with or without the module's before it. A function runs if
             one matches; without patterns all run.
-        timeout: seconds for each function, waits included, and the same for the initializers before it.
+        timeout: the seconds for each function, waits included, and the same for the initializers before it.
         modules: the imports of the files besides ``hal`` and ``check``, in linking order.
         on_result: a function that is called with a file's path and a result as soon as that is known.
         open_module: a function that opens a file; its error is in the report.

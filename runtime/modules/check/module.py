@@ -56,8 +56,8 @@ class CheckRecorder:
 
     Attributes:
         max_failures: the largest number of failures to keep; all are counted.
-        max_differences: elements of each to show.
-        max_elements: elements of a tensor to print before ``...``.
+        max_differences: the elements of each to show.
+        max_elements: the number of a tensor's elements to print before ``...``.
     """
 
     max_failures = 100
@@ -196,7 +196,7 @@ class CheckState:
         return HostView(view, read_bytes(self._contexts[buffer.device], buffer, 0, view.byte_length))
 
     def _mismatched(self, name: str, left: HostView, right: HostView) -> bool:
-        """Records that types, shapes or encodings differ, if they do."""
+        """Records a failure if types, shapes or encodings differ."""
         a, b = left.view, right.view
         wrong = []
         if a.element_type != b.element_type:

@@ -47,7 +47,7 @@ class GraphNode(NamedTuple):
         name: the name, unique in its graph.
         op: the operation's name.
         inputs: the outputs of other nodes that it takes.
-        controls: names of nodes that have to run before.
+        controls: the names of nodes that have to run before.
         attributes: the attributes by name.
         offset: the offset in the document's text.
     """
@@ -66,7 +66,7 @@ class Graph:
     Attributes:
         name: the function's name; empty for the graph itself.
         nodes: the nodes by name, in the document's order.
-        arguments: names of a function's arguments.
+        arguments: the names of a function's arguments.
         results: the outputs that a function returns.
         source: the document's text.
     """

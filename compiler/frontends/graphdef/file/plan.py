@@ -61,7 +61,7 @@ class Choice(NamedTuple):
     Attributes:
         predicate: the conditional's predicate.
         branches: the Merge's input numbers for a false predicate, and for a true one.
-        together: names of the merges that make one conditional, this one too: those of its predicate, context and
+        together: the names of the merges that make one conditional, this one too: those of its predicate, context and
             level, which do not depend on each other.
     """
 

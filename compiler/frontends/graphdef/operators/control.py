@@ -75,7 +75,7 @@ def while_loop(
 
     Args:
         builder: the builder that appends the loop.
-        initial: values of the variables.
+        initial: the values of the variables.
         test: a function that returns whether to continue.
         body: a function that returns the variables' next values.
         start_of: the start of a variable, from its initial value and the type of the next one.

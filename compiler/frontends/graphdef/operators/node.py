@@ -36,7 +36,7 @@ class Node:
 
     Attributes:
         op: the operation's name.
-        operands: values of the inputs.
+        operands: the values of the inputs.
         builder: the builder that appends StableHLO operations.
         caller: the translator of calls.
     """

@@ -96,7 +96,7 @@ def convolution(
         kernel: the filter: spatial dimensions, input features of a group, output features.
         layout: the layout of images and results.
         pads: the padding of the spatial dimensions.
-        outputs: lengths of the result's spatial dimensions.
+        outputs: the lengths of the result's spatial dimensions.
         groups: the number of feature groups.
         others: the attributes of the operation that are not the defaults, such as ``window_strides``.
     """
