@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.devices.features import require_features
 from support.devices.shader_tools import needs_compiler
 
 import pumice
@@ -234,6 +235,8 @@ def device() -> Iterator[pumice.Device]:
 def test_a_wrong_access_is_reported_and_skipped(device: pumice.Device, name: str, optimize: bool) -> None:
     case = CASES[name]
     found, code, line = instrumented(case, optimize=optimize)
+    if "uint16_t" in case.body:
+        require_features(device.vulkan, "shaderInt16")
     blank = np.zeros(REPORT_BYTES // 4, np.uint32)
     *right, report = run(device, found.code, case.right, blank)
     assert report_of(report, found) is None

@@ -7,6 +7,7 @@ import dataclasses
 import numpy as np
 import pytest
 from support.devices.device_images import run
+from support.devices.features import require_features
 from support.devices.host_buffers import HOST
 from support.devices.shader_tools import assemble
 
@@ -218,6 +219,7 @@ def test_a_wrong_access_is_reported(device: Device, name: str, environment: str)
     assert found is not None
     spirv_tools.validate(found.code, target_env=environment)
     assert found.code[4:8] == code[4:8]
+    require_features(device.vulkan, "shaderInt16", "shaderInt64", "variablePointers")
     with (
         device.create_buffer(40, memory_type=HOST) as buffer,
         device.create_buffer(REPORT_BYTES, memory_type=HOST) as report,
