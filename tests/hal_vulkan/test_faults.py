@@ -295,6 +295,7 @@ def test_callbacks_outlast_a_driver_without_memory(victim: Device, name: str, mo
     slow = device.create_command_buffer(name="slow").begin()
     for _ in range(8):
         slow.fill(buffer, b"\1")
+        slow.execution_barrier()
     slow.end()
     monkeypatch.setattr(notifier, "_PAUSE_S", 0.001)
     # It is asked again, and knows of no loss.

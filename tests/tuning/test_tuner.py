@@ -192,7 +192,7 @@ def test_jit_tunes_what_it_compiles(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path))
     values = np.random.default_rng(0).standard_normal((48, 64), np.float32)
     with pumice.open_device("vulkan") as device:
-        function = pumice.jit(lambda a, b: a @ b, device=device, tune=1.0)
+        function = pumice.jit(lambda a, b: a @ b, device=device, tune=30.0)
         np.testing.assert_allclose(function(values.T, values).numpy(), values.T @ values, rtol=1e-4, atol=1e-4)
         function.clear_cache()
     assert len(TuningDatabase.open(PROFILE).findings) == 1
