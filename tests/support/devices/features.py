@@ -66,7 +66,8 @@ def require_import(device: LogicalDevice) -> int:
 
 def computes(device: pumice.Device, text: str) -> bool:
     """Whether the device computes in the types of a program: doubles have no substitute."""
-    return "f64" not in text or device.hal.kind != "vulkan" or "shaderFloat64" in device.vulkan.plan.features
+    hal = device.hal
+    return "f64" not in text or not isinstance(hal, LogicalDevice) or "shaderFloat64" in hal.plan.features
 
 
 def require_types(device: pumice.Device, text: str) -> None:
