@@ -46,6 +46,8 @@ def test_shader_against_its_reference(device: Device, name: str) -> None:
 
 
 def test_every_shader_has_a_case() -> None:
-    # mul_address has no bindings: tests/study runs it. What has images is run by tests/hal_vulkan/images.
+    # mul_address has no bindings: tests/study runs it. What has images is run by tests/hal_vulkan/images, and what
+    # belongs to `pumice check` by tests/tools/check.
     elsewhere = {"builtin/empty", "timing/mul_address", "builtin/mip_1d", "builtin/mip_2d", "builtin/mip_3d"}
+    elsewhere |= {name for name in shaders.names() if name.startswith("check/")}
     assert set(by_shader) | elsewhere == set(shaders.names())

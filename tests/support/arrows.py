@@ -37,7 +37,7 @@ ALLOWED: Mapping[str, set[str]] = {
     "viewer": {*FORMATS, "viewer", "hal_vulkan", "runtime", "vm"},
     "tools": {
         *(*FORMATS, *DEVICES, "tools", "amber", "study", "testing", "tuning", "runtime"),
-        *("viewer", "vm", "compiler", "codegen"),
+        *("viewer", "vm", "compiler", "codegen", "shaders", "waits"),
     },
 }
 # Each folder with rooms: its rooms, and the rooms of the folder that each may import; "." are the folder's own files.

@@ -1,4 +1,5 @@
 """``pumice check``: a device tried from features to speed, with a verdict for each area and a report to attach.
 
-Read: case, programs, catalogue, child, trial, progress, report, page, command.
+Read: case, calls, child, facts, kernels, memory, programs, progress, speed, timing, catalogue, trial, report, page,
+command.
 """

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 
+from .calls import call_cases
 from .case import AREAS, Case
+from .facts import fact_cases
+from .kernels import kernel_cases
+from .memory import memory_cases
 from .programs import program_cases
+from .speed import speed_cases
+from .timing import timing_cases
 
 
 def cases() -> Sequence[Case]:
     """Returns the cases in turns of the areas, so that a run that is short of time looks at each."""
-    places: dict[str, int] = dict.fromkeys(AREAS, 0)
-    numbered: list[tuple[int, int, Case]] = []
-    for case in program_cases():
-        numbered.append((places[case.area], [*AREAS].index(case.area), case))
-        places[case.area] += 1
-    return [case for _, _, case in sorted(numbered, key=lambda item: item[:2])]
+    makers = (fact_cases, program_cases, kernel_cases, call_cases, timing_cases, memory_cases, speed_cases)
+    by_area: dict[str, list[Case]] = {area: [] for area in AREAS}
+    for maker in makers:
+        for case in maker():
+            by_area[case.area].append(case)
+    turns = itertools.zip_longest(*by_area.values())
+    return [case for turn in turns for case in turn if case is not None]
