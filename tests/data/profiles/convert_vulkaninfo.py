@@ -176,7 +176,7 @@ def convert(text: str, gpu: int) -> dict[str, object]:
     for block in numbered(parts["VkQueueFamilyProperties"], "queueProperties"):
         values = scalars(block)
         names = {re.sub(r"^QUEUE_|_BIT(_[A-Z]+)?$|_NV$|_KHR$", "", f.strip()) for f in values["queueFlags"].split("|")}
-        names = {re.sub(r"_BIT$", "", name) for name in names}
+        names = {re.sub(r"_BIT$", "", name) for name in names if name}
         families.append(
             {
                 "flags": sum(bit for name, bit in QUEUE_FLAGS.items() if name in names),

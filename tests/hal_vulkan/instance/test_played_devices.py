@@ -51,7 +51,7 @@ def played(layer: Path, profile: DeviceProfile, cache: Path) -> dict[str, Any]:
 
 def as_read(profile: DeviceProfile) -> DeviceProfile:
     """Returns the part of a recorded profile that a driver of its version and extensions tells."""
-    version, extensions, limits = profile.api_version[:2], profile.extensions, profile.limits
+    version, extensions, limits = profile.version, profile.extensions, profile.limits
     structures = [structure for structure in feature_structures() if structure.offered(version, extensions)]
     readable = {name for structure in structures for name in structure.members}
     tells_size = version >= (1, 3) or "VK_KHR_maintenance4" in extensions
