@@ -54,7 +54,9 @@ class BufferParser:
         """Reads a name and checks that it is new; ScriptError if it exists already."""
         token = statement.take(f"the name of the {kind}")
         if token.text in known:
-            self._source.fail(f"there is a {kind} {shown(token.text)} already; give this one another name", token.place)
+            self._source.fail(
+                f"there is a {kind} {shown(token.text)} already; give this one another name", token.position
+            )
         return token
 
     def data_type(self, statement: Statement) -> DataType:
@@ -72,25 +74,25 @@ class BufferParser:
         stride = statement.integer("the stride", 1) if statement.accept("STRIDE") else None
         statement.finish()
         members: list[Member] = []
-        for line in self._source.block(f"STRUCT {name.text}", name.place):
+        for line in self._source.block(f"STRUCT {name.text}", name.position):
             members.append(self._member(line, name.text, members))
         if not members:
-            self._source.fail(f"STRUCT {name.text} has no members", name.place)
+            self._source.fail(f"STRUCT {name.text} has no members", name.position)
         self.structs[name.text] = Struct(name.text, tuple(members), stride)
 
     def _member(self, line: Statement, struct: str, members: list[Member]) -> Member:
         first = line.first
         if first.text == struct:
-            self._source.fail(f"STRUCT {struct} cannot hold itself", first.place)
+            self._source.fail(f"STRUCT {struct} cannot hold itself", first.position)
         type = self.data_type(line)
         name = self.new_name(line, "member", [member.name for member in members])
         options: dict[str, int] = {}
         while (option := line.accept("OFFSET", "ARRAY_STRIDE", "MATRIX_STRIDE")) is not None:
             value = line.integer(f"the {option}")
             if option == "ARRAY_STRIDE" and not (isinstance(type, Number) and type.length is not None):
-                self._source.fail(f"ARRAY_STRIDE is for arrays; {name.text} is {type}", name.place)
+                self._source.fail(f"ARRAY_STRIDE is for arrays; {name.text} is {type}", name.position)
             if option == "MATRIX_STRIDE" and not (isinstance(type, Number) and type.columns > 1):
-                self._source.fail(f"MATRIX_STRIDE is for matrices; {name.text} is {type}", name.place)
+                self._source.fail(f"MATRIX_STRIDE is for matrices; {name.text} is {type}", name.position)
             options[option.lower()] = value
         line.finish()
         return Member(name.text, type, **options)
@@ -120,12 +122,14 @@ class BufferParser:
             data = self._initial(statement, type, layout, extent.texels, name, required=False)
         else:
             raise statement.wrong("expected STD140, STD430, SIZE, DATA or WIDTH")
-        self.buffers[name.text] = Buffer(name.text, type, standard, data, name.place, extent)
+        self.buffers[name.text] = Buffer(name.text, type, standard, data, name.position, extent)
 
     def _framebuffer(self, name: Token, statement: Statement) -> None:
         type = self.data_type(statement)
         if not isinstance(type, ImageFormat):
-            self._source.fail(f"FORMAT takes an image format such as R8G8B8A8_UNORM, got {type}", statement.first.place)
+            self._source.fail(
+                f"FORMAT takes an image format such as R8G8B8A8_UNORM, got {type}", statement.first.position
+            )
         extent = FRAMEBUFFER
         data: bytes | None = None
         while (option := statement.accept("MIP_LEVELS", "SAMPLES", "FILE")) is not None:
@@ -140,7 +144,7 @@ class BufferParser:
         statement.finish()
         if data is None:
             data = bytes(extent.texels * layout_of(type, "STD430").size)
-        self.buffers[name.text] = Buffer(name.text, type, "STD430", data, name.place, extent)
+        self.buffers[name.text] = Buffer(name.text, type, "STD430", data, name.position, extent)
 
     def image(self, statement: Statement) -> None:
         """Reads ``IMAGE name {FORMAT f | DATA_TYPE t} DIM_nD WIDTH w [HEIGHT h [DEPTH d]] …``."""
@@ -153,7 +157,9 @@ class BufferParser:
             if token.text in ("FORMAT", "DATA_TYPE"):
                 type = self.data_type(statement)
                 if not isinstance(type, ImageFormat) and (not isinstance(type, Number) or type.columns > 1):
-                    self._source.fail(f"texels are of an image format, a scalar or a vector, not {type}", token.place)
+                    self._source.fail(
+                        f"texels are of an image format, a scalar or a vector, not {type}", token.position
+                    )
             elif token.text in _DIMENSIONS:
                 dimensions = _DIMENSIONS[token.text]
             elif token.text in ("WIDTH", "HEIGHT", "DEPTH"):
@@ -166,10 +172,12 @@ class BufferParser:
                 options = ("FORMAT", "DATA_TYPE", *_DIMENSIONS, "WIDTH", "HEIGHT", "DEPTH", "MIP_LEVELS", "SAMPLES")
                 raise statement.unknown("an option of IMAGE", token, options)
         if type is None or not dimensions:
-            self._source.fail(f"IMAGE {name.text} needs FORMAT or DATA_TYPE, and DIM_1D, DIM_2D or DIM_3D", name.place)
+            self._source.fail(
+                f"IMAGE {name.text} needs FORMAT or DATA_TYPE, and DIM_1D, DIM_2D or DIM_3D", name.position
+            )
         for axis in ("WIDTH", "HEIGHT", "DEPTH")[:dimensions]:
             if axis not in sizes:
-                self._source.fail(f"IMAGE {name.text} of {dimensions} dimensions needs its {axis}", name.place)
+                self._source.fail(f"IMAGE {name.text} of {dimensions} dimensions needs its {axis}", name.position)
         height = sizes["HEIGHT"] if dimensions > 1 else 1
         depth = sizes["DEPTH"] if dimensions > 2 else 1
         levels, samples = sizes.get("MIP_LEVELS", 1), sizes.get("SAMPLES", 1)
@@ -179,11 +187,11 @@ class BufferParser:
             data = self._data(statement, layout, name)
             if len(data) != extent.texels * layout.size:
                 self._source.fail(
-                    f"IMAGE {name.text} has {extent.texels} texels, its DATA {len(data) // layout.size}", name.place
+                    f"IMAGE {name.text} has {extent.texels} texels, its DATA {len(data) // layout.size}", name.position
                 )
         else:
             data = self._initial(statement, type, layout, extent.texels, name, required=False)
-        self.buffers[name.text] = Buffer(name.text, type, "STD430", data, name.place, extent)
+        self.buffers[name.text] = Buffer(name.text, type, "STD430", data, name.position, extent)
 
     # -- contents ------------------------------------------------------------------------------------
 
@@ -195,7 +203,7 @@ class BufferParser:
         """
         size = count * layout.size
         if size > MAX_BUFFER_BYTES:
-            self._source.fail(f"{name.text} would have {size:,} bytes; {MAX_BUFFER_BYTES:,} is the most", name.place)
+            self._source.fail(f"{name.text} would have {size:,} bytes; {MAX_BUFFER_BYTES:,} is the most", name.position)
         data = bytes(size)
         if statement.accept("FILL"):
             token = statement.take("the value to fill with")
@@ -203,7 +211,7 @@ class BufferParser:
             data = pack(element, layout) * count
         elif statement.accept("SERIES_FROM"):
             if len(layout.segments) != 1:
-                self._source.fail(f"SERIES_FROM is for scalars; {name.text} is of {type}", statement.first.place)
+                self._source.fail(f"SERIES_FROM is for scalars; {name.text} is of {type}", statement.first.position)
             first = parse_value(self._source, statement.take("the first value"), layout.segments[0])
             statement.expect("INC_BY")
             step = parse_value(self._source, statement.take("the increment"), layout.segments[0])
@@ -213,7 +221,7 @@ class BufferParser:
             if len(data) % layout.size:
                 self._source.fail(
                     f"elements of {name.text} have {layout.size} bytes; the file has {len(data)}, no multiple of it",
-                    statement.first.place,
+                    statement.first.position,
                 )
             data = data.ljust(size, b"\0")  # a longer file makes a longer buffer
         elif required:
@@ -251,7 +259,7 @@ class BufferParser:
         try:
             picture = picture_to_array(decode_picture(content, token.text), texels, token.text)
         except InvalidArgumentError as error:
-            raise self._source.error(error.message, token.place) from error
+            raise self._source.error(error.message, token.position) from error
         return picture.shape[1], picture.shape[0], to_texels(picture, texels, token.text).tobytes()
 
     def _data(self, statement: Statement, layout: Layout, name: Token) -> bytes:
@@ -264,12 +272,12 @@ class BufferParser:
                 if token.text == "END":
                     line.finish()
                     if not tokens:
-                        self._source.fail(f"the DATA of {name.text} is empty", token.place)
+                        self._source.fail(f"the DATA of {name.text} is empty", token.position)
                     return self._packed(self._source, tokens, layout)
                 tokens.append(token)
             line = self._source.statement()
             if line is None:
-                self._source.fail(f"the DATA of {name.text} is not closed: expected END", name.place)
+                self._source.fail(f"the DATA of {name.text} is not closed: expected END", name.position)
 
     def _packed(self, source: Source, tokens: list[Token], layout: Layout) -> bytes:
         width = len(layout.segments)
@@ -277,7 +285,7 @@ class BufferParser:
         if len(values) % width:
             source.fail(
                 f"expected {width} values an element; the last has {len(values) % width} ({len(values)} in all)",
-                tokens[-1].place,
+                tokens[-1].position,
             )
         return pack(values, layout)
 
@@ -286,7 +294,7 @@ class BufferParser:
     def sampler(self, statement: Statement) -> None:
         """Reads ``SAMPLER name`` and its options."""
         name = self.new_name(statement, "SAMPLER", self.samplers)
-        sampler = Sampler(name.text, name.place)
+        sampler = Sampler(name.text, name.position)
         others = ("MIN_LOD", "MAX_LOD", "NORMALIZED_COORDS", "UNNORMALIZED_COORDS", "COMPARE")
         while (token := statement.peek()) is not None:
             option = token.text
@@ -304,7 +312,7 @@ class BufferParser:
                 raise statement.unknown("an option of SAMPLER", token, [*_SAMPLER_WORDS, *others])
             sampler = dataclasses.replace(sampler, **{option.lower(): value})  # type: ignore[arg-type]
         if sampler.max_lod < sampler.min_lod:
-            self._source.fail(f"SAMPLER {name.text}: MAX_LOD is below MIN_LOD", name.place)
+            self._source.fail(f"SAMPLER {name.text}: MAX_LOD is below MIN_LOD", name.position)
         if not sampler.normalized:
             sampler = dataclasses.replace(sampler, min_lod=0.0, max_lod=0.0)
         self.samplers[name.text] = sampler

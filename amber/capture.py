@@ -34,13 +34,13 @@ from .script import (
     Subgroups,
     Tolerance,
 )
-from .source import Place
+from .source import Position
 from .types import DataType, Kind, Number, layout_of, parse_format
 
 Array = npt.NDArray[np.generic]
 
 COMBINED: Final = "combined_image_sampler"
-_NOWHERE: Final = Place(0, 0)
+_NOWHERE: Final = Position(0, 0)
 _KINDS: Final[dict[str, Kind]] = {"i": "int", "u": "uint", "f": "float"}
 _VALUES_AN_EXPECTATION: Final = 16
 _INCLUDE: Final = re.compile(r"^\s*#\s*include\b", re.MULTILINE)

@@ -90,10 +90,10 @@ class ScriptParser:
                 self._timeout = line.integer("the milliseconds", 1) / 1000
                 line.finish()
             case "ACCELERATION_STRUCTURE":
-                raise self._source.unsupported(NO_RAYS, token.place)
+                raise self._source.unsupported(NO_RAYS, token.position)
             case name if name in _REQUIREMENTS:
                 wanted = line.take("a name")
-                self._requirements.append(Requirement(_REQUIREMENTS[name], wanted.text, wanted.place))
+                self._requirements.append(Requirement(_REQUIREMENTS[name], wanted.text, wanted.position))
                 line.finish()
             case _:
                 raise line.unknown("a command", token, _COMMANDS)
@@ -101,19 +101,19 @@ class ScriptParser:
     # -- shaders -------------------------------------------------------------------------------------
 
     def _shader(self, line: Statement) -> None:
-        place = line.place
+        position = line.position
         stage = line.word("the shader's type", _STAGES)
         if stage in _GRAPHICS_STAGES:
-            raise self._source.unsupported(NO_GRAPHICS, place)
+            raise self._source.unsupported(NO_GRAPHICS, position)
         if stage in _RAY_STAGES:
-            raise self._source.unsupported(NO_RAYS, place)
+            raise self._source.unsupported(NO_RAYS, position)
         name = self._data.new_name(line, "SHADER", self._shaders)
-        place = line.place
+        position = line.position
         shader_format = line.word("the shader's format", _FORMATS)
         if shader_format == "OPENCL-C":
-            raise self._source.unsupported("OpenCL C is not compiled; give the shader as SPIR-V", place)
+            raise self._source.unsupported("OpenCL C is not compiled; give the shader as SPIR-V", position)
         if stage == "multi" and not shader_format.startswith("SPIRV"):
-            self._source.fail(f"a multi shader is SPIR-V, not {shader_format}", name.place)
+            self._source.fail(f"a multi shader is SPIR-V, not {shader_format}", name.position)
         target = line.take("the target environment").text if line.accept("TARGET_ENV") else ""
         where = line.accept("VIRTUAL_FILE", "FILE")
         source: str | bytes
@@ -127,18 +127,20 @@ class ScriptParser:
             line.finish()
             if shader_format == "SPIRV-BIN":
                 self._source.fail(
-                    "SPIRV-BIN comes from a FILE; in a script SPIR-V is SPIRV-ASM or SPIRV-HEX", name.place
+                    "SPIRV-BIN comes from a FILE; in a script SPIR-V is SPIRV-ASM or SPIRV-HEX", name.position
                 )
             source, first_line = self._source.raw(line.first)
             if not source.strip():
-                self._source.fail(f"the shader {name.text} is empty", name.place)
-        self._shaders[name.text] = Shader(name.text, stage, shader_format, source, target, name.place, first_line, path)
+                self._source.fail(f"the shader {name.text} is empty", name.position)
+        self._shaders[name.text] = Shader(
+            name.text, stage, shader_format, source, target, name.position, first_line, path
+        )
 
     def _file_source(self, where: str, token: Token, shader_format: str) -> str | bytes:
         if where == "VIRTUAL_FILE":
             if token.text not in self._files:
                 known = ", ".join(self._files) or "none"
-                self._source.fail(f"there is no VIRTUAL_FILE {shown(token.text)}; there are: {known}", token.place)
+                self._source.fail(f"there is no VIRTUAL_FILE {shown(token.text)}; there are: {known}", token.position)
             return self._files[token.text]
         path = self._folder / token.text
         with reading_errors(path):
@@ -156,14 +158,14 @@ class ScriptParser:
         if token.text == "DERIVE_PIPELINE":
             name = self._data.new_name(line, "PIPELINE", self._pipelines)
             line.expect("FROM")
-            pipeline = line.choice("the name of a PIPELINE", self._pipelines).derived(name.text, name.place)
+            pipeline = line.choice("the name of a PIPELINE", self._pipelines).derived(name.text, name.position)
         else:
-            place = line.place
+            position = line.position
             wanted = line.word("the pipeline's type", ("compute", "graphics", "raytracing"))
             if wanted != "compute":
-                raise self._source.unsupported(NO_GRAPHICS if wanted == "graphics" else NO_RAYS, place)
+                raise self._source.unsupported(NO_GRAPHICS if wanted == "graphics" else NO_RAYS, position)
             name = self._data.new_name(line, "PIPELINE", self._pipelines)
-            pipeline = Pipeline(name.text, name.place)
+            pipeline = Pipeline(name.text, name.position)
         line.finish()
         PipelineParser(self._source, self._data, self._shaders, pipeline).body(token)
         self._pipelines[name.text] = pipeline

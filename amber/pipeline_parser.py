@@ -49,10 +49,12 @@ class PipelineParser:
 
     def body(self, opened: Token) -> None:
         """Reads everything up to ``END``."""
-        for line in self._source.block(f"{opened.text} {self._pipeline.name}", opened.place):
+        for line in self._source.block(f"{opened.text} {self._pipeline.name}", opened.position):
             self._line(line.take("a command"), line)
         if not self._pipeline.shader:
-            self._source.fail(f"the pipeline {self._pipeline.name} attaches no shader: expected ATTACH", opened.place)
+            self._source.fail(
+                f"the pipeline {self._pipeline.name} attaches no shader: expected ATTACH", opened.position
+            )
 
     def _line(self, token: Token, line: Statement) -> None:
         if token.text == "ATTACH":
@@ -64,9 +66,11 @@ class PipelineParser:
         elif token.text == "SHADER_OPTIMIZATION":
             self._optimization(line)
         elif token.text in ("COMPILE_OPTIONS", "SET"):
-            raise self._source.unsupported(_OPENCL, token.place)
+            raise self._source.unsupported(_OPENCL, token.position)
         elif token.text in _OF_GRAPHICS:
-            self._source.fail(f"{token.text} is for graphics and ray-tracing pipelines; this is compute", token.place)
+            self._source.fail(
+                f"{token.text} is for graphics and ray-tracing pipelines; this is compute", token.position
+            )
         else:
             raise line.unknown("a command of PIPELINE", token, _LINES)
 
@@ -74,15 +78,15 @@ class PipelineParser:
 
     def _attach(self, line: Statement) -> None:
         pipeline = self._pipeline
-        place = line.place
+        position = line.position
         shader = line.choice("the name of a SHADER", self._shaders)
         if pipeline.shader and pipeline.shader != shader.name:
-            self._source.fail(f"a compute pipeline has one shader, and {pipeline.shader} is attached already", place)
+            self._source.fail(f"a compute pipeline has one shader, and {pipeline.shader} is attached already", position)
         kind = line.take("the shader's type").text if line.accept("TYPE") else None
         if kind not in (None, "compute"):
-            self._source.fail(f"a compute pipeline takes shaders of TYPE compute, not {shown(kind)}", place)
+            self._source.fail(f"a compute pipeline takes shaders of TYPE compute, not {shown(kind)}", position)
         if shader.kind == "multi" and kind is None:
-            self._source.fail(f"{shader.name} is a multi shader: expected TYPE compute and ENTRY_POINT", line.place)
+            self._source.fail(f"{shader.name} is a multi shader: expected TYPE compute and ENTRY_POINT", line.position)
         pipeline.shader = shader.name
         if line.accept("ENTRY_POINT"):
             pipeline.entry_point = line.take("the entry point's name").text
@@ -105,16 +109,16 @@ class PipelineParser:
 
     def _attached(self, line: Statement, keyword: str) -> None:
         """Reads a shader's name, which must be that of the attached shader."""
-        place = line.place
+        position = line.position
         name = line.choice("the name of a SHADER", self._shaders).name
         if name != self._pipeline.shader:
-            self._source.fail(f"{keyword}: {name} is not attached to this pipeline; ATTACH it first", place)
+            self._source.fail(f"{keyword}: {name} is not attached to this pipeline; ATTACH it first", position)
         line.finish()
 
     def _optimization(self, line: Statement) -> None:
         self._attached(line, "SHADER_OPTIMIZATION")
         passes: list[str] = []
-        for option in self._source.block(line.first.text, line.first.place):
+        for option in self._source.block(line.first.text, line.first.position):
             token = option.take("a pass")
             option.finish()
             passes.append(token.text if token.text.startswith("-") else f"--{token.text}")
@@ -123,7 +127,7 @@ class PipelineParser:
     def _subgroup(self, line: Statement) -> None:
         self._attached(line, "SUBGROUP")
         subgroups = Subgroups()
-        for option in self._source.block(line.first.text, line.first.place):
+        for option in self._source.block(line.first.text, line.first.position):
             name = option.word("a setting of subgroups", ("FULLY_POPULATED", "VARYING_SIZE", "REQUIRED_SIZE"))
             if name == "FULLY_POPULATED":
                 subgroups = dataclasses.replace(subgroups, full=option.switch("on or off"))
@@ -141,7 +145,7 @@ class PipelineParser:
         size = as_integer(token.text)
         if size is None or size < 1 or size & (size - 1):
             raise self._source.error(
-                f"expected the subgroup size, MIN, MAX or a power of two, got {shown(token.text)}", token.place
+                f"expected the subgroup size, MIN, MAX or a power of two, got {shown(token.text)}", token.position
             )
         return size
 
@@ -150,32 +154,32 @@ class PipelineParser:
     def _bind(self, line: Statement) -> None:
         keyword = line.word("what to bind", _BOUND)
         if keyword == "ACCELERATION_STRUCTURE":
-            raise self._source.unsupported("ray tracing is not run: pumice runs compute pipelines", line.first.place)
+            raise self._source.unsupported("ray tracing is not run: pumice runs compute pipelines", line.first.position)
         names = self._names(line, keyword)
         if keyword.startswith("SAMPLER"):
             self._opencl(line)
             set_index, binding = self._address(line)
-            bound = Binding("sampler", names, set_index, binding, line.first.place)
+            bound = Binding("sampler", names, set_index, binding, line.first.position)
             self._pipeline.bindings[set_index, binding] = bound
             line.finish()
             return
         if not line.accept("AS"):
             self._opencl(line)
             raise line.wrong("expected AS and the buffer's kind")
-        place = line.place
+        position = line.position
         kind = line.word("the buffer's kind", _KINDS)
         if kind in _GRAPHICS:
-            self._source.fail(f"AS {kind} is for graphics pipelines; this is a compute pipeline", place)
+            self._source.fail(f"AS {kind} is for graphics pipelines; this is a compute pipeline", position)
         if kind == "push_constant":
             if len(names) > 1:
-                self._source.fail("push constants are one buffer", place)
+                self._source.fail("push constants are one buffer", position)
             self._pipeline.push_constants = names[0]
             line.finish()
             return
         for name in names if kind in IMAGE_KINDS else ():
             if self._data.buffers[name].extent is None:
                 self._source.fail(
-                    f"AS {kind} takes images, and {name} is a buffer; declare it as IMAGE with its size", place
+                    f"AS {kind} takes images, and {name} is a buffer; declare it as IMAGE with its size", position
                 )
         samplers: tuple[str, ...] = ()
         if kind == "combined_image_sampler":
@@ -183,7 +187,7 @@ class PipelineParser:
             samplers = (line.choice("the name of a SAMPLER", self._data.samplers).name,) * len(names)
         self._opencl(line)
         set_index, binding = self._address(line)
-        bound = Binding(kind, names, set_index, binding, line.first.place, samplers)
+        bound = Binding(kind, names, set_index, binding, line.first.position, samplers)
         self._pipeline.bindings[set_index, binding] = self._with_options(bound, line)
         line.finish()
 
@@ -204,7 +208,7 @@ class PipelineParser:
     def _opencl(self, line: Statement) -> None:
         token = line.peek()
         if token is not None and token.text == "KERNEL":
-            raise self._source.unsupported(_OPENCL, token.place)
+            raise self._source.unsupported(_OPENCL, token.position)
 
     def _address(self, line: Statement) -> tuple[int, int]:
         line.expect("DESCRIPTOR_SET")
@@ -237,5 +241,7 @@ class PipelineParser:
             size = len(self._data.buffers[name].data)
             start = sum(starts)
             if start >= max(size, 1) or (length != WHOLE and start + length > size):
-                self._source.fail(f"the range that is bound goes past the end of {name} ({size} bytes)", binding.place)
+                self._source.fail(
+                    f"the range that is bound goes past the end of {name} ({size} bytes)", binding.position
+                )
         return dataclasses.replace(binding, offsets=offsets, descriptor_offsets=descriptor_offsets, ranges=ranges)

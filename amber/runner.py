@@ -44,7 +44,7 @@ from .script import (
     Write,
 )
 from .shaders import compile_shader
-from .source import Place, ScriptError
+from .source import Position, ScriptError
 
 _MAX_FAILURES: Final = 100
 _SOURCE_LINE: Final = re.compile(r"\bsource\.\w+:([0-9]+)")  # as compilers name a text
@@ -127,7 +127,7 @@ class ScriptRunner:
             except ScriptError as error:
                 wrong = wrong or error
             except (InvalidArgumentError, NotFoundError) as error:
-                wrong = wrong or self._error(f"the pipeline {declared.name}: {error.message}", declared.place)
+                wrong = wrong or self._error(f"the pipeline {declared.name}: {error.message}", declared.position)
         if wrong is not None:
             raise wrong
 
@@ -160,10 +160,10 @@ class ScriptRunner:
             case ExpectBuffer():
                 wrong = compare_buffers(expectation, buffer, data, self._resources.read(expectation.other))
         if wrong:
-            self._failures.append(Failure(self._where(expectation.place), f"{expectation.buffer}: {wrong}"))
+            self._failures.append(Failure(self._where(expectation.position), f"{expectation.buffer}: {wrong}"))
 
-    def _where(self, place: Place) -> str:
-        return f"{self._script.path}:{place.line}"
+    def _where(self, position: Position) -> str:
+        return f"{self._script.path}:{position.line}"
 
     # -- dispatches ----------------------------------------------------------------------------------
 
@@ -190,7 +190,7 @@ class ScriptRunner:
                 InvalidArgumentError,
                 OutOfRangeError,
             ) as error:  # the bound resources do not fit the shader's declarations
-                raise self._error(error.message, run.place) from error
+                raise self._error(error.message, run.position) from error
             verdict = None if pipeline.report is None else pipeline.report.next_verdict()
             payload = device.submit((commands.end(),))
             if verdict is not None:  # an instrumented shader's report on this run
@@ -204,7 +204,7 @@ class ScriptRunner:
                 raise self._in_script(error, self._script.shaders[declared.shader]) from error
             if run.timed:
                 self._timings += [
-                    RunTime(run.pipeline, run.place.line, timing.duration_ns) for timing in commands.timings()
+                    RunTime(run.pipeline, run.position.line, timing.duration_ns) for timing in commands.timings()
                 ]
 
     def _bound(self, declared: Pipeline, used: ShaderBinding) -> Binding:
@@ -214,12 +214,12 @@ class ScriptRunner:
             raise self._error(
                 f"the pipeline {declared.name} binds nothing at DESCRIPTOR_SET {used.set} BINDING {used.binding}, "
                 f"where its shader has the {description}",
-                declared.place,
+                declared.position,
             )
         wanted = _DECLARED.get(binding.kind, binding.kind)
         if wanted != used.descriptor_type_name:
             raise self._error(
-                f"this is bound AS {binding.kind}, and the shader declares the {description} there", binding.place
+                f"this is bound AS {binding.kind}, and the shader declares the {description} there", binding.position
             )
         return binding
 
@@ -228,7 +228,7 @@ class ScriptRunner:
             raise self._error(
                 f"the shader declares {used.count} descriptor(s) at DESCRIPTOR_SET {used.set} BINDING {used.binding}, "
                 f"{len(binding.resources)} are bound",
-                binding.place,
+                binding.position,
             )
         return self._resources.bound(binding)
 
@@ -237,11 +237,11 @@ class ScriptRunner:
         data = self._resources.read(declared.push_constants).tobytes() if declared.push_constants else b""
         data = data.ljust(-(-len(data) // _PADDING) * _PADDING, b"\0")
         if len(data) < size:
-            place = declared.place
+            position = declared.position
             raise self._error(
                 f"the shader reads {size} bytes of push constants, and the pipeline {declared.name} has {len(data)}: "
                 "BIND BUFFER name AS push_constant",
-                place,
+                position,
             )
         return data[:size]
 
@@ -281,7 +281,7 @@ class ScriptRunner:
         if scalar.bits != 32:
             raise self._error(
                 f"the specialization constant {constant.constant_id} has {scalar.bits} bits; scripts give 32",
-                declared.place,
+                declared.position,
             )
         code = {"float": "<f", "int": "<i", "uint": "<I"}[scalar.kind]
         number: int | float = struct.unpack(code, struct.pack("<I", value.bits))[0]
@@ -299,8 +299,8 @@ class ScriptRunner:
             executable = self._executables[key] = self._device.vulkan.create_executable(code)
         return executable
 
-    def _error(self, message: str, place: Place) -> ScriptError:
-        return ScriptError(message, location=f"{self._script.path}:{place.line}:{place.column}")
+    def _error(self, message: str, position: Position) -> ScriptError:
+        return ScriptError(message, location=f"{self._script.path}:{position.line}:{position.column}")
 
     def _in_script(self, error: PumiceError, shader: Shader) -> PumiceError:
         """Returns an instrumented shader's report with line numbers of the script."""

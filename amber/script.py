@@ -8,7 +8,7 @@ from dataclasses import field
 from typing import Final, Literal, TypeAlias
 
 from ..base.lazy_dataclass import dataclass
-from .source import Place
+from .source import Position
 from .types import DataType, Layout, Standard, layout_of
 from .values import Value
 
@@ -37,7 +37,7 @@ class Requirement:
 
     kind: RequirementKind
     name: str
-    place: Place
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class Shader:
     format: str
     source: str | bytes
     target_env: str
-    place: Place
+    position: Position
     first_line: int = 0
     file: str = ""
 
@@ -88,7 +88,7 @@ class Buffer:
     type: DataType
     standard: Standard
     data: bytes
-    place: Place
+    position: Position
     extent: Extent | None = None
 
     @property
@@ -102,7 +102,7 @@ class Sampler:
     """A sampler; names are the script's."""
 
     name: str
-    place: Place
+    position: Position
     mag_filter: str = "nearest"
     min_filter: str = "nearest"
     address_mode_u: str = "repeat"
@@ -134,7 +134,7 @@ class Binding:
     resources: tuple[str, ...]
     set: int
     binding: int
-    place: Place
+    position: Position
     samplers: tuple[str, ...] = ()
     base_mip_level: int = 0
     offsets: tuple[int, ...] = ()
@@ -165,7 +165,7 @@ class Pipeline:
     """A compute pipeline; ``push_constants`` names a buffer."""
 
     name: str
-    place: Place
+    position: Position
     shader: str = ""
     entry_point: str = ""
     specialization: dict[int, Specialization] = field(default_factory=dict)
@@ -174,10 +174,10 @@ class Pipeline:
     push_constants: str = ""
     bindings: dict[tuple[int, int], Binding] = field(default_factory=dict)
 
-    def derived(self, name: str, place: Place) -> Pipeline:
+    def derived(self, name: str, position: Position) -> Pipeline:
         """Returns a copy under another name."""
         return dataclasses.replace(
-            self, name=name, place=place, specialization=dict(self.specialization), bindings=dict(self.bindings)
+            self, name=name, position=position, specialization=dict(self.specialization), bindings=dict(self.bindings)
         )
 
 
@@ -188,7 +188,7 @@ class Run:
     pipeline: str
     groups: tuple[int, int, int]
     timed: bool
-    place: Place
+    position: Position
     entry_point: str = ""
 
 
@@ -199,7 +199,7 @@ class Write:
     buffer: str
     offset: int
     data: bytes
-    place: Place
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,7 +208,7 @@ class Copy:
 
     source: str
     target: str
-    place: Place
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -228,7 +228,7 @@ class ExpectValues:
     comparator: Comparator
     values: tuple[Value, ...]
     layout: Layout
-    place: Place
+    position: Position
     tolerances: tuple[Tolerance, ...] = ()
 
 
@@ -242,7 +242,7 @@ class ExpectTexels:
     width: int
     height: int
     color: tuple[int, ...]
-    place: Place
+    position: Position
     tolerances: tuple[Tolerance, ...] = ()
 
 
@@ -254,7 +254,7 @@ class ExpectBuffer:
     other: str
     comparator: BufferComparator
     tolerance: float
-    place: Place
+    position: Position
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,7 +263,7 @@ class Repeat:
 
     count: int
     commands: tuple[Command, ...]
-    place: Place
+    position: Position
 
 
 Expectation: TypeAlias = ExpectValues | ExpectTexels | ExpectBuffer

@@ -15,7 +15,7 @@ from ..spirv.sources.compile import compile_source
 from ..spirv.sources.language import Language
 from ..status import InvalidArgumentError, shown
 from .script import Script, Shader
-from .source import Place, ScriptError, Source
+from .source import Position, ScriptError, Source
 
 _SPIRV_MAGIC: Final = 0x07230203
 _ASSEMBLER_ERROR: Final = re.compile(r"error: ([0-9]+): ([0-9]+): (.*)", re.DOTALL)
@@ -127,10 +127,10 @@ def _error(
     full_message = f"shader {shader.name}: {message}"
     if not shader.first_line or not line:
         source = Source("", shader.file or script.path)
-        place = Place(line, column) if shader.file and line else shader.place
-        return ScriptError(full_message, location=source.at(place) if line or not shader.file else shader.file)
-    place = Place(shader.first_line + line - 1, column)
+        position = Position(line, column) if shader.file and line else shader.position
+        return ScriptError(full_message, location=source.at(position) if line or not shader.file else shader.file)
+    position = Position(shader.first_line + line - 1, column)
     if pointed or not isinstance(shader.source, str):
-        return ScriptError(full_message, location=f"{script.path}:{place.line}")
+        return ScriptError(full_message, location=f"{script.path}:{position.line}")
     lines = [""] * (shader.first_line - 1) + shader.source.splitlines()
-    return Source("\n".join(lines), script.path).error(full_message, place)
+    return Source("\n".join(lines), script.path).error(full_message, position)

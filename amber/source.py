@@ -32,7 +32,7 @@ class UnsupportedScriptError(UnimplementedError):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Position:
     """A position in the script; both numbers count from 1."""
 
     line: int
@@ -41,10 +41,10 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token, without the quotes around it, and its place."""
+    """A token, without the quotes around it, and its position."""
 
     text: str
-    place: Place
+    position: Position
 
 
 class Source:
@@ -69,34 +69,34 @@ class Source:
                     break
             if tokens:
                 last = tokens[-1]
-                return Statement(self, tokens, Place(last.place.line, last.place.column + len(last.text)))
+                return Statement(self, tokens, Position(last.position.line, last.position.column + len(last.text)))
         return None
 
     def _tokens(self, line: str, number: int) -> tuple[list[Token], bool]:
         tokens: list[Token] = []
-        position = 0
+        column = 0
         while True:
-            while position < len(line) and line[position].isspace():
-                position += 1
-            if position == len(line) or line[position] == "#":
+            while column < len(line) and line[column].isspace():
+                column += 1
+            if column == len(line) or line[column] == "#":
                 return tokens, False
-            if line[position] == "\\" and line[position + 1 :].split("#")[0].strip() == "":
+            if line[column] == "\\" and line[column + 1 :].split("#")[0].strip() == "":
                 return tokens, True
-            place = Place(number, position + 1)
-            match = _TOKEN.match(line, position)
+            position = Position(number, column + 1)
+            match = _TOKEN.match(line, column)
             if match is None:
-                self.fail("this quote is not closed on its line", place)
-            tokens.append(Token(match[0] if match[1] is None else match[1], place))
-            position = match.end()
+                self.fail("this quote is not closed on its line", position)
+            tokens.append(Token(match[0] if match[1] is None else match[1], position))
+            column = match.end()
 
-    def block(self, title: str, place: Place) -> Iterator[Statement]:
-        """Yields the statements up to a line ``END``; ScriptError at ``place`` if there is none."""
+    def block(self, title: str, position: Position) -> Iterator[Statement]:
+        """Yields the statements up to a line ``END``; ScriptError at ``position`` if there is none."""
         while (line := self.statement()) is not None:
             if line.accept("END"):
                 line.finish()
                 return
             yield line
-        self.fail(f"{title} is not closed: expected END", place)
+        self.fail(f"{title} is not closed: expected END", position)
 
     def raw(self, opened: Token) -> tuple[str, int]:
         """Returns the unchanged lines up to one whose first word is ``END``, and the number of the first."""
@@ -105,33 +105,33 @@ class Source:
             if self.lines[index].split("#")[0].split()[:1] == ["END"]:
                 self._next = index + 1
                 return "\n".join(self.lines[first:index]) + "\n", first + 1
-        raise self.error(f"{opened.text} is not closed: expected a line END after its text", opened.place)
+        raise self.error(f"{opened.text} is not closed: expected a line END after its text", opened.position)
 
-    def fail(self, message: str, place: Place) -> NoReturn:
-        raise self.error(message, place)
+    def fail(self, message: str, position: Position) -> NoReturn:
+        raise self.error(message, position)
 
-    def error(self, message: str, place: Place) -> ScriptError:
-        return ScriptError(self._pointed(message, place), location=self.at(place))
+    def error(self, message: str, position: Position) -> ScriptError:
+        return ScriptError(self._pointed(message, position), location=self.at(position))
 
-    def unsupported(self, message: str, place: Place) -> UnsupportedScriptError:
-        return UnsupportedScriptError(self._pointed(message, place), location=self.at(place))
+    def unsupported(self, message: str, position: Position) -> UnsupportedScriptError:
+        return UnsupportedScriptError(self._pointed(message, position), location=self.at(position))
 
-    def at(self, place: Place) -> str:
+    def at(self, position: Position) -> str:
         """Returns ``file:line:column``."""
-        return f"{self.file_name}:{place.line}:{place.column}"
+        return f"{self.file_name}:{position.line}:{position.column}"
 
-    def _pointed(self, message: str, place: Place) -> str:
-        line = self.lines[place.line - 1] if place.line <= len(self.lines) else ""
-        start = max(0, place.column - 1 - _MAX_SHOWN // 2)  # long lines do not fit a terminal
+    def _pointed(self, message: str, position: Position) -> str:
+        line = self.lines[position.line - 1] if position.line <= len(self.lines) else ""
+        start = max(0, position.column - 1 - _MAX_SHOWN // 2)  # long lines do not fit a terminal
         shown_line = line[start : start + _MAX_SHOWN].rstrip()
-        caret = "".join("\t" if c == "\t" else " " for c in line[start : place.column - 1]) + "^"
+        caret = "".join("\t" if c == "\t" else " " for c in line[start : position.column - 1]) + "^"
         return f"{message}\n  {shown_line}\n  {caret}"
 
 
 class Statement:
     """The tokens of one statement, taken from left to right."""
 
-    def __init__(self, source: Source, tokens: list[Token], end: Place) -> None:
+    def __init__(self, source: Source, tokens: list[Token], end: Position) -> None:
         self.source = source
         self.tokens = tokens
         self._end = end
@@ -146,10 +146,10 @@ class Statement:
         return self.tokens[self._at] if self._at < len(self.tokens) else None
 
     @property
-    def place(self) -> Place:
+    def position(self) -> Position:
         """The position of the next token, or of the end."""
         token = self.peek()
-        return self._end if token is None else token.place
+        return self._end if token is None else token.position
 
     def accept(self, *words: str) -> str | None:
         """Takes the next token if it is one of these words."""
@@ -193,7 +193,7 @@ class Statement:
             hint = f"there are: {', '.join(names)}"
         else:
             hint = "there is none of that name"
-        return self.source.error(f"expected {expected}, got {shown(token.text)}; {hint}", token.place)
+        return self.source.error(f"expected {expected}, got {shown(token.text)}; {hint}", token.position)
 
     def integer(self, expected: str, low: int = 0, high: int = _MAX_U32) -> int:
         """Takes an integer, decimal or hexadecimal, from ``low`` to ``high``."""
@@ -201,7 +201,7 @@ class Statement:
         value = as_integer(token.text)
         if value is None or not low <= value <= high:
             self.source.fail(
-                f"expected {expected}, an integer from {low} to {high}, got {shown(token.text)}", token.place
+                f"expected {expected}, an integer from {low} to {high}, got {shown(token.text)}", token.position
             )
         return value
 
@@ -209,7 +209,7 @@ class Statement:
         token = self.take(expected)
         value = as_number(token.text)
         if value is None:
-            self.source.fail(f"expected {expected}, a number, got {shown(token.text)}", token.place)
+            self.source.fail(f"expected {expected}, a number, got {shown(token.text)}", token.position)
         return float(value)
 
     def switch(self, expected: str) -> bool:
@@ -220,13 +220,15 @@ class Statement:
         """Raises if tokens are left."""
         token = self.peek()
         if token is not None:
-            self.source.fail(f"{self.first.text}: expected the end of the line, got {shown(token.text)}", token.place)
+            self.source.fail(
+                f"{self.first.text}: expected the end of the line, got {shown(token.text)}", token.position
+            )
 
     def wrong(self, message: str) -> ScriptError:
         """Returns the error for an unexpected next token."""
         token = self.peek()
         got = "the end of the line" if token is None else shown(token.text)
-        return self.source.error(f"{self.first.text}: {message}, got {got}", self.place)
+        return self.source.error(f"{self.first.text}: {message}, got {got}", self.position)
 
 
 def as_integer(text: str) -> int | None:

@@ -22,16 +22,16 @@ def parse_value(source: Source, token: Token, segment: Segment) -> Value:
     value = as_number(token.text)
     kind = f"{segment.bits}-bit {'float' if segment.kind == 'float' else 'integer'}"
     if value is None:
-        source.fail(f"expected a {kind}, got {shown(token.text)}", token.place)
+        source.fail(f"expected a {kind}, got {shown(token.text)}", token.position)
     if segment.kind == "float":
         return float(value)
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, float):
-        source.fail(f"expected a {kind}, got {shown(token.text)}", token.place)
+        source.fail(f"expected a {kind}, got {shown(token.text)}", token.position)
     low, high = -(1 << (segment.bits - 1)), (1 << segment.bits) - 1
     if not low <= value <= high:
-        source.fail(f"expected a {kind} ({low} to {high}), got {shown(token.text)}", token.place)
+        source.fail(f"expected a {kind} ({low} to {high}), got {shown(token.text)}", token.position)
     return wrap(value, segment)
 
 

@@ -23,7 +23,7 @@ from .script import (
     Tolerance,
     Write,
 )
-from .source import Place, Source, Statement, as_integer
+from .source import Position, Source, Statement, as_integer
 from .types import Layout, Number, Standard, layout_of
 from .values import pack, parse_values
 
@@ -72,8 +72,8 @@ class VkScriptParser:
         self._requirements: list[Requirement] = []
         self._shaders: dict[str, Shader] = {}
         self._sizes: dict[str, int] = {}
-        self._places: dict[str, Place] = {}
-        self._pipeline = Pipeline(_PIPELINE, Place(1, 1))
+        self._places: dict[str, Position] = {}
+        self._pipeline = Pipeline(_PIPELINE, Position(1, 1))
         self._commands: list[Command] = []
         self._tolerances: tuple[Tolerance, ...] = ()
         self._entry_point = ""
@@ -84,20 +84,20 @@ class VkScriptParser:
         feature.
         """
         tests: list[tuple[int, int]] = []
-        for name, place, first, last in self._sections():
+        for name, position, first, last in self._sections():
             match = _SHADER_SECTION.fullmatch(name)
             if match is not None:
-                self._shader(match[1], match[2] or "", place, first, last)
+                self._shader(match[1], match[2] or "", position, first, last)
             elif name == "require":
                 self._require(first, last)
             elif name == "test":
                 tests.append((first, last))
             elif name in ("vertex data", "indices"):
-                raise self._source.unsupported(NO_GRAPHICS, place)
+                raise self._source.unsupported(NO_GRAPHICS, position)
             elif name != "comment":
-                self._source.fail(f"expected [require], [compute shader] or [test], got [{name}]", place)
+                self._source.fail(f"expected [require], [compute shader] or [test], got [{name}]", position)
         if not self._shaders:
-            self._source.fail("the script has no [compute shader] section", Place(1, 1))
+            self._source.fail("the script has no [compute shader] section", Position(1, 1))
         for first, last in tests:
             for line in self._statements(first, last):
                 self._command(line)
@@ -120,21 +120,21 @@ class VkScriptParser:
             timeout=self._timeout,
         )
 
-    def _sections(self) -> list[tuple[str, Place, int, int]]:
-        """Returns (name, place, first line, line after the last) of each section; lines count from 0."""
-        headings: list[tuple[str, Place, int]] = []
+    def _sections(self) -> list[tuple[str, Position, int, int]]:
+        """Returns (name, position, first line, line after the last) of each section; lines count from 0."""
+        headings: list[tuple[str, Position, int]] = []
         for number, line in enumerate(self._source.lines):
             if line.startswith("["):
                 match = _SECTION.match(line)
                 if match is None:
-                    self._source.fail("expected ] after the section's name", Place(number + 1, len(line) + 1))
-                headings.append((match[1], Place(number + 1, 2), number))
+                    self._source.fail("expected ] after the section's name", Position(number + 1, len(line) + 1))
+                headings.append((match[1], Position(number + 1, 2), number))
             elif not headings and line.split("#")[0].strip():
                 self._source.fail(
-                    "expected #!amber on the first line, or a section such as [compute shader]", Place(number + 1, 1)
+                    "expected #!amber on the first line, or a section such as [compute shader]", Position(number + 1, 1)
                 )
         ends = [start for _, _, start in headings[1:]] + [len(self._source.lines)] * bool(headings)
-        return [(name, place, start + 1, end) for (name, place, start), end in zip(headings, ends, strict=True)]
+        return [(name, position, start + 1, end) for (name, position, start), end in zip(headings, ends, strict=True)]
 
     def _statements(self, first: int, last: int) -> list[Statement]:
         """Returns the statements of some lines, located in the whole script."""
@@ -144,32 +144,32 @@ class VkScriptParser:
             lines.append(line)
         return lines
 
-    def _shader(self, stage: str, form: str, place: Place, first: int, last: int) -> None:
+    def _shader(self, stage: str, form: str, position: Position, first: int, last: int) -> None:
         if stage != "compute":
-            raise self._source.unsupported(NO_GRAPHICS, place)
+            raise self._source.unsupported(NO_GRAPHICS, position)
         if self._shaders:
-            self._source.fail("there is a [compute shader] already; a script has one", place)
+            self._source.fail("there is a [compute shader] already; a script has one", position)
         text = "\n".join(self._source.lines[first:last]) + "\n"
         shader_format = {"": "GLSL", "spirv": "SPIRV-ASM", "spirv hex": "SPIRV-HEX"}.get(form)
         if shader_format is None:
-            self._source.fail(f"a compute shader cannot be {form}", place)
-        self._shaders[_PIPELINE] = Shader(_PIPELINE, "compute", shader_format, text, "", place, first + 1)
+            self._source.fail(f"a compute shader cannot be {form}", position)
+        self._shaders[_PIPELINE] = Shader(_PIPELINE, "compute", shader_format, text, "", position, first + 1)
         self._pipeline.shader = _PIPELINE
 
     def _require(self, first: int, last: int) -> None:
         for line in self._statements(first, last):
             token = line.take("a requirement")
             if token.text in ("framebuffer", "depthstencil"):
-                raise self._source.unsupported(NO_GRAPHICS, token.place)
+                raise self._source.unsupported(NO_GRAPHICS, token.position)
             if token.text == "fbsize":
                 line.integer("the width", 1)
                 line.integer("the height", 1)
             elif token.text == "fence_timeout":
                 self._timeout = line.integer("the milliseconds", 1) / 1000
             elif token.text.startswith("VK_"):
-                self._requirements.append(Requirement("device extension", token.text, token.place))
+                self._requirements.append(Requirement("device extension", token.text, token.position))
             else:
-                self._requirements.append(Requirement("feature", token.text, token.place))
+                self._requirements.append(Requirement("feature", token.text, token.position))
             line.finish()
 
     # -- [test] --------------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ class VkScriptParser:
             self._tolerances = read_tolerances(line, 4)
             line.finish()
         elif token.text in (*_OF_GRAPHICS, "probe"):
-            raise self._source.unsupported(NO_GRAPHICS, token.place)
+            raise self._source.unsupported(NO_GRAPHICS, token.position)
         else:
             raise line.unknown("a command", token, _TEST_COMMANDS)
 
@@ -197,7 +197,7 @@ class VkScriptParser:
             self._entry_point = line.take("the entry point's name").text
         else:
             groups = tuple(line.integer(f"the number of workgroups in {axis}") for axis in "xyz")
-            run = Run(_PIPELINE, (groups[0], groups[1], groups[2]), False, line.first.place, self._entry_point)
+            run = Run(_PIPELINE, (groups[0], groups[1], groups[2]), False, line.first.position, self._entry_point)
             self._commands.append(run)
         line.finish()
 
@@ -213,7 +213,7 @@ class VkScriptParser:
         if line.accept("ubo"):
             self._write(line, self._bound(line, "uniform"), "STD140")
             return
-        self._places.setdefault(_PUSH, line.first.place)
+        self._places.setdefault(_PUSH, line.first.position)
         self._pipeline.push_constants = _PUSH
         self._write(line, _PUSH, "STD430")
 
@@ -222,23 +222,23 @@ class VkScriptParser:
         offset = line.integer("the offset")
         data = pack(parse_values(line, layout), layout)
         if offset + len(data) > MAX_BUFFER_BYTES:
-            self._source.fail(f"the buffer would have more than {MAX_BUFFER_BYTES:,} bytes", line.first.place)
+            self._source.fail(f"the buffer would have more than {MAX_BUFFER_BYTES:,} bytes", line.first.position)
         self._grow(name, offset + len(data))
-        self._commands.append(Write(name, offset, data, line.first.place))
+        self._commands.append(Write(name, offset, data, line.first.position))
 
     def _probe(self, line: Statement) -> None:
         layout = self._layout(line, "STD430")
-        place = line.place
+        position = line.position
         set_index, binding = self._address(line)
         name = f"buffer_{set_index}_{binding}"
         if name not in self._places:
-            self._source.fail(f"there is no buffer at {set_index}:{binding}; make one with ssbo", place)
+            self._source.fail(f"there is no buffer at {set_index}:{binding}; make one with ssbo", position)
         offset = line.integer("the offset")
         operator = line.word("a comparison", _COMPARATORS)
         tolerances = (self._tolerances or _FUZZY) if operator == "~=" else ()
         values = parse_values(line, layout)
         comparator = _COMPARATORS[operator]
-        self._commands.append(ExpectValues(name, offset, comparator, values, layout, line.first.place, tolerances))
+        self._commands.append(ExpectValues(name, offset, comparator, values, layout, line.first.position, tolerances))
 
     def _check_probes(self) -> None:
         for command in self._commands:
@@ -246,7 +246,7 @@ class VkScriptParser:
                 elements = -(-len(command.values) // len(command.layout.segments))
                 size = self._sizes.get(command.buffer, 0)
                 if command.offset + elements * command.layout.size > size:
-                    self._source.fail(f"the probe goes past the buffer's end ({size} bytes)", command.place)
+                    self._source.fail(f"the probe goes past the buffer's end ({size} bytes)", command.position)
 
     def _layout(self, line: Statement, standard: Standard) -> Layout:
         token = line.take("a data type")
@@ -260,20 +260,20 @@ class VkScriptParser:
         token = line.take("the binding")
         parts = [as_integer(part) for part in token.text.split(":")]
         if len(parts) > 2 or any(part is None or part < 0 for part in parts):
-            self._source.fail(f"expected BINDING or SET:BINDING, got {shown(token.text)}", token.place)
+            self._source.fail(f"expected BINDING or SET:BINDING, got {shown(token.text)}", token.position)
         numbers = [part or 0 for part in parts]
         return (numbers[0], numbers[1]) if len(numbers) == 2 else (0, numbers[0])
 
     def _bound(self, line: Statement, kind: str) -> str:
         """Returns the name of the buffer at a binding, made where there is none."""
-        place = line.place
+        position = line.position
         key = self._address(line)
         name = "buffer_{}_{}".format(*key)
         binding = self._pipeline.bindings.get(key)
         if binding is not None and binding.kind != kind:
-            self._source.fail(f"{key[0]}:{key[1]} is a {binding.kind} buffer already", place)
-        self._places.setdefault(name, place)
-        self._pipeline.bindings[key] = Binding(kind, (name,), *key, place)
+            self._source.fail(f"{key[0]}:{key[1]} is a {binding.kind} buffer already", position)
+        self._places.setdefault(name, position)
+        self._pipeline.bindings[key] = Binding(kind, (name,), *key, position)
         return name
 
     def _grow(self, name: str, size: int) -> None:

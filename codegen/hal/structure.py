@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ...vm.translation.control_flow import Graph, UnstructuredError
 from ...vm.translation.expressions import Expression, Name
-from ...vm.translation.tree import Place, TreeWriter
+from ...vm.translation.tree import Exits, TreeWriter
 from ..program.counters import find_counters
 from ..program.ir import Block, Edge, Function, Value, Variable
 from .expressions import Term
@@ -50,7 +50,7 @@ class _StructureWriter(StatementWriter, TreeWriter):
 
     # -- blocks --------------------------------------------------------------------------------------
 
-    def node(self, node: int, place: Place, outside: Place | None = None) -> int | None:
+    def node(self, node: int, exits: Exits, outside: Exits | None = None) -> int | None:
         """Writes a block; returns the one to continue with at the same level, if there is one."""
         block = self.function.blocks[node]
         count = len(self.open[-1])
@@ -60,11 +60,11 @@ class _StructureWriter(StatementWriter, TreeWriter):
             case "cond_br":
                 test = self._test(block)
                 is_test = len(self.open[-1]) == count and block.edges[0].target != block.edges[1].target
-                if is_test and outside is not None and self._while(node, test, block.edges, place, outside):
+                if is_test and outside is not None and self._while(node, test, block.edges, exits, outside):
                     return None
-                return self._branch(test, block.edges[0], block.edges[1], place)
+                return self._branch(test, block.edges[0], block.edges[1], exits)
             case "br_table":
-                return self._table(self._test(block), block.edges, place)
+                return self._table(self._test(block), block.edges, exits)
             case "return":
                 self._return(block)
             case "fail":
@@ -74,7 +74,7 @@ class _StructureWriter(StatementWriter, TreeWriter):
                 self.open[-1].append(Raise(status, terminator.text))
             case _:
                 self.flush([source for _, source in block.edges[0].copies])
-                return self._leave(block.edges[0], place)
+                return self._leave(block.edges[0], exits)
         return None
 
     def _test(self, block: Block) -> Term:
@@ -93,50 +93,50 @@ class _StructureWriter(StatementWriter, TreeWriter):
         elif self.indent or self._placement is None:
             self.open[-1].append(RETURN)
 
-    def _leave(self, edge: Edge, place: Place) -> int | None:
+    def _leave(self, edge: Edge, exits: Exits) -> int | None:
         self.copy(edge)
         if self._is_inline(edge.target):
             return edge.target
-        self._jump(edge.target, place)
+        self._jump(edge.target, exits)
         return None
 
-    def _arm(self, edge: Edge, place: Place, header: str, test: Expression | None = None) -> None:
+    def _arm(self, edge: Edge, exits: Exits, header: str, test: Expression | None = None) -> None:
         """Writes the copies of a branch and its target, as a suite."""
         saved = self._location
         with self.suite(header, test):
-            self._follow(edge, place)
+            self._follow(edge, exits)
         self._location = saved
 
-    def _follow(self, edge: Edge, place: Place) -> None:
+    def _follow(self, edge: Edge, exits: Exits) -> None:
         """Writes the copies of a branch and its target."""
-        following = self._leave(edge, place)
+        following = self._leave(edge, exits)
         if following is not None:
-            self.write_inline(following, place)
+            self.write_inline(following, exits)
 
-    def _does_nothing(self, edge: Edge, place: Place) -> bool:
+    def _does_nothing(self, edge: Edge, exits: Exits) -> bool:
         """Whether a branch falls through without a statement."""
         return (
             self._placement is not None
             and not edge.copies
             and not self._is_inline(edge.target)
-            and edge.target in place.labels
-            and not self._is_numbered(edge.target, place.labels)
+            and edge.target in exits.labels
+            and not self._is_numbered(edge.target, exits.labels)
         )
 
-    def _branch(self, test: Term, yes: Edge, no: Edge, place: Place) -> int | None:
+    def _branch(self, test: Term, yes: Edge, no: Edge, exits: Exits) -> int | None:
         condition = test.tree
-        yes_falls, no_falls = self._falls(yes.target, place), self._falls(no.target, place)
-        if (yes_falls and not no_falls) or (self._does_nothing(yes, place) and not self._does_nothing(no, place)):
+        yes_falls, no_falls = self._falls(yes.target, exits), self._falls(no.target, exits)
+        if (yes_falls and not no_falls) or (self._does_nothing(yes, exits) and not self._does_nothing(no, exits)):
             condition, yes, no = test.opposite(), no, yes
             yes_falls, no_falls = no_falls, yes_falls
-        self._arm(yes, place, "if ", condition)
+        self._arm(yes, exits, "if ", condition)
         if not yes_falls:
-            return self._leave(no, place)
-        if not self._does_nothing(no, place):
-            self._arm(no, place, "else:")
+            return self._leave(no, exits)
+        if not self._does_nothing(no, exits):
+            self._arm(no, exits, "else:")
         return None
 
-    def _while(self, header: int, test: Term, edges: Sequence[Edge], place: Place, outside: Place) -> bool:
+    def _while(self, header: int, test: Term, edges: Sequence[Edge], exits: Exits, outside: Exits) -> bool:
         """Turns the ``while True:`` that is open into one with a condition, if the header is only a test."""
         loops = self.graph.loops
         inside = [header in loops[edge.target] for edge in edges]
@@ -146,7 +146,7 @@ class _StructureWriter(StatementWriter, TreeWriter):
         body, around = self.open.pop(), self.open[-1]
         self.indent -= 1
         around.pop()
-        self._arm(stay, place, "while ", test.tree if inside[0] else test.opposite())
+        self._arm(stay, exits, "while ", test.tree if inside[0] else test.opposite())
         loop = around[-1]
         assert isinstance(loop, Suite)
         if loop.body[-1] == CONTINUE:
@@ -159,16 +159,16 @@ class _StructureWriter(StatementWriter, TreeWriter):
         self.indent += 1
         return True
 
-    def _table(self, test: Term, edges: Sequence[Edge], place: Place) -> int | None:
+    def _table(self, test: Term, edges: Sequence[Edge], exits: Exits) -> int | None:
         default, *cases = edges
         if not cases:
-            return self._leave(default, place)
+            return self._leave(default, exits)
         name = test.tree.name if isinstance(test.tree, Name) else "case"
         if name == "case":
             self.statement("case = ", test.number())
         for position, edge in enumerate(cases):
-            self._arm(edge, place, f"{'elif' if position else 'if'} {name} == {position}:")
-        self._arm(default, place, "else:")
+            self._arm(edge, exits, f"{'elif' if position else 'if'} {name} == {position}:")
+        self._arm(default, exits, "else:")
         return None
 
     # -- without structure ---------------------------------------------------------------------------
@@ -180,4 +180,4 @@ class _StructureWriter(StatementWriter, TreeWriter):
             for position, node in enumerate(sorted(self.graph.order)):
                 with self.suite(f"{'elif' if position else 'if'} target == {node}:"):
                     self._location = None
-                    self.node(node, Place())
+                    self.node(node, Exits())

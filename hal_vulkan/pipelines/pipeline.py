@@ -184,7 +184,7 @@ class ComputePipeline(Closeable):
         self.unwatched: tuple[()] | tuple[str, ...] = () if instrumented is None else instrumented.unwatched
         self.tail: bytes = b""
         if instrumented is not None:
-            self.report = context.reports.take(self.name, instrumented.places)
+            self.report = context.reports.take(self.name, instrumented.sites)
             self.tail = self.report.descriptor
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 

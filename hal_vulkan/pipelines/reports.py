@@ -19,9 +19,9 @@ from ...spirv.instrument.reports import (
     CLEARED_WORDS,
     REPORT_BYTES,
     TABLE_WORDS,
-    Place,
     Report,
     ReportKind,
+    Site,
     access_message,
 )
 from ...status import DataLossError, OutOfRangeError, PumiceError
@@ -67,26 +67,26 @@ class ReportSlot:
 
     Attributes:
         name: the pipeline's name, for messages.
-        places: the module's places that report.
+        sites: the module's places that report.
         descriptor: the data that binds the memory, see ``Buffer.descriptor``.
         verdict: the verdict of the uses from now on.
     """
 
-    __slots__ = ("_table", "buffer", "chunk", "descriptor", "name", "places", "verdict")
+    __slots__ = ("_table", "buffer", "chunk", "descriptor", "name", "sites", "verdict")
 
-    def __init__(self, table: ReportTable, chunk: _Chunk, buffer: Buffer, name: str, places: tuple[Place, ...]) -> None:
+    def __init__(self, table: ReportTable, chunk: _Chunk, buffer: Buffer, name: str, sites: tuple[Site, ...]) -> None:
         self._table = table
         self.chunk: _Chunk = chunk
         self.buffer: Buffer = buffer
         self.descriptor: bytes = buffer.descriptor
         self.name: str = name
-        self.places: tuple[Place, ...] = places
+        self.sites: tuple[Site, ...] = sites
         self.verdict: Verdict = Verdict()
 
     @property
     def searches_addresses(self) -> bool:
         """Whether the shader looks device addresses up in the table of live buffers."""
-        return any(place.kind is ReportKind.WILD_ADDRESS for place in self.places)
+        return any(site.kind is ReportKind.WILD_ADDRESS for site in self.sites)
 
     def next_verdict(self) -> Verdict:
         """Returns the verdict on the next use: a new one if all uses so far are known to be good.
@@ -133,14 +133,14 @@ class ReportTable:
         self._chunks: list[_Chunk] = []
         self._lock = threading.RLock()
 
-    def take(self, name: str, places: tuple[Place, ...]) -> ReportSlot:
+    def take(self, name: str, sites: tuple[Site, ...]) -> ReportSlot:
         """Returns a slot for a pipeline; ``give_back`` it when no queue uses the pipeline."""
         with self._lock:
             chunk = next((candidate for candidate in self._chunks if candidate.free), None)
             if chunk is None:
                 chunk = _Chunk(self._allocator, self._stride)
                 self._chunks.append(chunk)
-            slot = ReportSlot(self, chunk, chunk.free.pop(), name, places)
+            slot = ReportSlot(self, chunk, chunk.free.pop(), name, sites)
             chunk.used[slot.buffer.offset] = slot
             if slot.searches_addresses:
                 chunk.set_address_table(slot, self._allocator.take_address_table())
@@ -182,7 +182,7 @@ class ReportTable:
             for chunk in self._chunks:
                 for slot in chunk.used.values():
                     data = slot.buffer.read()
-                    report = Report.read(data, slot.places)
+                    report = Report.read(data, slot.sites)
                     if report is not None:
                         slot.verdict.failure = _error(slot.name, report)
                         slot.verdict = Verdict()
@@ -190,10 +190,10 @@ class ReportTable:
 
 
 def _error(name: str, report: Report) -> PumiceError:
-    place = report.place
-    where = f"{place.file or 'line'}{':' if place.file else ' '}{place.line}" if place.line else ""
-    if place.kind is ReportKind.LOOPS_CUT:
-        subject = f"the loop at {where}" if where else f"a loop of {place.name or 'it'}"
+    site = report.site
+    where = f"{site.file or 'line'}{':' if site.file else ' '}{site.line}" if site.line else ""
+    if site.kind is ReportKind.LOOPS_CUT:
+        subject = f"the loop at {where}" if where else f"a loop of {site.name or 'it'}"
         return DataLossError(
             f"{name}: its results are wrong, because the driver ended {subject} before its time. Mesa's llvmpipe runs "
             "65,535 passes of all loops of an invocation together, then ends every loop and goes on. Give the "
@@ -202,7 +202,7 @@ def _error(name: str, report: Report) -> PumiceError:
             location=where or None,
         )
     subject = f"{name}: {access_message(report)} by invocation {report.invocation}"
-    if place.kind is ReportKind.UNINITIALISED:
+    if site.kind is ReportKind.UNINITIALISED:
         return DataLossError(
             f"{subject}. Its value is undefined: write it first, with a barrier between", location=where or None
         )

@@ -11,7 +11,7 @@ from .editor import Words, opcode_of
 from .images import TEXEL_ACCESSES, ImageChecks
 from .lines import Lines
 from .paths import CHAINS, POINTER_CHAINS, Path, Step, result_of
-from .reports import Place, ReportKind
+from .reports import ReportKind, Site
 from .rewrite import Writer, rewrite
 from .workgroup import WorkgroupChecks
 
@@ -183,7 +183,7 @@ class FunctionPass:
         for path in accesses:
             is_target = instruction[1] if opcode in (Op.Store, Op.CopyMemory, Op.AtomicStore) else 0
             if not is_target or self._pointer_of(path, watched) != is_target:
-                self._workgroup.check(writer, path, self.place(ReportKind.UNINITIALISED, path, "read"), conditions)
+                self._workgroup.check(writer, path, self.site(ReportKind.UNINITIALISED, path, "read"), conditions)
         if conditions:
             writer.guarded(writer.all_of(conditions), instruction, bool(result_of(instruction)))
         else:
@@ -198,10 +198,10 @@ class FunctionPass:
     def _pointer_of(path: Path, watched: list[tuple[int, Path]]) -> int:
         return next(pointer for pointer, candidate in watched if candidate is path)
 
-    def place(self, kind: ReportKind, path: Path, rule: str) -> Place:
+    def site(self, kind: ReportKind, path: Path, rule: str) -> Site:
         """Returns the place of the instruction that is being visited."""
         binding = self._paths.binding_of(path.variable)
-        return Place(kind, path.name, self._lines.file, self._lines.line, rule, binding)
+        return Site(kind, path.name, self._lines.file, self._lines.line, rule, binding)
 
     # -- checks ----------------------------------------------------------------------------------------
 
@@ -220,7 +220,7 @@ class FunctionPass:
             conditions.append(self._check_range(writer, path, descriptor))
         if path.storage == StorageClass.PhysicalStorageBuffer:
             conditions += self._addresses.check(
-                writer, path, pointer, alignment, lambda rule: self.place(ReportKind.WILD_ADDRESS, path, rule)
+                writer, path, pointer, alignment, lambda rule: self.site(ReportKind.WILD_ADDRESS, path, rule)
             )
         return conditions
 
@@ -240,8 +240,8 @@ class FunctionPass:
         is_inside = self._known.get(key)
         if is_inside is None:
             limit = self._length(writer, path, step, descriptor)
-            place = self.place(ReportKind.OUT_OF_BOUNDS, path, step.rule)
-            is_inside = self._known[key] = self._checks.compare(writer, step.index, limit, place)
+            site = self.site(ReportKind.OUT_OF_BOUNDS, path, step.rule)
+            is_inside = self._known[key] = self._checks.compare(writer, step.index, limit, site)
         return is_inside
 
     def _length(self, writer: Writer, path: Path, step: Step, descriptor: int) -> int:
@@ -278,8 +278,8 @@ class FunctionPass:
                 start = writer.op(Op.IAdd, u32, start, writer.op(Op.IMul, u32, low, editor.constant_u32(stride)))
             end = writer.op(Op.IAdd, u32, start, editor.constant_u32(path.size))
             is_inside = self._known[key] = writer.op(Op.ULessThanEqual, editor.bool_type(), end, bound)
-            place = self.place(ReportKind.OUT_OF_BOUNDS, path, "byte")
-            self._checks.note(writer, is_inside, place, start, editor.constant_u32(0), bound)
+            site = self.site(ReportKind.OUT_OF_BOUNDS, path, "byte")
+            self._checks.note(writer, is_inside, site, start, editor.constant_u32(0), bound)
         return is_inside
 
     def _clamp(self, chain: Words, writer: Writer) -> Words:
@@ -313,8 +313,8 @@ class FunctionPass:
         if literal is not None and literal < vector[3]:
             return instruction
         name = self._editor.names.get(instruction[3], "")
-        place = Place(ReportKind.OUT_OF_BOUNDS, f"{name}[]", self._lines.file, self._lines.line, "index")
-        condition = self._checks.compare(writer, index, self._editor.constant_u32(vector[3]), place)
+        site = Site(ReportKind.OUT_OF_BOUNDS, f"{name}[]", self._lines.file, self._lines.line, "index")
+        condition = self._checks.compare(writer, index, self._editor.constant_u32(vector[3]), site)
         return (*instruction[:word], self._within(writer, condition, index), *instruction[word + 1 :])
 
     def _texels(self, instruction: Words, writer: Writer) -> None:
@@ -323,7 +323,7 @@ class FunctionPass:
         conditions = [self._well[image]] if image in self._well else []
         path = self._paths.walk(self._image_pointer(image)) or Path(image, 0, 0, 0)
         conditions += self._images.check(
-            writer, instruction, lambda rule: self.place(ReportKind.OUT_OF_BOUNDS, path, rule)
+            writer, instruction, lambda rule: self.site(ReportKind.OUT_OF_BOUNDS, path, rule)
         )
         if not conditions:
             writer.put(instruction)

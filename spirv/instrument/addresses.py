@@ -14,7 +14,7 @@ from typing import Final
 from ..binary.grammar import Decoration, Op, StorageClass
 from .checks import Checks
 from .paths import Path
-from .reports import COUNT_BITS, MAX_RANGES, TABLE_WORDS, Place
+from .reports import COUNT_BITS, MAX_RANGES, TABLE_WORDS, Site
 from .rewrite import Writer
 
 _ALIGNED: Final = 2
@@ -32,9 +32,7 @@ class AddressChecks:
         self._editor = checks.editor
         self.function: int = 0
 
-    def check(
-        self, writer: Writer, path: Path, pointer: int, alignment: int, place: Callable[[str], Place]
-    ) -> list[int]:
+    def check(self, writer: Writer, path: Path, pointer: int, alignment: int, site: Callable[[str], Site]) -> list[int]:
         """Returns the conditions for an access through a pointer; each notes its failure."""
         editor, note = self._editor, self._checks.note
         boolean, u32, zero = editor.bool_type(), editor.u32(), editor.constant_u32(0)
@@ -42,14 +40,14 @@ class AddressChecks:
         root_low, root_high = (low, high) if path.root == pointer else self._words(writer, path.root)
         either = writer.op(Op.BitwiseOr, u32, root_low, root_high)
         conditions = [writer.op(Op.INotEqual, boolean, either, zero)]
-        note(writer, conditions[0], place("null"), low, high, zero)
+        note(writer, conditions[0], site("null"), low, high, zero)
         if alignment > 1:
             rest = writer.op(Op.BitwiseAnd, u32, low, editor.constant_u32(alignment - 1))
             conditions.append(writer.op(Op.IEqual, boolean, rest, zero))
-            note(writer, conditions[-1], place("misaligned"), low, high, editor.constant_u32(alignment))
+            note(writer, conditions[-1], site("misaligned"), low, high, editor.constant_u32(alignment))
         size = editor.constant_u32(path.size or 1)
         conditions.append(writer.call(self.function or self._write_search(), boolean, low, high, size))
-        note(writer, conditions[-1], place("wild"), low, high, size)
+        note(writer, conditions[-1], site("wild"), low, high, size)
         return conditions
 
     def _words(self, writer: Writer, pointer: int) -> tuple[int, int]:

@@ -11,7 +11,7 @@ from ..reflection.module import Module
 from .editor import Editor, opcode_of
 from .paths import Path, Paths
 from .reporter import Reporter
-from .reports import Place
+from .reports import Site
 from .rewrite import Writer
 
 _CAPABILITY: Final = ENUMERATIONS["Capability"]
@@ -66,12 +66,12 @@ class Checks:
         self.paths: Paths = Paths(editor, self.module.constants, options.descriptors)
         self._aliases: dict[int, tuple[int, int]] = {}
 
-    def note(self, writer: Writer, is_well: int, place: Place, low: int, high: int, limit: int) -> None:
+    def note(self, writer: Writer, is_well: int, site: Site, low: int, high: int, limit: int) -> None:
         """Notes a failure unless a condition holds; all arguments but the place are ids."""
         is_bad = writer.op(Op.LogicalNot, self.editor.bool_type(), is_well)
-        self.reporter.note(writer, is_bad, self.reporter.place(place), low, high, limit)
+        self.reporter.note(writer, is_bad, self.reporter.number_of(site), low, high, limit)
 
-    def compare(self, writer: Writer, value: int, limit: int, place: Place, axis: int | None = None) -> int:
+    def compare(self, writer: Writer, value: int, limit: int, site: Site, axis: int | None = None) -> int:
         """Emits ``value < limit`` and notes a failure, with ``axis`` in place of the value's high word; returns the
         condition.
         """
@@ -81,7 +81,7 @@ class Checks:
         if is_wide:
             is_short = writer.op(Op.IEqual, editor.bool_type(), high, editor.constant_u32(0))
             is_below = writer.op(Op.LogicalAnd, editor.bool_type(), is_below, is_short)
-        self.note(writer, is_below, place, low, high if axis is None else editor.constant_u32(axis), limit)
+        self.note(writer, is_below, site, low, high if axis is None else editor.constant_u32(axis), limit)
         return is_below
 
     def may_compute(self, types: list[int]) -> bool:

@@ -12,7 +12,7 @@ from typing import Final
 from ..binary.grammar import ENUMERATIONS, Op, parameters_of
 from .checks import Checks
 from .editor import Words, opcode_of
-from .reports import Place
+from .reports import Site
 from .rewrite import Writer
 
 # Words of the coordinate and of the operands that may follow; the image is the word before the coordinate.
@@ -39,7 +39,7 @@ class ImageChecks:
         self._checks = checks
         self._editor = checks.editor
 
-    def check(self, writer: Writer, instruction: Words, place: Callable[[str], Place]) -> list[int]:
+    def check(self, writer: Writer, instruction: Words, site: Callable[[str], Site]) -> list[int]:
         """Returns the conditions for an access to a texel; each notes its failure, with the axis in the index's high
         word.
         """
@@ -70,7 +70,7 @@ class ImageChecks:
             level = operands.get(_LOD, editor.constant_u32(0))
             if paths.literal(level) != 0:
                 levels = writer.op(Op.ImageQueryLevels, editor.u32(), image)
-                condition = self._checks.compare(writer, level, levels, place("level"))
+                condition = self._checks.compare(writer, level, levels, site("level"))
                 conditions.append(condition)
                 kind_of_level = paths.type_of(level)
                 level = writer.op(Op.Select, kind_of_level, condition, level, editor.null(kind_of_level))
@@ -83,12 +83,12 @@ class ImageChecks:
             value = self._component(writer, coordinate, axis)
             if offset and axis < _AXES[dim]:
                 value = self._shifted(writer, value, offset, axis)
-            conditions.append(self._checks.compare(writer, value, size, place("coordinate"), axis))
+            conditions.append(self._checks.compare(writer, value, size, site("coordinate"), axis))
         if samples:
             sample = instruction[5] if opcode_of(instruction) == Op.ImageTexelPointer else operands.get(_SAMPLE)
             if sample:
                 count = writer.op(Op.ImageQuerySamples, editor.u32(), image)
-                conditions.append(self._checks.compare(writer, sample, count, place("sample")))
+                conditions.append(self._checks.compare(writer, sample, count, site("sample")))
         return conditions
 
     def _sizes(self, writer: Writer, image: int, count: int, level: int) -> list[int]:

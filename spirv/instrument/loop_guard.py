@@ -21,7 +21,7 @@ from .conditions import ask_again, condition_of
 from .editor import Editor, Words, opcode_of
 from .lines import Lines
 from .reporter import Reporter
-from .reports import Place, ReportKind
+from .reports import ReportKind, Site
 from .rewrite import Writer
 from .trip_counts import TripCounts
 
@@ -56,20 +56,20 @@ class _Guard:
         if not looping:
             return
         once = self._run_once(reached)
-        last: Place | None = None
+        last: Site | None = None
         for number in reached:
             flow = self._flows[number]
             if number not in once:
                 continue
             in_loops = frozenset().union(*(loop.blocks for loop in flow.loops))
             for loop in [item for item in flow.loops if item.is_outermost]:
-                place = self._place(flow, loop)
+                site = self._site(flow, loop)
                 returns = any(flow.blocks[label].returns for label in loop.blocks)
-                if not self._guard_loop(flow, loop, place) or (returns and not self._is_leaf(flow, loop)):
-                    last = last or place
+                if not self._guard_loop(flow, loop, site) or (returns and not self._is_leaf(flow, loop)):
+                    last = last or site
             for label, callee in flow.calls():
                 if label not in in_loops and callee in looping and callee not in once:
-                    last = last or self._place(self._flows[callee], None)
+                    last = last or self._site(self._flows[callee], None)
         if last is not None:
             # Loops from which invocations return, or whose end is not reached, and functions called in many places.
             self._reporter.endings += self._sentinel(last)
@@ -113,10 +113,10 @@ class _Guard:
 
     # -- code ------------------------------------------------------------------------------------------
 
-    def _place(self, flow: Flow, loop: Loop | None) -> Place:
+    def _site(self, flow: Flow, loop: Loop | None) -> Site:
         name = self._editor.names.get(flow.id, "").partition("(")[0]
         file, line = self._lines.of(flow, loop.header) if loop is not None else ("", 0)
-        return Place(ReportKind.LOOPS_CUT, name, file=file, line=line)
+        return Site(ReportKind.LOOPS_CUT, name, file=file, line=line)
 
     def _is_leaf(self, flow: Flow, loop: Loop) -> bool:
         """Whether no other loop runs within it."""
@@ -126,7 +126,7 @@ class _Guard:
             for label, function in flow.calls()
         )
 
-    def _guard_loop(self, flow: Flow, loop: Loop, place: Place) -> bool:
+    def _guard_loop(self, flow: Flow, loop: Loop, site: Site) -> bool:
         """Puts a sentinel after a loop; returns whether there was room for one."""
         merge = flow.blocks[loop.merge]
         is_header = any(opcode_of(instruction) == Op.LoopMerge for instruction in merge.code)
@@ -136,13 +136,13 @@ class _Guard:
         if condition is not None:
             writer = Writer(self._editor)
             goes_on = ask_again(writer, self._reporter, condition)
-            self._reporter.note(writer, goes_on, self._reporter.place(place))
+            self._reporter.note(writer, goes_on, self._reporter.number_of(site))
             merge.code[merge.first : merge.first] = writer.out
             return True
         after = self._editor.fresh()
         first = merge.first
         rest = merge.code[first:]
-        merge.code[first:] = self._sentinel(place, after)
+        merge.code[first:] = self._sentinel(site, after)
         tail = Block(after, [encode(Op.Label, after), *rest], merge.targets)
         merge.targets = ()
         blocks: dict[int, Block] = {}
@@ -158,7 +158,7 @@ class _Guard:
                 other.blocks |= {after}
         return True
 
-    def _sentinel(self, place: Place, after: int = 0) -> list[Words]:
+    def _sentinel(self, site: Site, after: int = 0) -> list[Words]:
         """Returns a loop of three iterations, a note if it made fewer, and a branch to ``after``."""
         editor, reporter, writer = self._editor, self._reporter, Writer(self._editor)
         u32, boolean = editor.u32(), editor.bool_type()
@@ -180,7 +180,7 @@ class _Guard:
         writer.block(merge)
         expected = writer.op(Op.IAdd, u32, reporter.zero(writer, 1), passes)
         is_cut = writer.op(Op.INotEqual, boolean, count, expected)
-        reporter.note(writer, is_cut, reporter.place(place))
+        reporter.note(writer, is_cut, reporter.number_of(site))
         if after:
             writer.do(Op.Branch, after)
         return writer.out

@@ -56,14 +56,14 @@ def instrument(
             unwatched = _sanitize(editor, code, reporter, sanitize)
         if guard:
             guard_loops(editor, reporter)
-        if not reporter.places:
+        if not reporter.sites:
             return None
         reporter.finish()
     except PumiceError:
         raise
     except (LookupError, StopIteration, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"the SPIR-V module is damaged and cannot be instrumented ({error!r})") from None
-    return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.places), unwatched)
+    return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.sites), unwatched)
 
 
 def _sanitize(editor: Editor, code: bytes, reporter: Reporter, options: SanitizeOptions) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..binary.grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
 from .editor import Editor, Words, opcode_of
-from .reports import KIND_BITS, REPORT_WORDS, Place, ReportKind
+from .reports import KIND_BITS, REPORT_WORDS, ReportKind, Site
 from .rewrite import Writer
 
 _SCOPE_DEVICE: Final = 1
@@ -30,19 +30,19 @@ class Reporter:
         self.editor = editor
         self.set = set_index
         self.binding = binding
-        self.places: list[Place] = []
-        self._numbers: dict[Place, int] = {}
+        self.sites: list[Site] = []
+        self._numbers: dict[Site, int] = {}
         self._kinds: set[ReportKind] = set()
         self._buffer = 0
         self._variables: dict[str, int] = {}
         self.endings: list[Words] = []
         """Code at the end of each entry point, before the report."""
 
-    def place(self, place: Place) -> int:
-        number = self._numbers.get(place)
+    def number_of(self, site: Site) -> int:
+        number = self._numbers.get(site)
         if number is None:
-            number = self._numbers[place] = len(self.places)
-            self.places.append(place)
+            number = self._numbers[site] = len(self.sites)
+            self.sites.append(site)
         return number
 
     def _status(self, name: str) -> int:
@@ -51,7 +51,7 @@ class Reporter:
             self._variables[name] = editor.variable(StorageClass.Private, editor.u32(), editor.constant_u32(0))
         return self._variables[name]
 
-    def note(self, writer: Writer, condition: int, place: int, low: int = 0, high: int = 0, limit: int = 0) -> None:
+    def note(self, writer: Writer, condition: int, site: int, low: int = 0, high: int = 0, limit: int = 0) -> None:
         """Notes a place where a condition holds, unless one is noted already.
 
         ``low``, ``high`` and ``limit`` are ids of u32 values, 0 for none.
@@ -61,7 +61,7 @@ class Reporter:
         known = writer.op(Op.Load, u32, self._status("what"))
         is_free = writer.op(Op.IEqual, boolean, known, editor.constant_u32(0))
         is_taken = writer.op(Op.LogicalAnd, boolean, condition, is_free)
-        values = {"what": editor.constant_u32(self.places[place].kind | place << KIND_BITS)}
+        values = {"what": editor.constant_u32(self.sites[site].kind | site << KIND_BITS)}
         values |= {name: value for name, value in (("low", low), ("high", high), ("limit", limit)) if value}
         for name, value in values.items():
             old = writer.op(Op.Load, u32, self._status(name))

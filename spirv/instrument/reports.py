@@ -44,11 +44,11 @@ class ReportKind(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Site:
     """The place in a module that a report is about.
 
     Attributes:
-        kind: the kind of object.
+        kind: the kind of report.
         name: the name of the binding, variable or function; empty if stripped.
         rule: the check that an access failed: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``,
             ``sample``; ``null``, ``wild``, ``misaligned``; ``read``.
@@ -74,23 +74,23 @@ class Report:
     """One report, as the host reads it.
 
     Attributes:
-        place: the place in the module.
+        site: the place in the module.
         invocation: the global invocation id.
         index, limit: the accessed index, and the length.
     """
 
-    place: Place
+    site: Site
     invocation: tuple[int, int, int]
     index: int
     limit: int
 
     @classmethod
-    def read(cls, data: bytes | memoryview, places: Sequence[Place]) -> Report | None:
+    def read(cls, data: bytes | memoryview, sites: Sequence[Site]) -> Report | None:
         """Returns the report in a buffer, ``None`` if there is none."""
         word, _, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
         if not word:
             return None
-        return cls(places[word >> KIND_BITS], (x, y, z), low | high << 32, limit)
+        return cls(sites[word >> KIND_BITS], (x, y, z), low | high << 32, limit)
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,25 +100,25 @@ class Instrumented:
     Attributes:
         code: the module.
         set, binding: the descriptor of its report, a storage buffer of ``REPORT_BYTES`` zeros.
-        places: the places by their number in a report.
+        sites: the places by their number in a report.
         unwatched: the descriptions of accesses that ``sanitize`` does not check in this module.
     """
 
     code: bytes
     set: int
     binding: int
-    places: tuple[Place, ...]
+    sites: tuple[Site, ...]
     unwatched: tuple[str, ...] = ()
 
 
 def access_message(report: Report) -> str:
     """Returns a clause that describes an access's fault."""
-    place, limit = report.place, report.limit
-    name = place.name or "an unnamed variable"
-    if place.binding is not None:
-        name += f" (set {place.binding[0]}, binding {place.binding[1]})"
+    site, limit = report.site, report.limit
+    name = site.name or "an unnamed variable"
+    if site.binding is not None:
+        name += f" (set {site.binding[0]}, binding {site.binding[1]})"
     index = report.index - (1 << 64) if report.index & _SIGN else report.index
-    match place.rule:
+    match site.rule:
         case "byte":
             clause = f"byte {index} of {name}, of which {limit:,} bytes are bound, is accessed"
         case "descriptor":
@@ -128,7 +128,7 @@ def access_message(report: Report) -> str:
             value -= (value >> 31) << 32
             clause = f"{_AXES[(index >> 32) % 3]} = {value} of image {name}, which is {limit} there, is accessed"
         case "level" | "sample":
-            clause = f"{place.rule} {index} of image {name}, which has {limit}, is accessed"
+            clause = f"{site.rule} {index} of image {name}, which has {limit}, is accessed"
         case "null":
             clause = f"a null device address{f' + {index:,}' if index else ''} is accessed as {name}"
         case "misaligned":

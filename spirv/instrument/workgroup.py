@@ -13,7 +13,7 @@ from ..binary.grammar import Decoration, Op, StorageClass, operand_kinds
 from .checks import Checks
 from .editor import Words, opcode_of
 from .paths import CHAINS, POINTER_CHAINS, Path
-from .reports import Place
+from .reports import Site
 from .rewrite import Writer
 
 # Scalars of one access: more take too much code.
@@ -117,7 +117,7 @@ class WorkgroupChecks:
                         refused.add(pointers[item[at]])
         return refused
 
-    def check(self, writer: Writer, path: Path, place: Place, conditions: list[int]) -> None:
+    def check(self, writer: Writer, path: Path, site: Site, conditions: list[int]) -> None:
         """Notes a read of scalars that were never written; without the conditions, nothing is read."""
         editor = self._editor
         u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
@@ -135,7 +135,7 @@ class WorkgroupChecks:
             outside = writer.op(Op.LogicalNot, boolean, is_in_range)
             is_well = writer.op(Op.LogicalOr, boolean, is_well, outside)
         start = self._component(writer, path)
-        self._checks.note(writer, is_well, place, start, zero, editor.constant_u32(shadow.scalars))
+        self._checks.note(writer, is_well, site, start, zero, editor.constant_u32(shadow.scalars))
 
     def mark(self, writer: Writer, path: Path, conditions: list[int]) -> None:
         """Marks the scalars of a path as written, where the conditions hold."""

@@ -11,7 +11,7 @@ import numpy as np
 from ...amber.capture import COMBINED, CapturedBuffer, captured_script
 from ...amber.script import Extent
 from ...amber.script import Sampler as ScriptSampler
-from ...amber.source import Place
+from ...amber.source import Position
 from ...amber.writer import format_script
 from ...formats.image_texels import to_texels
 from ...hal_vulkan.pipelines.specialization import SpecializationValue, pack_constants
@@ -158,7 +158,7 @@ def _texels(
     if kind == COMBINED:
         linear = "linear" if texels.scalar == "float" else "nearest"
         edge = "clamp_to_edge"
-        default = ScriptSampler("", Place(0, 0), linear, linear, edge, edge, edge)
+        default = ScriptSampler("", Position(0, 0), linear, linear, edge, edge, edge)
         sampler = default if value.sampler is None else _sampler(value.sampler, slot.label)
     return CapturedBuffer(*address, kind, data, expected, format=name, extent=extent, sampler=sampler)
 
@@ -171,7 +171,7 @@ def _sampler(sampler: Sampler, where: str) -> ScriptSampler:
     kind = "int" if chosen.integer_border else "float"
     return ScriptSampler(
         "",
-        Place(0, 0),
+        Position(0, 0),
         chosen.filter,
         chosen.min_filter,
         u,

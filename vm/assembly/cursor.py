@@ -11,7 +11,7 @@ from .literals import LiteralError, float_bits, integer, string_bytes
 
 
 class Cursor:
-    """Reads the tokens of one line from left to right; each ``expect`` raises InvalidArgumentError for another token."""
+    """Reads the tokens of a line from left to right; each ``expect`` raises InvalidArgumentError for other tokens."""
 
     def __init__(self, source: SourceText, tokens: list[Token]) -> None:
         self._source = source

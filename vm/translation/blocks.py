@@ -29,7 +29,7 @@ from .expressions import (
 )
 from .flow import COLD_FUNCTION, Flow, Warmth
 from .ranges import Range
-from .tree import Place, TreeWriter
+from .tree import Exits, TreeWriter
 from .values import PendingValue
 
 _MAX_ARMS: Final = 6  # of a table that is tested case by case; longer tables are searched
@@ -77,12 +77,12 @@ class NodeWriter(CallWriter, TreeWriter):
 
     # -- nodes ---------------------------------------------------------------------------------------
 
-    def node(self, node: int, place: Place, outside: Place | None = None) -> int | None:
+    def node(self, node: int, exits: Exits, outside: Exits | None = None) -> int | None:
         """Writes a node; returns the node to continue with at the same level, if there is one."""
         if node == 0:
             self._enter()
             if self._root is None:
-                return self._leave(self._root_edges[0], place)
+                return self._leave(self._root_edges[0], exits)
             block, start = self._root, self.entry
         else:
             block = self.analysis.blocks[node - 1]
@@ -103,7 +103,7 @@ class NodeWriter(CallWriter, TreeWriter):
         self.pc = terminator.pc
         if not self.raw:
             self.state = self.analysis.types_before(block, block.end)
-        return self._terminate(node, block, terminator, place, outside)
+        return self._terminate(node, block, terminator, exits, outside)
 
     def _enter(self) -> None:
         """Writes the start of the variant: assigns the results of the call that it continues after."""
@@ -118,16 +118,16 @@ class NodeWriter(CallWriter, TreeWriter):
         if self.analysis.instructions[index].operation.mnemonic.startswith("call"):
             self.results(Name("a"), writes)
 
-    def _arm(self, edge: Edge, place: Place, test: Expression | None = None, *, holds: bool = True) -> None:
+    def _arm(self, edge: Edge, exits: Exits, test: Expression | None = None, *, holds: bool = True) -> None:
         """Writes the copies of a branch and its target, as a suite."""
         saved = (self.state, self.pending, self._readers, self.local_constants, self.uses, dict(self.bounds), self.pc)
         count = len(self.lines)
         self.indent += 1
         if test is not None:
             self.learn(test, holds=holds)
-        following = self._leave(edge, place)
+        following = self._leave(edge, exits)
         if following is not None:
-            self.write_inline(following, place)
+            self.write_inline(following, exits)
         if len(self.lines) == count:
             self.line("pass")
         self.indent -= 1
@@ -138,7 +138,7 @@ class NodeWriter(CallWriter, TreeWriter):
         self.uses: dict[int, int]
         self.state, self.pending, self._readers, self.local_constants, self.uses, self.bounds, self.pc = saved
 
-    def _leave(self, edge: Edge, place: Place) -> int | None:
+    def _leave(self, edge: Edge, exits: Exits) -> int | None:
         """Writes an edge's copies and jump; returns its target if that is to be written here."""
         self.copy(edge)
         target = edge.target + 1
@@ -147,7 +147,7 @@ class NodeWriter(CallWriter, TreeWriter):
             self._count(edge, is_first=is_inline)
         if is_inline:
             return target
-        self._jump(target, place)
+        self._jump(target, exits)
         return None
 
     def _count(self, edge: Edge, *, is_first: bool) -> None:
@@ -172,8 +172,8 @@ class NodeWriter(CallWriter, TreeWriter):
         node: int,
         block: Block,
         terminator: Instruction,
-        place: Place,
-        outside: Place | None,
+        exits: Exits,
+        outside: Exits | None,
     ) -> int | None:
         mnemonic = terminator.operation.mnemonic
         index = block.end - 1
@@ -185,18 +185,18 @@ class NodeWriter(CallWriter, TreeWriter):
                 outside is not None
                 and edges[0].target != edges[1].target
                 and self.lines[-1].endswith("while True:")
-                and self._while(node, test, edges, place, outside)
+                and self._while(node, test, edges, exits, outside)
             ):
                 return None
-            return self._branch(test, edges[0], edges[1], place)
+            return self._branch(test, edges[0], edges[1], exits)
         if mnemonic == "br_table":
-            return self._table(self._settled(block, reads[0]), edges, place)
+            return self._table(self._settled(block, reads[0]), edges, exits)
         if mnemonic == "return":
             texts = [value.python() for value in self.passed(index)]
             self.line(f"return {', '.join(texts) or None}")
             return None
         if mnemonic == "fail":
-            return self._fail(block, terminator, place)
+            return self._fail(block, terminator, exits)
         if mnemonic == "yield":
             self.settle(block)
             self.suspend(index, "YIELD")
@@ -204,7 +204,7 @@ class NodeWriter(CallWriter, TreeWriter):
         if mnemonic.startswith("call"):
             self.call(index)
             self.settle(block)
-            return self._leave(edges[0], place)
+            return self._leave(edges[0], exits)
         if mnemonic == "break":
             self._break(block, None)
         elif mnemonic == "cond_break":
@@ -213,7 +213,7 @@ class NodeWriter(CallWriter, TreeWriter):
         if not self.raw:
             keep = {f"{self.state.get(source)}{source}" for source in edges[0].values.values()}
         self.settle(block, keep & self.pending.keys())
-        return self._leave(edges[0], place)
+        return self._leave(edges[0], exits)
 
     def _settled(self, block: Block, variable: Variable) -> Expression:
         """Returns the condition at a block's end; stores pending values that are live after it."""
@@ -221,18 +221,18 @@ class NodeWriter(CallWriter, TreeWriter):
         self.settle(block)
         return test
 
-    def _branch(self, test: Expression, yes: Edge, no: Edge, place: Place) -> int | None:
-        yes_falls, no_falls = self._falls(yes.target + 1, place), self._falls(no.target + 1, place)
+    def _branch(self, test: Expression, yes: Edge, no: Edge, exits: Exits) -> int | None:
+        yes_falls, no_falls = self._falls(yes.target + 1, exits), self._falls(no.target + 1, exits)
         if yes_falls and not no_falls:
             test, yes, no = negated(test), no, yes
             yes_falls, no_falls = no_falls, yes_falls
         self.line(f"if {test.python()}:")
-        self._arm(yes, place, test)
+        self._arm(yes, exits, test)
         if not yes_falls:
             self.learn(test, holds=False)
-            return self._leave(no, place)
+            return self._leave(no, exits)
         self.line("else:")
-        self._arm(no, place, test, holds=False)
+        self._arm(no, exits, test, holds=False)
         return None
 
     def _while(
@@ -240,8 +240,8 @@ class NodeWriter(CallWriter, TreeWriter):
         header: int,
         test: Expression,
         edges: Sequence[Edge],
-        place: Place,
-        outside: Place,
+        exits: Exits,
+        outside: Exits,
     ) -> bool:
         """Turns the ``while True:`` on the last line into ``while condition:``, if the header is only a test."""
         loops = self.graph.loops
@@ -255,7 +255,7 @@ class NodeWriter(CallWriter, TreeWriter):
         self.lines.pop()
         self.pcs.pop()
         self.line(f"while {test.python()}:")
-        self._arm(stay, place, test)
+        self._arm(stay, exits, test)
         count = len(self.lines)
         self.line("else:")
         self._arm(leave, outside, test, holds=False)
@@ -264,10 +264,10 @@ class NodeWriter(CallWriter, TreeWriter):
         self.indent += 1
         return True
 
-    def _table(self, test: Expression, edges: Sequence[Edge], place: Place) -> int | None:
+    def _table(self, test: Expression, edges: Sequence[Edge], exits: Exits) -> int | None:
         default, *cases = edges
         if not cases:
-            return self._leave(default, place)
+            return self._leave(default, exits)
         # Adjacent cases with the same target are tested together.
         spans: list[tuple[int, int, Edge]] = []
         for position, edge in enumerate(cases):
@@ -281,28 +281,28 @@ class NodeWriter(CallWriter, TreeWriter):
             for position, (first, end, edge) in enumerate(spans):
                 text = f"k == {first}" if end == first + 1 else f"{first} <= k < {end}"
                 self.line(f"{'elif' if position else 'if'} {text}:")
-                self._arm(edge, place)
+                self._arm(edge, exits)
             self.line("else:")
-            self._arm(default, place)
+            self._arm(default, exits)
             return None
         with self.suite(f"if 0 <= k < {len(cases)}:"):
-            self._table_search(spans, place)
+            self._table_search(spans, exits)
         self.line("else:")
-        self._arm(default, place)
+        self._arm(default, exits)
         return None
 
-    def _table_search(self, spans: Sequence[tuple[int, int, Edge]], place: Place) -> None:
+    def _table_search(self, spans: Sequence[tuple[int, int, Edge]], exits: Exits) -> None:
         middle = len(spans) // 2
         for header, half in ((f"if k < {spans[middle][0]}:", spans[:middle]), ("else:", spans[middle:])):
             self.line(header)
             if len(half) == 1:
-                self._arm(half[0][2], place)
+                self._arm(half[0][2], exits)
             else:
                 self.indent += 1
-                self._table_search(half, place)
+                self._table_search(half, exits)
                 self.indent -= 1
 
-    def _fail(self, block: Block, terminator: Instruction, place: Place) -> int | None:
+    def _fail(self, block: Block, terminator: Instruction, exits: Exits) -> int | None:
         message = Literal(cast(str, terminator.values[1]))
         status = self.operand(self.analysis.operands[block.end - 1].reads[0])
         failure = f"raise {call('failure', status, message).python()}"
@@ -315,7 +315,7 @@ class NodeWriter(CallWriter, TreeWriter):
         if not block.edges:
             self.line(f"raise {call('failure', ZERO, message).python()}")
             return None
-        return self._leave(block.edges[0], place)
+        return self._leave(block.edges[0], exits)
 
     def _break(self, block: Block, condition: Variable | None) -> None:
         self.settle(block)

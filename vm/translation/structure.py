@@ -13,7 +13,7 @@ from .analysis import FunctionAnalysis
 from .blocks import NodeWriter
 from .flow import COLD_FUNCTION, Flow, Warmth
 from .ranges import FULL, Range
-from .tree import Place
+from .tree import Exits
 
 _MAX_CHAIN: Final = 12  # nested blocks of a dispatch loop
 
@@ -76,12 +76,12 @@ class StructureWriter(NodeWriter):
     def enter_label(self, label: int) -> None:
         self.recall(self._known_at[label])
 
-    def _jump(self, target: int, place: Place) -> None:
+    def _jump(self, target: int, exits: Exits) -> None:
         if self._placement is not None:
             for name in self._guesses.get(target, ()):
                 if self.bounds.get(name, (-1, 0))[0] < 0:
                     self.refuted.add((target, name))
-        super()._jump(target, place)
+        super()._jump(target, exits)
 
     # -- a dispatch loop -----------------------------------------------------------------------------
 
@@ -113,4 +113,4 @@ class StructureWriter(NodeWriter):
                 self._search(nodes[middle:])
             return
         self.bounds: dict[str, Range] = {}
-        self.write_inline(nodes[0], Place())
+        self.write_inline(nodes[0], Exits())

@@ -14,8 +14,8 @@ from typing import ClassVar, NamedTuple
 from .control_flow import Graph, Placement, UnstructuredError
 
 
-class Place(NamedTuple):
-    """The targets that control can reach from a place in the source."""
+class Exits(NamedTuple):
+    """The targets that control can reach from a position in the source."""
 
     labels: tuple[int, ...] = ()  # by falling off the end of the statement, in order
     header: int = -1  # by ``continue``
@@ -56,7 +56,7 @@ class TreeWriter(ABC):
         """Adds a header and indents the lines written inside."""
 
     @abstractmethod
-    def node(self, node: int, place: Place, outside: Place | None = None) -> int | None:
+    def node(self, node: int, exits: Exits, outside: Exits | None = None) -> int | None:
         """Writes a node; returns the node to continue with at the same level, if there is one."""
 
     def enter_loop(self, header: int, behind: Sequence[int]) -> None:  # noqa: B027  # subclasses may ignore it
@@ -74,12 +74,12 @@ class TreeWriter(ABC):
         """Writes all nodes, and ``ends`` at each branch to them; may raise UnstructuredError."""
         self._placement = Placement(self.graph, ends)
         self._inline = self._placement.inline
-        self._tree(0, Place())
+        self._tree(0, Exits())
 
-    def _tree(self, node: int, place: Place, outside: Place | None = None) -> None:
+    def _tree(self, node: int, exits: Exits, outside: Exits | None = None) -> None:
         """Writes a node and the nodes that it dominates.
 
-        ``outside`` is the place around the loop whose ``while`` was just written, and whose header the node is.
+        ``outside`` has the exits around the loop whose ``while`` was just written, and whose header the node is.
         """
         placement = self._placement
         assert placement is not None
@@ -93,15 +93,15 @@ class TreeWriter(ABC):
                 behind = self._ordered(placement.after_loop.get(here, ()))
                 self.enter_loop(here, behind)
                 waiting = behind + waiting
-                around = place._replace(labels=(*waiting, *place.labels))
+                around = exits._replace(labels=(*waiting, *exits.labels))
                 self._guard(behind, placement.loop_targets(here), around)
                 self._entered.add(here)
                 with self.suite("while True:"):
-                    self._tree(here, Place((here,), here, around.labels), around)
+                    self._tree(here, Exits((here,), here, around.labels), around)
             else:
                 after = self._ordered(placement.after.get(here, ()))
                 waiting = after + waiting
-                around = place._replace(labels=(*waiting, *place.labels))
+                around = exits._replace(labels=(*waiting, *exits.labels))
                 self._guard(after, placement.statement_targets[here], around)
                 for label in after:
                     self.await_label(label)
@@ -114,7 +114,7 @@ class TreeWriter(ABC):
                 self.enter_label(label)
                 if label in self._guarded:
                     with self.suite(f"if {self.variable} == {label}:"):
-                        self._tree(label, place._replace(labels=(*waiting, *place.labels)))
+                        self._tree(label, exits._replace(labels=(*waiting, *exits.labels)))
                 else:
                     current = label
                     break
@@ -122,19 +122,19 @@ class TreeWriter(ABC):
     def _ordered(self, nodes: Collection[int]) -> list[int]:
         return sorted(nodes, key=self.graph.rank.__getitem__)
 
-    def _guard(self, labels: Sequence[int], targets: frozenset[int], place: Place) -> None:
+    def _guard(self, labels: Sequence[int], targets: frozenset[int], exits: Exits) -> None:
         """Numbers the labels of a statement that may leave for several of them."""
-        if labels and sum(label in targets for label in place.labels) > 1:
+        if labels and sum(label in targets for label in exits.labels) > 1:
             self._guarded.update(labels)
 
-    def write_inline(self, node: int, place: Place) -> None:
+    def write_inline(self, node: int, exits: Exits) -> None:
         """Writes a node and the nodes that it dominates inside a branch."""
         if self._placement is not None:
-            self._tree(node, place)
+            self._tree(node, exits)
             return
         current: int | None = node
         while current is not None:
-            current = self.node(current, place)
+            current = self.node(current, exits)
 
     # -- labels --------------------------------------------------------------------------------------
 
@@ -142,24 +142,24 @@ class TreeWriter(ABC):
         """Whether a node is written where a branch leads to it; branches back to a loop's header are jumps."""
         return target in self._inline and target not in self._entered
 
-    def _falls(self, target: int, place: Place) -> bool:
+    def _falls(self, target: int, exits: Exits) -> bool:
         """Whether control may continue after the statement that contains a branch to ``target``."""
         if self._placement is None:
             return True
         if self._is_inline(target):
-            return not self._placement.whole_targets[target].isdisjoint(place.labels)
-        return target in place.labels
+            return not self._placement.whole_targets[target].isdisjoint(exits.labels)
+        return target in exits.labels
 
-    def _jump(self, target: int, place: Place) -> None:
+    def _jump(self, target: int, exits: Exits) -> None:
         """Jumps to a label, by falling off the end of the statement or by leaving the loop."""
         if self._placement is None:
             self.line(f"{self.variable} = {target}")
-        elif target in place.labels:
-            self._number(target, place.labels)
-        elif target == place.header:
+        elif target in exits.labels:
+            self._number(target, exits.labels)
+        elif target == exits.header:
             self.line("continue")
-        elif target in place.behind:
-            self._number(target, place.behind)
+        elif target in exits.behind:
+            self._number(target, exits.behind)
             self.line("break")
         else:
             raise UnstructuredError

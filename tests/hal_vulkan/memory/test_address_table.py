@@ -47,12 +47,12 @@ def test_addresses_outside_of_live_buffers_are_reported(driver: Driver) -> None:
             report.write(bytes(REPORT_BYTES))
             report.write(struct.pack("<Q", table), 4 * TABLE_WORDS[0])
             run(device, executable.pipeline(), [control, report])
-            said = Report.read(report.read(), found.places)
+            said = Report.read(report.read(), found.sites)
             got = struct.unpack("<I", control.read(12, 4))[0]
             assert got == (0 if said else 7 + 7 * wide)
             if said is not None:
-                assert (said.place.kind, said.limit) == (ReportKind.WILD_ADDRESS, 8 if wide else 4)
-                assert (said.place.rule, said.index) == ("wild", address)
+                assert (said.site.kind, said.limit) == (ReportKind.WILD_ADDRESS, 8 if wide else 4)
+                assert (said.site.rule, said.index) == ("wild", address)
             return said
 
         others = [device.create_buffer(100, memory_type=HOST) for _ in range(37)]

@@ -58,7 +58,7 @@ def run(device: pumice.Device, body: str, n: int, *, optimize: bool = False) -> 
         results = kernel(np.array([n, 0], np.uint32), np.zeros(LANES, np.uint32), words, groups=1)
     assert isinstance(results, tuple)
     *_, written, report = results
-    return np.asarray(written), Report.read(np.asarray(report).tobytes(), found.places)
+    return np.asarray(written), Report.read(np.asarray(report).tobytes(), found.sites)
 
 
 @pytest.fixture(scope="module")
@@ -78,6 +78,6 @@ def test_a_cut_is_reported_and_nothing_else(device: pumice.Device, name: str, op
     written, report = run(device, BODIES[name], 100_000, optimize=optimize)
     if (written != 100_000).any():  # else this driver cuts no loops
         assert report is not None
-        assert report.place.kind is ReportKind.LOOPS_CUT
+        assert report.site.kind is ReportKind.LOOPS_CUT
         if not optimize:
-            assert report.place.line == (7 if name == "in a function" else 8)
+            assert report.site.line == (7 if name == "in a function" else 8)

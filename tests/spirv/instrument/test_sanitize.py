@@ -220,7 +220,7 @@ def run(device: pumice.Device, code: bytes, at: int, *more: np.ndarray) -> list[
 
 
 def report_of(words: np.ndarray, found: Instrumented) -> Report | None:
-    return Report.read(words.tobytes(), found.places)
+    return Report.read(words.tobytes(), found.sites)
 
 
 @pytest.fixture(scope="module")
@@ -247,9 +247,9 @@ def test_a_wrong_access_is_reported_and_skipped(device: pumice.Device, name: str
     said = report_of(report, found)
     assert said is not None
     rule, index, limit = case.reported
-    assert (said.place.kind, said.place.rule, said.limit) == (case.kind, rule, limit)
+    assert (said.site.kind, said.site.rule, said.limit) == (case.kind, rule, limit)
     assert index is None or said.index == index
-    assert optimize or said.place.line == line
+    assert optimize or said.site.line == line
     if case.written is not None:
         assert wrong[1][5] == case.written
 

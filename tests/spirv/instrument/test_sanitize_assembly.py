@@ -229,13 +229,13 @@ def test_a_wrong_access_is_reported(device: Device, name: str, environment: str)
             buffer.write(np.array([at, 99, *range(10, 18)], np.uint32).tobytes())
             report.write(bytes(REPORT_BYTES))
             run(device, executable.pipeline(), [buffer, report])
-            said = Report.read(report.read(), found.places)
+            said = Report.read(report.read(), found.sites)
             got = int(np.frombuffer(buffer.read(), np.uint32)[1])
             if is_right:
                 assert (said, got) == (None, case.gives)
             else:
                 assert said is not None
-                assert (said.place.name, said.place.rule, said.index, said.limit) == (
+                assert (said.site.name, said.site.rule, said.index, said.limit) == (
                     "in.member2[]",
                     "index",
                     case.index,

@@ -169,14 +169,14 @@ def test_a_texel_outside_is_reported_and_skipped(device: Device, name: str) -> N
             buffer.write(np.array([at, 0], np.uint32).tobytes())
             report.write(bytes(REPORT_BYTES))
             run(device, executable.pipeline(), [bound, buffer, report])
-            said = Report.read(report.read(), found.places)
+            said = Report.read(report.read(), found.sites)
             got = int(np.frombuffer(buffer.read(), np.uint32)[1])
             if is_right:
                 assert (said, got) == (None, 7)
             else:
                 assert said is not None
-                assert (said.place.kind, said.place.name) == (ReportKind.OUT_OF_BOUNDS, "i")
-                assert (said.place.rule, said.index, said.limit) == case.reported
+                assert (said.site.kind, said.site.name) == (ReportKind.OUT_OF_BOUNDS, "i")
+                assert (said.site.rule, said.index, said.limit) == case.reported
                 assert got == (7 if name.startswith("write") else 0)
 
 
@@ -207,11 +207,11 @@ def test_an_index_into_an_array_of_images(device: Device) -> None:
             buffer.write(np.array([at, 9], np.uint32).tobytes())
             report.write(bytes(REPORT_BYTES))
             run(device, executable.pipeline(), [views, buffer, report])
-            said = Report.read(report.read(), found.places)
+            said = Report.read(report.read(), found.sites)
             got = int(np.frombuffer(buffer.read(), np.uint32)[1])
             if at == 2:
                 assert (said, got) == (None, 5)
             else:
                 assert said is not None
-                assert (said.place.name, said.place.rule, said.index, said.limit) == ("i[]", "descriptor", 3, 3)
+                assert (said.site.name, said.site.rule, said.index, said.limit) == ("i[]", "descriptor", 3, 3)
                 assert got == 0
