@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _log = logging.getLogger("pumice.self_test")
 
 _ALIGNMENT: Final = 256
-_TIMEOUT_NS: Final = 10_000_000_000
+_TIMEOUT_NS: Final = 60_000_000_000
 _VK_TIMEOUT: Final = 2
 #: Runs that did not end, by a crash of the driver, after which it is not tested again.
 _MOST_DEATHS: Final = 2
