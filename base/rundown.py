@@ -50,9 +50,7 @@ class Rundown:
 
     def inside(self) -> list[threading.RLock]:
         """Returns the locks of the threads that are inside now, the calling one included."""
-        with self._registering:
-            references = self._locks
-        return busy([lock for reference in references if (lock := reference()) is not None])
+        return busy([lock for reference in self._locks if (lock := reference()) is not None])
 
     def is_inside(self) -> bool:
         """Whether this thread is inside."""
@@ -69,6 +67,8 @@ class Rundown:
             Whether nobody is inside; ``False`` after the timeout.
         """
         self.is_over = True
+        with self._registering:  # a lock that is not among them from here on is taken after that was set
+            pass
         deadline = None if timeout is None else time.monotonic() + timeout
         own = self.guard.lock
         while True:

@@ -102,7 +102,7 @@ class Device(LogicalDevice, AnyDevice):
             UnavailableError: there is no driver, or the device lacks something that pumice needs.
         """
         super().__init__(driver, index, options)
-        self._is_closing = False
+        self._is_closing = self._is_unused = False
         self._is_ended = False  # but for what host views keep
         try:
             self.allocator: Allocator = Allocator(self)
@@ -421,6 +421,14 @@ class Device(LogicalDevice, AnyDevice):
 
     def _end(self, deadline: float | None) -> None:
         """Does the steps of ``close``, each of which may be repeated."""
+        if not self._is_unused:
+            self._finish_uses(deadline)
+            self._is_unused = True  # from here on it may be gone
+        self.command_context.stop_recording()  # what was begun meanwhile
+        self.allocator.when_unviewed(self._tear_down)
+        self._is_ended = True
+
+    def _finish_uses(self, deadline: float | None) -> None:
         closing = CancelledError("the device was closed")
         for queue in self.queues:
             queue.close_to_submissions()
@@ -440,9 +448,6 @@ class Device(LogicalDevice, AnyDevice):
         if not self.rundown.end(_left(deadline)):
             here = " in the call that a signal handler or callback of this thread has interrupted"
             raise self._left_behind(f"it is still used{here if self.rundown.is_inside() else ' in another thread'}")
-        self.command_context.stop_recording()  # what was begun meanwhile
-        self.allocator.when_unviewed(self._tear_down)
-        self._is_ended = True
 
     def finish_work(self, timeout: float | None) -> str:
         """Waits until no thread of the driver has work left. For ``close``, and for the end of the process.

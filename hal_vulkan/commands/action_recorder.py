@@ -61,7 +61,7 @@ class ActionRecorder(ImageRecorder):
             _check_push(pipeline, push)
             self._note(ActionRecorder.dispatch, pipeline, kept, groups, bytes(push))
             return
-        with self._guard.lock:
+        with self._inside:
             if self._rundown.is_over:
                 self.device.check_not_ended()
             x, y, z = groups

@@ -6,6 +6,7 @@ once a table of buffers fills the slots.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Final, Literal, TypeAlias
 
@@ -68,7 +69,9 @@ class CommandRecorder:
         self._timing = timing
         if timing:
             context.check_timestamps(self.family)
-        self._rundown, self._guard = device.rundown, device.guard
+        self._rundown = device.rundown
+        # The guard's lock of the thread that records, looked up once: to the guard any thread's is as good.
+        self._inside: threading.RLock = device.guard.lock
         self._barriers = context.barriers[self.family]
         self._groups_max = device.groups_max
         self._dispatch = device.fn.vkCmdDispatch
@@ -94,6 +97,7 @@ class CommandRecorder:
     @guarded
     def _open(self) -> None:
         device, context = self.device, self.context
+        self._inside = device.guard.lock
         native = context.take(self.family)
         if device.validation:  # its messages name the command buffer
             device.set_name("VK_OBJECT_TYPE_COMMAND_BUFFER", native.handle, self.name)
@@ -136,7 +140,7 @@ class CommandRecorder:
         if self._timestamps is not None:
             self._timestamps.barrier()
         barriers = self._barriers
-        with self._guard.lock:
+        with self._inside:
             if self._rundown.is_over:
                 self.device.check_not_ended()
             barriers.record(self._handle, *barriers.between)

@@ -68,7 +68,7 @@ class Allocator:
         self._allocated = 0
         self._heap_use = [0] * len(device.profile.memory_heaps)
         self._ranked: dict[MemoryTypeFlags, tuple[int, ...]] = {}
-        self._live: set[Allocation] = set()
+        self._live: dict[Allocation, None] = {}
         self._table: tuple[Allocation, AddressTable] | None = None
         self._table_users = 0
         self._dropped: deque[Allocation] = deque()
@@ -160,11 +160,12 @@ class Allocator:
         with self._lock:
             return self._factory.new_serial()
 
-    @guarded
     def _allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
         if size < 0:
             raise InvalidArgumentError(f"a buffer's size must not be negative, got {size}")
-        with self._lock:
+        with self.device.guard.lock, self._lock:
+            if self.device.rundown.is_over:
+                self.device.check_not_ended()
             if self._dropped:
                 self._collect_dropped()
             order = self._ranked.get(flags)
@@ -268,13 +269,15 @@ class Allocator:
             for view, serial in allocation.views.values():
                 self.forget(serial)
                 self.device.destroy("buffer view", view)
+        counted = "allocation", self.device.number, allocation.serial
+        # Assignments alone, as in _account.
+        del self._live[allocation]
+        self._allocated -= allocation.size
+        del live[counted]
         block.suballocator.free(0 if block.kind == "imported" else allocation.offset)
-        self._live.discard(allocation)
         if self._table is not None and block.device_address:
             self._table[1].remove(block.device_address + allocation.offset)
             self._table[1].publish()
-        self._allocated -= allocation.size
-        live.pop(("allocation", self.device.number, allocation.serial), None)
         if block.suballocator.is_empty():
             others = (b for b in self._blocks[block.pool] if b is not block and b.kind == "shared")
             if block.kind != "shared" or any(b.suballocator.is_empty() for b in others):  # one empty block is kept
@@ -399,8 +402,8 @@ class Allocator:
         made = Allocation(self, block, offset, size, self._factory.new_serial())
         counted = "allocation", self.device.number, made.serial
         peak = max(self._peak, self._allocated + size)
-        self._live.add(made)
         # Assignments alone: all are made, or none.
+        self._live[made] = None
         self._allocated += size
         self._peak = peak
         live[counted] = None

@@ -120,8 +120,10 @@ class BlockFactory:
                 free(device.handle, memory, ffi.NULL)  # unmaps
             finally:
                 block.owner = None
-                self.made.pop(block.serial, None)
-                live.pop(("memory block", device.number, block.serial), None)
+                counted = "memory block", device.number, block.serial
+                if counted in live:  # no calls, which an interrupt could end
+                    del live[counted]
+                    del self.made[block.serial]
 
     def _make(self, create: NativeFunction, info: CData, handle: CData, purpose: str) -> None:
         result = VK_SUCCESS

@@ -148,7 +148,6 @@ class Buffer(AnyBuffer):
         allocation = self._allocation
         return allocation.allocator.export(allocation, self.offset - allocation.offset + offset, size)
 
-    @guarded
     def write(self, data: bytes | bytearray | memoryview, offset: int = 0) -> None:
         """Copies bytes of a C-contiguous buffer in from the host and makes them visible to the device.
 
@@ -160,9 +159,11 @@ class Buffer(AnyBuffer):
         if not isinstance(data, (bytes, bytearray)):
             data = contiguous(data)
         size = data.nbytes if isinstance(data, memoryview) else len(data)
-        self.check_range(offset, size, "write")
-        self._check_writable()
-        if size:
+        with self.device.guard.lock:  # what is closed meanwhile is kept; check_range knows whether the device was
+            self.check_range(offset, size, "write")
+            self._check_writable()
+            if not size:
+                return
             if size <= _PIECE:
                 ffi.memmove(self._pointer_for("write") + offset, data, size)
             else:
@@ -172,7 +173,6 @@ class Buffer(AnyBuffer):
             if not self._allocation.block.coherent:
                 self.flush(offset, size)
 
-    @guarded
     def read(self, offset: int = 0, size: int | None = None) -> bytes:
         """Copies bytes out to the host.
 
@@ -180,19 +180,21 @@ class Buffer(AnyBuffer):
             OutOfRangeError: the range goes past the end.
             FailedPreconditionError: the memory is not host-visible; copy on a queue instead.
         """
-        size = self.check_range(offset, size, "read")
-        if not self._allocation.block.coherent:
-            self.invalidate(offset, size)
-        return bytes(ffi.buffer(self._pointer_for("read") + offset, size))
+        with self.device.guard.lock:  # see write()
+            size = self.check_range(offset, size, "read")
+            if not self._allocation.block.coherent:
+                self.invalidate(offset, size)
+            return bytes(ffi.buffer(self._pointer_for("read") + offset, size))
 
-    @guarded
     def read_into(self, target: memoryview, offset: int = 0) -> None:
         """Copies ``target.nbytes`` bytes out to the host, into writable C-contiguous memory."""
         target = contiguous(target)
         if target.readonly:
             raise InvalidArgumentError("read_into writes to its target; it was given read-only memory")
-        size = self.check_range(offset, target.nbytes, "read_into")
-        if size:
+        with self.device.guard.lock:  # see write()
+            size = self.check_range(offset, target.nbytes, "read_into")
+            if not size:
+                return
             if not self._allocation.block.coherent:
                 self.invalidate(offset, size)
             if size <= _PIECE:
