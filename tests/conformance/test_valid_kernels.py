@@ -15,7 +15,8 @@ from pathlib import Path
 import pytest
 from conformance.stablehlo import tree as stablehlo_tree
 from conformance.valid_kernels import VARIABLE, EveryStrategy, Validator
-from support.compiler.regions import EMULATED, NATIVE
+from support.compiler.regions import EMULATED, NATIVE, region_of
+from support.compiler.strategy_regions import REGIONS
 from support.profiles import recorded_profiles
 from support.soak import SOAK
 from support.source_trees import named_tree, opened_tree
@@ -104,6 +105,16 @@ def test_kernels_of_all_strategies(
             refused += 1
     print(f"\n{name}: {compiled} programs compiled, {refused} refused; by strategy: {dict(compiler.strategies)}")
     assert compiled >= 40
+
+
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize("name", TARGETS)
+def test_kernels_of_strategies_with_all_numbers(name: str, validator: Validator) -> None:
+    compiler = EveryStrategy(validator, all_numbers=True)
+    for text in REGIONS.values():
+        compiler(region_of(text, TARGETS[name]))
+    print(f"\n{name}: by strategy: {dict(compiler.strategies)}")
+    assert len(compiler.strategies) >= 5
 
 
 def test_shaders_that_come_with_the_package(validator: Validator) -> None:

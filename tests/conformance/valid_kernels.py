@@ -113,10 +113,12 @@ class EveryStrategy:
 
     Args:
         validator: takes the kernels.
+        all_numbers: takes strategies with all their numbers; else the cheapest and the dearest of each kind.
     """
 
-    def __init__(self, validator: Validator) -> None:
+    def __init__(self, validator: Validator, *, all_numbers: bool = False) -> None:
         self._validator = validator
+        self._all = all_numbers
         self._kernels: dict[object, Kernel] = {}
         self.strategies: Counter[str] = Counter()
 
@@ -136,8 +138,11 @@ class EveryStrategy:
         return kernel
 
     def _others(self, region: KernelRegion) -> list[Strategy]:
-        """Returns the cheapest and the dearest of each kind of strategy."""
+        """Returns all strategies, or the cheapest and the dearest of each kind."""
+        strategies = [strategy for _, strategy in ranked(region)]
+        if self._all:
+            return strategies
         by_kind: dict[str, list[Strategy]] = {}
-        for _, strategy in ranked(region):
+        for strategy in strategies:
             by_kind.setdefault(strategy.name(), []).append(strategy)
         return [strategy for each in by_kind.values() for strategy in {each[0]: None, each[-1]: None}]
