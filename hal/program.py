@@ -10,6 +10,7 @@ from abc import abstractmethod
 from collections.abc import Container, Sequence
 from typing import TypeAlias
 
+from ..base.memory_budget import MemoryBudget
 from ..status import ClosedError, InvalidArgumentError, OutOfRangeError
 from .buffer import Buffer
 from .command_buffer import BindingSlot, CommandBuffer
@@ -42,12 +43,14 @@ class ProgramAllocator:
         last_signal: the number on the queue, and the payload of ``timeline``, of the last submission that signalled it;
             set by whoever submits.
         is_closed: whether the allocator keeps nothing.
+        limit: the budget of what programs hold; None means no limit.
     """
 
     device: LogicalDevice
     timeline: Semaphore
     last_signal: tuple[int, int]
     is_closed: bool
+    limit: MemoryBudget | None = None
 
     @abstractmethod
     def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:

@@ -45,7 +45,11 @@ class ProgramAllocator(AnyAllocator):
     def allocate(self, memory_type: int, usage: int, size: int) -> Buffer:
         """Returns a buffer with undefined contents; ``memory_type`` and ``usage`` are bits as in modules."""
         types = MemoryTypeFlags(memory_type) | HOST
-        return self.adopt(self.device.create_buffer(size, memory_type=types, usage=BufferUsage(usage)))
+        share = self.limit.share(max(size, 0)) if self.limit is not None else None
+        buffer = self.device.create_buffer(size, memory_type=types, usage=BufferUsage(usage))
+        if share is not None:
+            weakref.finalize(buffer.memory, share.resize, 0)
+        return self.adopt(buffer)
 
     def adopt(self, buffer: AnyBuffer) -> Buffer:
         assert isinstance(buffer, Buffer)

@@ -257,8 +257,9 @@ def _table_uses(node: ast.AST, tables: set[str], is_inside: bool) -> Iterator[tu
             yield from ((_name(item), "del", node.lineno) for item in items if _name(item) in tables)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and _name(node.func.value) in tables:
             is_change = node.func.attr in CHANGING | ATOMIC - {"get", "copy"}
+            may_find_nothing = node.func.attr == "pop" and len(node.args) == 2
             if is_change:
-                yield _name(node.func.value), node.func.attr, node.lineno
+                yield _name(node.func.value), "discard" if may_find_nothing else node.func.attr, node.lineno
         if isinstance(node, ast.For | ast.comprehension):
             of = node.iter.func.value if isinstance(getattr(node.iter, "func", None), ast.Attribute) else node.iter
             if _name(of) in tables:

@@ -16,6 +16,7 @@ import threading
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
+from ...base.memory_budget import MemoryBudget
 from ...status import FailedPreconditionError, InvalidArgumentError
 from ..buffer import Buffer
 from ..command_buffer import CommandBuffer
@@ -46,7 +47,7 @@ Table: TypeAlias = Sequence[Any] | None
 
 
 class DeviceContext:
-    """A VM context's state for one device.
+    """A VM context's state for one device; ``memory`` is the budget of what its programs allocate.
 
     Attributes:
         queue: the queue that takes all work.
@@ -56,13 +57,14 @@ class DeviceContext:
         peers: the device contexts of all the VM context's devices, if it has several.
     """
 
-    def __init__(self, device: Device) -> None:
+    def __init__(self, device: Device, memory: MemoryBudget | None = None) -> None:
         device.check_usable()
         self.device = device
         self.queue: Submits = device.compute_queue
         self.timed: TimedQueue | None = None
         self.timeline: Semaphore = device.program_semaphore("context timeline")
         self.allocator: ProgramAllocator = device.program_allocator(self.timeline)
+        self.allocator.limit = memory
         self.peers: Mapping[LogicalDevice, DeviceContext] = {}
         self._lock = threading.Lock()
 
@@ -227,11 +229,19 @@ class DeviceContext:
 
 
 class TransferContexts(dict[LogicalDevice, DeviceContext]):
-    """Device contexts for transfers, made when first used. Their allocators keep no memory for reuse."""
+    """Device contexts for transfers, made when first used. Their allocators keep no memory for reuse.
+
+    Args:
+        memory: the budget of what they allocate; None means no limit.
+    """
+
+    def __init__(self, memory: MemoryBudget | None = None) -> None:
+        super().__init__()
+        self._memory = memory
 
     def __missing__(self, device: LogicalDevice) -> DeviceContext:
         assert isinstance(device, Device)
-        context = self[device] = DeviceContext(device)
+        context = self[device] = DeviceContext(device, self._memory)
         context.allocator.close()
         return context
 
@@ -243,9 +253,11 @@ class DeviceTable:
         contexts: the contexts by device.
     """
 
-    def __init__(self, devices: Sequence[Device]) -> None:
+    def __init__(self, devices: Sequence[Device], memory: MemoryBudget | None = None) -> None:
         self._devices = tuple(devices)
-        self.contexts: dict[LogicalDevice, DeviceContext] = {device: DeviceContext(device) for device in devices}
+        self.contexts: dict[LogicalDevice, DeviceContext] = {
+            device: DeviceContext(device, memory) for device in devices
+        }
         if len(self.contexts) > 1:
             for context in self.contexts.values():
                 context.peers = self.contexts

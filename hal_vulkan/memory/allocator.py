@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ...base.lazy_dataclass import dataclass
+from ...base.memory_budget import Share
 from ...hal.memory import MemoryTypeFlags
 from ...status import InvalidArgumentError, PumiceError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice, guarded
@@ -38,7 +39,8 @@ class Allocation:
     """A range of a block; ``serial`` is a number that no other one of its allocator has.
 
     ``exports`` counts host views, which may outlive the buffer. ``views`` has the VkBufferView of each (offset, size,
-    VkFormat), with its serial; they are destroyed with the range.
+    VkFormat), with its serial; they are destroyed with the range. ``share`` is the part of a program's memory that it
+    takes, if that is limited.
     """
 
     allocator: Allocator
@@ -49,6 +51,7 @@ class Allocation:
     exports: int = 0
     retired: bool = False
     views: dict[tuple[int, int, int], tuple[CData, int]] | None = None
+    share: Share | None = None
 
 
 class Allocator:

@@ -15,11 +15,12 @@ from bisect import insort
 from collections import deque
 from typing import Final, TypeAlias
 
+from ...base.memory_budget import MemoryBudget, Share
 from ...hal.buffer import Buffer as AnyBuffer
 from ...hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
 from ...hal.program import ProgramAllocator as AnyAllocator
 from ...hal.semaphore import Semaphore
-from ...status import InvalidArgumentError
+from ...status import InvalidArgumentError, ResourceExhaustedError
 from ..instance.logical_device import LogicalDevice
 from ..memory.allocator import Allocation, Allocator
 from ..memory.buffer import Buffer
@@ -158,8 +159,18 @@ class ProgramAllocator(AnyAllocator):
         flags = MemoryTypeFlags(memory_type)
         if memory_type & _DEVICE_LOCAL and not self.device.staging:
             flags |= _MAPPED
+        share = self._share(size, self.limit) if self.limit is not None else None
         allocation = self._memory.allocate(size, flags)
+        allocation.share = share
         return ProgramBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
+
+    def _share(self, size: int, limit: MemoryBudget) -> Share:
+        """Takes memory from the program's budget; memory that is only kept for reuse is freed before it is refused."""
+        try:
+            return limit.share(size)
+        except ResourceExhaustedError:
+            self.trim()
+            return limit.share(size)
 
     def _take(self, kind: Kind) -> ProgramBuffer | None:
         """Takes the kept buffer with the lowest address that the device no longer uses.
@@ -238,6 +249,7 @@ class ProgramAllocator(AnyAllocator):
     def _release(self, buffer: ProgramBuffer) -> None:
         if not self.device.abandoned:
             buffer._closed = True
+            buffer._allocation.share = None
             self._memory.retire(buffer._allocation)
 
     def trim(self, keep: int = 0) -> None:

@@ -147,6 +147,7 @@ class FunctionCall:
 
     def _call(self, timeout: float | None) -> Any:
         record, writer = self._record, self._writer
+        timeout = writer._target.context.limited(timeout)
         deadline = deadline_after(timeout)
         values = self.values()
         try:

@@ -83,9 +83,14 @@ class Session(SessionCalls, Closeable):
         if instance is not None and instance.is_closed:
             raise ClosedError("this instance was closed; make another one")
         self.options: SessionOptions = options or SessionOptions()
+        self._memory = self.options.budget("max_memory", "device memory")
         self._devices = SessionDevices(device, instance, sanitize, wait)
         context = Context(
-            max_stack_depth=self.options.max_stack_depth, concurrent=self.options.concurrent, kind="session"
+            max_stack_depth=self.options.max_stack_depth,
+            concurrent=self.options.concurrent,
+            kind="session",
+            max_time=self.options.max_time,
+            host_memory=self.options.budget("max_host_memory", "host memory"),
         )
         super().__init__(CallTarget(context, self._devices))
         self._profiling = threading.Lock()
@@ -187,7 +192,7 @@ class Session(SessionCalls, Closeable):
         """
         self._check_open()
         if isinstance(module, BytecodeModule) and not self._context.is_frozen:
-            for builtin in builtin_modules(module, self._context, self._devices, self.options):
+            for builtin in builtin_modules(module, self._context, self._devices, self.options, self._memory):
                 self._context.add(builtin)
         observer = self._target.observer
         if observer is not None:

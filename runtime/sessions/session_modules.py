@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
+from ...base.memory_budget import MemoryBudget
 from ...status import IncompatibleError, InvalidArgumentError, UnavailableError
 from ...vm.execution.bytecode_module import BytecodeModule
 from ...vm.execution.context import Context
@@ -65,9 +66,15 @@ def imported_modules(module: BytecodeModule) -> set[str]:
 
 
 def builtin_modules(
-    module: BytecodeModule, context: Context, devices: SessionDevices, options: SessionOptions
+    module: BytecodeModule,
+    context: Context,
+    devices: SessionDevices,
+    options: SessionOptions,
+    memory: MemoryBudget | None,
 ) -> Iterator[NativeModule]:
-    """Returns the built-in modules that a module imports from and the context has not yet."""
+    """Returns the built-in modules that a module imports from and the context has not yet; ``memory`` is the budget of
+    the device memory that they allocate.
+    """
     wanted = imported_modules(module)
     known = {item.name for item in context.modules}
     if module.name in known:
@@ -76,12 +83,12 @@ def builtin_modules(
         if name not in wanted or name in known or name not in options.builtin_modules:
             continue
         if name == "hal":
-            yield hal_module([item.hal for item in devices.open()])
+            yield hal_module([item.hal for item in devices.open()], memory)
         else:
             # Imported only for programs with parameters.
             from ..modules.parameters.module import io_parameters_module
 
-            yield io_parameters_module(options.parameter_indices())
+            yield io_parameters_module(options.parameter_indices(), memory)
 
 
 def wrong_device(error: IncompatibleError, name: str, devices: Iterable[Device]) -> str | None:

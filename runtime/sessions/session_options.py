@@ -8,7 +8,9 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from ...base.lazy_dataclass import dataclass
+from ...base.memory_budget import MemoryBudget
 from ...status import InvalidArgumentError, NotFoundError
+from ...vm.execution.deadlines import timeout_seconds
 from ...vm.execution.stack import DEFAULT_MAX_DEPTH
 
 if TYPE_CHECKING:
@@ -33,6 +35,10 @@ class SessionOptions:
         concurrent: whether calls may overlap, from several threads or asynchronously. Without it asynchronous calls
             queue, and a second thread is refused.
         builtin_modules: the names of the built-in modules that programs may import from; each is added when one does.
+        max_memory: the most bytes of device memory that the session's programs may hold at once: constants, transients,
+            and results for as long as they are kept. ``None`` means no limit, for this and the next two.
+        max_host_memory: the most bytes that their buffers, lists and globals may hold on the host at once.
+        max_time: the longest time of a call in seconds, whatever its ``timeout``, and of a module's initializers.
 
     Raises:
         InvalidArgumentError: a value has the wrong type.
@@ -43,6 +49,9 @@ class SessionOptions:
     max_stack_depth: int = DEFAULT_MAX_DEPTH
     concurrent: bool = False
     builtin_modules: frozenset[str] = frozenset(BUILTIN_MODULES)
+    max_memory: int | None = None
+    max_host_memory: int | None = None
+    max_time: float | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.parameters, Mapping):
@@ -56,6 +65,11 @@ class SessionOptions:
                 raise InvalidArgumentError(
                     f"parameters[{scope!r}] is an index, a path or arrays by key, got {type(source).__name__}"
                 )
+        for name, limit in (("max_memory", self.max_memory), ("max_host_memory", self.max_host_memory)):
+            if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+                raise InvalidArgumentError(f"{name} is a number of bytes or None, got {limit!r}")
+        if self.max_time is not None and timeout_seconds(self.max_time) == 0:
+            raise InvalidArgumentError(f"max_time is a number of seconds above 0 or None, got {self.max_time!r}")
         names: object = self.builtin_modules
         if isinstance(names, str):
             raise InvalidArgumentError(f"builtin_modules is a set of names, got {self.builtin_modules!r}")
@@ -65,6 +79,11 @@ class SessionOptions:
                     f"there is no built-in module {name!r}, only {', '.join(BUILTIN_MODULES)}; add your own with "
                     "append_module"
                 )
+
+    def budget(self, name: str, kind: str) -> MemoryBudget | None:
+        """Returns a new budget for one of the limits on memory; None if it is not set."""
+        limit = getattr(self, name)
+        return None if limit is None else MemoryBudget(limit, kind, f"SessionOptions.{name}")
 
     def parameter_indices(self) -> dict[str, ParameterIndex]:
         """Returns ``parameters`` by scope, with files opened."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.codegen.c_programs import CANNOT_BUILD, COMPILER, WARNINGS, build, c_files, run, try_run
+from support.codegen.c_programs import CANNOT_BUILD, COMPILER, SANITIZED, WARNINGS, build, c_files, run, try_run
 from support.codegen.module_cases import NEWTON
 from support.peer import compile_module
 
@@ -54,7 +54,8 @@ def module() -> bytes:
 
 @pytest.fixture(scope="module")
 def program(module: bytes, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build(tmp_path_factory.mktemp("program"), module)
+    """A program with sanitizers, which see more of what wrong files and arguments do."""
+    return build(tmp_path_factory.mktemp("program"), module, flags=("-O1", *SANITIZED))
 
 
 @pytest.fixture(scope="module")
@@ -109,17 +110,15 @@ def test_memory_that_the_host_does_not_see(module: bytes, tmp_path: Path) -> Non
     assert _ran([f"./{built.name}"], tmp_path, **_layer()) == "as the header says\n"
 
 
+@pytest.mark.sample(2)  # always
 @pytest.mark.slow
-def test_behaviour_is_defined(module: bytes, tmp_path: Path) -> None:
-    """Runs with the compiler's sanitizers: no access out of bounds or after a free, no overflow, no
-    misaligned pointer.
-    """
+@pytest.mark.parametrize("mode", ["host", "device"])
+def test_behaviour_is_defined(mode: str, module: bytes, tmp_path: Path) -> None:
+    """Runs with the compiler's sanitizers."""
     shutil.copy(Path(__file__).parent / "application.c", tmp_path)
-    flags = ("-O1", "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
-    built = build(tmp_path, module, flags=flags, sources=("application.c",))
-    for arguments in ([], ["device"]):
-        # Leaks are valgrind's: the driver is unloaded before the sanitizer looks for what it lost.
-        assert _ran([f"./{built.name}", *arguments], tmp_path, ASAN_OPTIONS="detect_leaks=0") == "as the header says\n"
+    built = build(tmp_path, module, flags=("-O1", *SANITIZED), sources=("application.c",))
+    arguments = ["device"] if mode == "device" else []
+    assert _ran([f"./{built.name}", *arguments], tmp_path) == "as the header says\n"
 
 
 @pytest.mark.sample(0)

@@ -132,11 +132,11 @@ def test_hal_code_gives_the_same(module: bytes) -> None:
     assert found == _outcomes(module)
 
 
-@pytest.mark.sample(2)
+@pytest.mark.sample(len(FILES) + len(WRITTEN))  # always: sanitizers see how C code treats lists and bytes
 @pytest.mark.vulkan
 @pytest.mark.skipif(bool(c_programs.CANNOT_BUILD), reason=c_programs.CANNOT_BUILD)
 def test_c_gives_the_same(module: bytes, tmp_path: Path) -> None:
-    program = c_programs.build(tmp_path, module)
+    program = c_programs.build(tmp_path, module, flags=("-O0", *c_programs.SANITIZED))
     for name, outcome in _outcomes(module).items():
         command = [str(program), "--function", name, "-o", str(tmp_path / "out.npy")]
         done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)

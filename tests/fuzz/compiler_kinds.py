@@ -33,6 +33,9 @@ TEXTS: Final = (
     *(SIMPLE_MUL, LAYER, POWERS, CHOICE, *VARIED),
     *((PROGRAMS / f"{name}.mlir").read_text() for name in OTHERS),
 )
+KEPT: Final = tuple(
+    path.read_text() for path in sorted((Path(__file__).parent / "corpus" / "tensor-program").iterdir())
+)
 _DIALECTS: Final = ("stablehlo.", "chlo.", "func.", "arith.", "math.", "tensor.", "scf.", "cf.")
 OPERATIONS: Final = tuple(name for name in READ if name.startswith(_DIALECTS))
 TYPES: Final = (
@@ -45,7 +48,7 @@ _KINDS: Final = (
     (re.compile(r"tensor<[^<>]*(?:<[^<>]*>)?[^<>]*>"), TYPES),
     (re.compile(r"\b(?:stablehlo|chlo|func|arith|math|tensor|scf|cf)\.[a-z_0-9]+"), OPERATIONS),
     (re.compile(r"%[A-Za-z_0-9#]+"), ()),
-    (re.compile(r"-?\b[0-9]+\b"), ODD_NUMBERS[:16]),
+    (re.compile(r"-?\b[0-9]+\b"), ODD_NUMBERS),
     (re.compile(r"\b[A-Z_]{2,}\b|\b(?:true|false|array|dense|dims|dim|sizes|low|init|across)\b"), ()),
     (re.compile(r"\n[^\n]*"), ()),
     (re.compile(r"[\[\](){}<>=,:]"), ()),
@@ -74,7 +77,8 @@ def _compile(text: str) -> None:
 
 
 def open_tensor_program(folder: Path) -> Cases:
-    return text_cases(TEXTS, (*OPERATIONS, *TYPES), _compile, forge=lambda rng: _exchanged(rng, TEXTS), forged=0.7)
+    texts = (*TEXTS, *KEPT)
+    return text_cases(texts, (*OPERATIONS, *TYPES), _compile, forge=lambda rng: _exchanged(rng, texts), forged=0.7)
 
 
 # -- stage files ---------------------------------------------------------------------------------------

@@ -21,9 +21,10 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from support.case_pool import Tally
 
-__all__ = ["KINDS", "Kind", "bad_ends", "run_kind"]
+__all__ = ["CORPUS", "KINDS", "Kind", "bad_ends", "run_kind"]
 
 TESTS: Final = Path(__file__).resolve().parents[1]
+CORPUS: Final = Path(__file__).parent / "corpus"
 PATHS: Final = tuple(map(str, (TESTS / "fuzz", TESTS)))
 
 
@@ -55,7 +56,8 @@ KINDS: Final[Mapping[str, Kind]] = {
     "spirv": Kind("program_kinds:open_spirv", 6_000, 40),
     "spirv-run": Kind("program_kinds:ShaderRuns", 1_500, 20),
     "glsl": Kind("text_kinds:GlslCases", 1_000, 6),
-    "value": Kind("text_kinds:open_value", 6_000, 150),
+    "codegen": Kind("program_kinds:open_codegen", 500, 6),
+    "value": Kind("text_kinds:open_value", 5_500, 150),
     "expression": Kind("text_kinds:open_expression", 5_000, 150),
     "axis": Kind("text_kinds:open_axis", 4_000, 80),
     "image-text": Kind("text_kinds:open_image_text", 2_000, 100),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import dataclasses
 import os
 from pathlib import Path
@@ -11,10 +12,13 @@ from judging import FileCases, SeededCases
 from mutant_runner import assembled_bases
 from mutations import mutate, plain_base
 from support.case_pool import Cases, Outcome
+from support.compiler.tensor_programs import POWERS, SIMPLE_MUL
 from support.runtime.hal_module import executable_blob
 
 import pumice
 from pumice import shaders
+from pumice.codegen.c import write_c
+from pumice.codegen.hal.module_writer import write_hal
 from pumice.formats.vke1_reader import parse_executable
 from pumice.formats.vke1_writer import build_executable
 from pumice.hal_vulkan.device import Device
@@ -56,6 +60,24 @@ def open_module(folder: Path) -> Cases:
             disassemble_module(verify_module(read_module(archive)), offsets=True)
 
     return Modules(folder, [base.data for base in bases], "m.vmfb", use)
+
+
+def open_codegen(folder: Path) -> Cases:
+    """Compiled programs that are written as C and as Python."""
+    modules = [pumice.compile(text) for text in (SIMPLE_MUL, POWERS)]
+    bases = [plain_base(f"{number}", module, "file") for number, module in enumerate(modules)]
+
+    class Programs(SeededCases[bytes]):
+        def input(self, seed: int, index: int) -> bytes:
+            return mutate(bases, seed, index, "file").data
+
+        def use(self, made: bytes) -> None:
+            with ModuleArchive.from_bytes(made, "m.vmfb") as archive:
+                definition = read_module(archive)
+                ast.parse(write_hal(definition, "m.vmfb").source)
+                write_c(definition, "m", "m.vmfb", main=True)
+
+    return Programs()
 
 
 class PipelineCacheCases(SeededCases[bytes]):

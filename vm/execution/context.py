@@ -33,12 +33,14 @@ from ..bytecode.declaration import FunctionDeclaration, declaration_of
 from ..native.module import NativeModule
 from .admission import CLOSED, ContextGate
 from .bytecode_module import BytecodeModule
+from .deadlines import timeout_seconds
 from .linker import LoadedModule, Module, find_function, link, names_of, native_function, unknown_export
 from .module_state import ContextFunction, Hooks, ModuleState
 from .run import Run, call
 from .stack import DEFAULT_MAX_DEPTH, Stack
 
 if TYPE_CHECKING:
+    from ...base.memory_budget import MemoryBudget, Share
     from .loop import Loop
 
 _log = logging.getLogger("pumice")
@@ -88,6 +90,8 @@ class Context(Closeable):
         max_stack_depth: the largest number of nested calls of an invocation.
         concurrent: whether invocations may overlap.
         kind: the name of its kind in messages; a session calls its context a session.
+        max_time: the longest time of a call in seconds, whatever its timeout; ``None`` means no limit.
+        host_memory: the budget of the buffers, lists and globals of its programs; ``None`` means no limit.
 
     Attributes:
         hooks: the functions called at traces and breakpoints of programs.
@@ -106,6 +110,8 @@ class Context(Closeable):
         max_stack_depth: int = DEFAULT_MAX_DEPTH,
         concurrent: bool = False,
         kind: str = "context",
+        max_time: float | None = None,
+        host_memory: MemoryBudget | None = None,
     ) -> None:
         if isinstance(max_stack_depth, bool) or not isinstance(max_stack_depth, int) or max_stack_depth < 1:
             raise InvalidArgumentError(f"max_stack_depth is a number of frames, at least 1; got {max_stack_depth!r}")
@@ -113,6 +119,9 @@ class Context(Closeable):
         self.hooks: Hooks = Hooks()
         self.max_stack_depth = max_stack_depth
         self.concurrent = concurrent
+        self.max_time: float | None = None if max_time is None else timeout_seconds(max_time)
+        self.host_memory: MemoryBudget | None = host_memory
+        self._shares: list[Share] = []  # of globals
         self.gate: ContextGate = ContextGate(kind, concurrent=concurrent)
         self.invocations: set[Run] = set()
         self._modules: dict[str, LoadedModule] = {}
@@ -175,6 +184,7 @@ class Context(Closeable):
                 self._add_bytecode(module, timeout)
 
     def _add_bytecode(self, module: BytecodeModule, timeout: float | None) -> None:
+        share = None if self.host_memory is None else self.host_memory.share(module.definition.global_bytes)
         state = ModuleState(module, self.hooks, link(module, self._modules))
         loaded = LoadedModule(module, state)
         self._modules[module.name] = loaded
@@ -192,6 +202,8 @@ class Context(Closeable):
             self._functions.pop((loaded, _INIT), None)
             state.release()
             raise
+        if share is not None:
+            self._shares.append(share)
 
     def _loaded(self, name: str) -> LoadedModule:
         loaded = self._modules.get(name)
@@ -248,6 +260,12 @@ class Context(Closeable):
         stack = Stack(self.max_stack_depth)
         stack.enter_native(function.full_name, function.native, arguments)
         return stack
+
+    def limited(self, timeout: float | None) -> float | None:
+        """Returns a timeout in seconds, or ``max_time`` if that is shorter."""
+        if self.max_time is None:
+            return timeout
+        return self.max_time if timeout is None else min(timeout_seconds(timeout), self.max_time)
 
     def invoke(
         self, function: Function, arguments: tuple[Any, ...], *, timeout: float | None = None, blocks: bool = False
@@ -370,6 +388,7 @@ class Context(Closeable):
     def _release_states(self) -> None:
         failure: BaseException | None = None
         self._functions.clear()
+        self._shares.clear()
         for name in reversed(list(self._modules)):
             state = self._modules[name].state
             close = state.release if isinstance(state, ModuleState) else getattr(state, "close", None)

@@ -14,6 +14,7 @@ Thread rule: ``advance`` in any thread, one at a time; ``abort`` at any time fro
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -21,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from ...status import PumiceError
 from ...waits.source import WaitSource
 from ...waits.wait_frame import OnWait, Wait, WaitFrame
+from ..types.host_memory import limited_to
 from .admission import ContextGate, Turn
 from .deadlines import deadline_of_call, guard_of, outer_deadline, step_until, timed_out, wait_for
 from .interruption import Interrupted, deadlines
@@ -28,6 +30,7 @@ from .policy import InvocationPolicy
 from .stack import Stack
 
 if TYPE_CHECKING:
+    from ...base.memory_budget import MemoryBudget
     from .admission import Ticket
 
 
@@ -42,6 +45,11 @@ class RunContext(Protocol):
     """The part of a ``Context`` (context.py) that runs use."""
 
     gate: ContextGate
+    max_time: float | None
+    host_memory: MemoryBudget | None
+
+    def limited(self, timeout: float | None, /) -> float | None:
+        """Returns a timeout, or the longest time of a call if that is shorter."""
 
     def stack_for(self, function: Any, arguments: tuple[Any, ...], /) -> Stack:
         """Returns a stack with a function entered."""
@@ -121,6 +129,8 @@ class Run(Turn):
         self.gate: ContextGate = context.gate
         self.function: RunFunction = function
         self._values = values
+        if context.max_time is not None:
+            timeout = context.limited(timeout)
         self.timeout: float | None = timeout
         self.deadline: float | None = None if timeout is None and not deadlines else deadline_of_call(timeout)
         self.on_wait: OnWait = "suspend" if on_wait == "block" and self.deadline is not None else on_wait
@@ -167,7 +177,7 @@ class Run(Turn):
                         wait = self.wait or stack.wait_first(self.function.full_name, ticket)
                     else:
                         self.has_begun = True
-                        plain = self.deadline is None and self.observer is None
+                        plain = self.deadline is None and self.observer is None and self.context.host_memory is None
                         is_over = stack.step() if plain else self._watched_step(stack)
                         if not is_over:
                             wait = stack.wait_frame or YIELDED
@@ -190,8 +200,10 @@ class Run(Turn):
         observer, deadline = self.observer, self.deadline
         if observer is not None:
             observer.enter_step()
+        memory = self.context.host_memory
         try:
-            return stack.step() if deadline is None else step_until(stack, deadline)
+            with contextlib.nullcontext() if memory is None else limited_to(memory):
+                return stack.step() if deadline is None else step_until(stack, deadline)
         finally:
             if observer is not None:
                 observer.leave_step()

@@ -10,12 +10,13 @@ goes with the last view of it. Thread rule: as for any Python buffer, one thread
 
 from __future__ import annotations
 
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from ...status import InvalidArgumentError, ResourceExhaustedError
 from .elements import MAX_PYTHON_BYTES, BufferElements
+from .host_memory import OBJECT_BYTES, budgets, limited_to, share_of
 from .numerics import wrap64
 from .ref_types import register_ref_type
 
@@ -26,6 +27,9 @@ MAX_BUFFER_LENGTH: int = 1 << 32
 with a status instead of the operating system's killing the process; what is left may still be refused for lack of
 memory.
 """
+
+if TYPE_CHECKING:
+    from ...base.memory_budget import Share
 
 # Unpadded allocations of this many bytes or more are aligned to it by both allocators in use (CPython's and NumPy's).
 _NATURAL_ALIGNMENT: Final = 16
@@ -43,7 +47,10 @@ class VmBuffer(BufferElements):
         writable: whether stores, fills and copies into it are allowed.
     """
 
-    __slots__ = ()
+    __slots__ = ("share",)
+
+    share: Share | None
+    """The part of its program's memory that it takes, if that is limited."""
 
     # -------------------------------------------------------------------------------------------------- making
 
@@ -57,7 +64,8 @@ class VmBuffer(BufferElements):
 
         Raises:
             InvalidArgumentError: the length is negative, or the alignment is not a power of two.
-            ResourceExhaustedError: the length is above ``MAX_BUFFER_LENGTH``, or there is no memory.
+            ResourceExhaustedError: the length is above ``MAX_BUFFER_LENGTH``, there is no memory, or the program's
+                limit is reached.
         """
         if length < 0:
             raise InvalidArgumentError(f"expected a buffer length of 0 bytes or more, got {length}")
@@ -69,6 +77,13 @@ class VmBuffer(BufferElements):
                 f"a buffer of {length} bytes aligned to {alignment} is past the limit of {MAX_BUFFER_LENGTH} bytes; "
                 "split it, or raise pumice.vm.types.buffer.MAX_BUFFER_LENGTH"
             )
+        if budgets:
+            share = share_of(OBJECT_BYTES + length + padding)
+            if share is not None:
+                with limited_to(None):
+                    buffer = cls.allocate(length, alignment)
+                buffer.share = share
+                return buffer
         try:
             if length + padding <= MAX_PYTHON_BYTES and not padding:
                 # The allocator of free-threaded Python aligns the smallest ones to 8 bytes.

@@ -18,6 +18,7 @@ from ...status import (
     OutOfRangeError,
     ResourceExhaustedError,
 )
+from .host_memory import ELEMENT_BYTES, OBJECT_BYTES, budgets, share_of
 from .numerics import round_f32
 from .ref_types import ANY_REF, ref_type_class, ref_type_name, register_ref_type
 
@@ -64,7 +65,7 @@ class VmList:
     Indices are i32 words read as unsigned, as in the operations: a negative one is out of range.
     """
 
-    __slots__ = ("_classes", "_kinds", "_values", "element_kind")
+    __slots__ = ("_classes", "_kinds", "_share", "_values", "element_kind")
 
     def __init__(self, element_kind: str, initial_capacity: int = 0) -> None:
         """Makes an empty list. The capacity is only checked against the limit: Python lists grow by themselves.
@@ -89,6 +90,7 @@ class VmList:
         self.element_kind: str = element_kind
         self._values: list[object] = []  # numbers and references; None is null, or an empty variant slot
         self._kinds: list[str] = []  # in variant lists: what each slot holds
+        self._share = share_of(OBJECT_BYTES) if budgets else None
         self.reserve(initial_capacity)
 
     @classmethod
@@ -160,11 +162,19 @@ class VmList:
             )
 
     def resize(self, size: int) -> None:
-        """Drops elements from the end, or appends zeros, nulls or empty variant slots; errors as ``reserve``'s."""
+        """Drops elements from the end, or appends zeros, nulls or empty variant slots.
+
+        Raises:
+            ResourceExhaustedError: as ``reserve`` does, or the program's limit is reached.
+        """
         self.reserve(size)
         size &= 0xFFFF_FFFF
         kind = self.element_kind
         more = size - len(self._values)
+        if budgets and self._share is None:
+            self._share = share_of(OBJECT_BYTES)
+        if self._share is not None:
+            self._share.resize(OBJECT_BYTES + size * ELEMENT_BYTES)
         if more <= 0:
             del self._values[size:]
             del self._kinds[size:]

@@ -18,6 +18,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Sequence
 
+from ....base.memory_budget import MemoryBudget
 from ....hal.buffer import Buffer
 from ....hal.buffer_view import BufferView
 from ....hal.device import Device
@@ -35,12 +36,13 @@ from .fence_exports import FenceExports
 from .queue_exports import QueueExports
 
 
-def hal_module(devices: Sequence[Device] = ()) -> NativeModule:
+def hal_module(devices: Sequence[Device] = (), memory: MemoryBudget | None = None) -> NativeModule:
     """Returns the ``hal`` module over open devices, in the order in which ``devices.get`` numbers them.
 
-    The devices stay their owner's to close. Without any it is for tools that only look at programs.
+    The devices stay their owner's to close. Without any it is for tools that only look at programs. ``memory`` is the
+    budget of the programs' device memory; None means no limit.
     """
-    state = functools.partial(HalState, tuple(devices))
+    state = functools.partial(HalState, tuple(devices), memory)
     return NativeModule("hal", version=7, state=state, trusted=True, suspends=False)
 
 

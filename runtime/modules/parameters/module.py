@@ -19,6 +19,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ....base.lazy_dataclass import dataclass
+from ....base.memory_budget import MemoryBudget
 from ....hal.buffer import Buffer
 from ....hal.device import Device
 from ....hal.memory import BufferUsage
@@ -66,9 +67,9 @@ class _Span:
         return data[self.parameter_offset : self.parameter_offset + self.length]
 
 
-def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
-    """Returns the module that gives programs the parameters of these scopes. InvalidArgumentError for a scope without
-    an index.
+def io_parameters_module(scopes: ParameterScopes, memory: MemoryBudget | None = None) -> NativeModule:
+    """Returns the module that gives programs the parameters of these scopes, within a budget of device memory.
+    InvalidArgumentError for a scope without an index.
     """
     for scope, index in scopes.items():
         if not isinstance(index, ParameterIndex):
@@ -76,15 +77,15 @@ def io_parameters_module(scopes: ParameterScopes) -> NativeModule:
                 f"scope {shown(scope)}: expected a ParameterIndex, got {type(index).__name__}; "
                 "make one with ParameterIndex.from_file or from_arrays"
             )
-    return NativeModule("io_parameters", version=0, state=functools.partial(_Parameters, dict(scopes)))
+    return NativeModule("io_parameters", version=0, state=functools.partial(_Parameters, dict(scopes), memory))
 
 
 class _Parameters:
     """The state of one VM context: its device contexts."""
 
-    def __init__(self, scopes: ParameterScopes) -> None:
+    def __init__(self, scopes: ParameterScopes, memory: MemoryBudget | None) -> None:
         self._scopes = scopes
-        self._contexts = TransferContexts()
+        self._contexts = TransferContexts(memory)
 
     @export("load", "0rIrrrIiirrr_r")
     def load(

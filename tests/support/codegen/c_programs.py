@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 import subprocess
@@ -22,6 +23,10 @@ Array: TypeAlias = npt.NDArray[Any]
 WARNINGS = ("-Wall", "-Wextra", "-Wpedantic", "-Wconversion", "-Werror")
 _SECONDS = 120
 COMPILER = shutil.which("gcc") or shutil.which("cc")
+SANITIZED = ("-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+"""Flags of programs that end at an access out of bounds or after a free, an overflow, or a misaligned pointer."""
+# Leaks are valgrind's: the driver is unloaded before the sanitizer looks for what it lost.
+os.environ.setdefault("ASAN_OPTIONS", "detect_leaks=0")
 
 
 def _lacking() -> str:
