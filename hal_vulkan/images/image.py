@@ -254,7 +254,8 @@ class Image(Closeable):
         if result == _FORMAT_NOT_SUPPORTED:
             raise UnimplementedError(
                 f"{profile.name} has no {self.dim} images of format {self.format} for {self.usage.name}; formats that "
-                f"it has for this: {formats_with(device, self.format, image=usage_bits(self.usage))}"
+                f"it has for this: {formats_with(device, self.format, image=usage_bits(self.usage))}",
+                vk_result="VK_ERROR_FORMAT_NOT_SUPPORTED",
             )
         device.check(result, f"asking for the limits of {self.format} images")
         most = answer.imageFormatProperties

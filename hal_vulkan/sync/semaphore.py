@@ -437,7 +437,7 @@ class TimelineSemaphore(AnySemaphore):
     def close(self) -> None:
         """Destroys the semaphore once no queue uses it; idempotent.
 
-        Armed notifications and waiting threads get CANCELLED.
+        Waiting threads get CANCELLED, and so do armed notifications but those whose payload is known to be reached.
 
         Raises:
             FailedPreconditionError: a held-back submission waits for it; signal or fail it first.
@@ -450,6 +450,8 @@ class TimelineSemaphore(AnySemaphore):
                 "it first"
             )
         handle, context = self.handle, self.context
+        if self.notifications:
+            context.notifier.collect_due(self)
         with self.device.lock:
             if self.failure is None:
                 self.failure = CancelledError(f"{self.name} was closed")
