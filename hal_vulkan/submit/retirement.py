@@ -16,7 +16,7 @@ from ..sync.context import SemaphoreContext
 from ..sync.owned_semaphores import QueueTimeline
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import CData, ffi
-from ..vulkan.results import VK_SUCCESS
+from ..vulkan.results import VK_NOT_READY, VK_SUCCESS
 from .batch import Points, Used
 
 if TYPE_CHECKING:
@@ -64,12 +64,12 @@ class RetiringQueue:
     def retire(self) -> int:
         """Releases resources of finished submissions. Cheap if nothing has finished; called every few submissions.
 
-        Returns the VkResult: nothing is released after a failure.
+        Returns the VkResult: nothing is released after a failure, or where another thread does it (VK_NOT_READY).
         """
         if not self._inflight and not self._deferred:
             return VK_SUCCESS
         if self._retire_lock.locked():
-            return VK_SUCCESS  # another thread does it, or this one further up its stack
+            return VK_NOT_READY  # another thread does it, or this one further up its stack
         device = self.device
         with self._retire_lock:  # unlike after acquire(), an interrupt cannot leave it locked
             if self._ended:

@@ -24,12 +24,13 @@ from ...waits.notification import Callback, Notification
 from ...waits.poll_thread import Due, PollThread
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import UINT64_MAX, CData, ffi, new
-from ..vulkan.results import VK_ERROR_DEVICE_LOST, VK_SUCCESS, error_from_result
+from ..vulkan.results import VK_ERROR_DEVICE_LOST, VK_NOT_READY, VK_SUCCESS, error_from_result
 
 _WAIT_ANY: Final = 1
 _MIN_SWEEP: Final = 64
 _MOST_FAILURES: Final = 100
 _PAUSE_S: Final = 0.01  # after each
+_BRIEF_S: Final = 0.0005
 _order = itertools.count()
 
 
@@ -182,7 +183,7 @@ class Notifier:
 
     def collect(self) -> None:
         """Retires the queues' finished work, which notifies."""
-        self._result = min([queue.retire() for queue in self._device.queues], default=VK_SUCCESS)
+        self._result = min(filter(None, [queue.retire() for queue in self._device.queues]), default=VK_SUCCESS)
         if self._unswept:
             self._try_sweep()  # what was cancelled while another thread held the lock
 
@@ -204,6 +205,8 @@ class Notifier:
         result = self._result or self._wait()
         if result == VK_ERROR_DEVICE_LOST:
             self._device.lose(error_from_result(result, "the notifier's wait"))
+        elif result == VK_NOT_READY:
+            time.sleep(_BRIEF_S)  # else it would come back at once, until the thread that retires has done so
         elif result >= 0:
             self._failures = 0
         elif self._failures < _MOST_FAILURES:

@@ -106,13 +106,31 @@ def test_a_host_signal_during_a_native_wait_is_told_by_the_shared_thread(
     where: list[str] = []
     for semaphore in (by_queue, by_host):
         semaphore.notify(1, lambda _: where.append(threading.current_thread().name))
-    with device.compute_queue._retire_lock:  # the submission stays in flight
+    with monkeypatch.context() as held:
+        held.setattr(device.compute_queue, "retire", lambda: 0)  # the submission stays in flight
         device.compute_queue.barrier(signals=((by_queue, 1),))
         assert waits.wait(10)
         by_host.signal(1)
         until(lambda: where == ["pumice-poll"])
     go_on.set()
     until(lambda: where == ["pumice-poll", "pumice-device-poll"])
+
+
+def test_the_thread_does_not_spin_while_another_one_retires(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
+    real, calls = device.fn.vkWaitSemaphores, list[object]()
+
+    def wait(*arguments: object) -> int:
+        calls.append(arguments)
+        return int(real(*arguments))
+
+    monkeypatch.setattr(device.fn, "vkWaitSemaphores", wait)
+    semaphore, told = device.create_semaphore(), threading.Event()
+    semaphore.notify(1, lambda _: told.set())
+    with device.compute_queue._retire_lock:
+        device.compute_queue.barrier(signals=((semaphore, 1),))
+        assert not told.wait(0.05)
+    assert told.wait(10)
+    assert len(calls) < 5
 
 
 def test_an_exception_in_a_callback_is_logged_and_stops_nothing(
