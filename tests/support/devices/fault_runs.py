@@ -73,7 +73,11 @@ ends *badly* if
 **Why a shim.** A layer in C sees the same calls, but needs a compiler. The shim wraps the functions that the tables of
 `hal_vulkan/vulkan/functions.py` resolve, and refuses a command whose codes it does not know, so that none is left out.
 
-{run} of {possible} cases were run:
+**Late work.** `tests/hal_vulkan/submit/test_late_queues.py` gives a driver of one queue five, one of them in a family
+that only copies (`tests/support/devices/late_queues.py`). A thread for each keeps submissions back for random times, so
+that signals come late and queues overtake each other. The workloads and random graphs of copies run on them.
+
+{run} of {possible} cases were run on {device}, with validation {validation}:
 """
 
 
@@ -329,6 +333,8 @@ def _kind(end: End) -> str:
 def _page(
     counts: Mapping[str, Mapping[str, int]], possible: int, ends: Sequence[tuple[Case, End]], options: str
 ) -> str:
+    from pumice.hal_vulkan.instance.driver import shared_driver
+
     commands: dict[str, Counter[str]] = {}
     workloads: dict[str, Counter[str]] = {}
     for case, end in ends:
@@ -340,7 +346,9 @@ def _page(
         return " | ".join([f"| {first} | {kinds.total()}", *(str(kinds[kind]) for kind in KINDS)]) + " |"
 
     head = f"cases | {' | '.join(KINDS)} |"
-    lines = [_HEAD.format(options=options, run=len(ends), possible=possible)]
+    driver = shared_driver()
+    device, validation = driver.profiles[driver.select()].name, "on" if driver.validation else "off"
+    lines = [_HEAD.format(options=options, run=len(ends), possible=possible, device=device, validation=validation)]
     lines += [f"| workload | calls | {head}", "| -- " * (3 + len(KINDS)) + "|"]
     lines += [row(f"`{name}` | {sum(counts[name].values())}", kinds) for name, kinds in workloads.items()]
     lines += ["", f"| command | calls | codes | {head}", "| -- " * (4 + len(KINDS)) + "|"]
