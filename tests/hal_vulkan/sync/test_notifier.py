@@ -116,6 +116,18 @@ def test_a_host_signal_during_a_native_wait_is_told_by_the_shared_thread(
     until(lambda: where == ["pumice-poll", "pumice-device-poll"])
 
 
+def test_closing_calls_back_for_a_payload_that_is_known_to_have_come(device: Device) -> None:
+    semaphore, told = device.create_semaphore(), list[PumiceError | None]()
+    semaphore.notify(1, told.append)
+    semaphore.notify(2, told.append)
+    with device.compute_queue._retire_lock:  # the device's thread does not see that it is done
+        device.compute_queue.barrier(signals=((semaphore, 1),))
+        semaphore.wait(1, 10)
+        semaphore.close()
+        until(lambda: len(told) == 2)
+    assert told[0] is None and isinstance(told[1], CancelledError)
+
+
 def test_the_thread_does_not_spin_while_another_one_retires(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     real, calls = device.fn.vkWaitSemaphores, list[object]()
 
