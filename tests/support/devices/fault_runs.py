@@ -336,11 +336,11 @@ def _page(
     from pumice.hal_vulkan.instance.driver import shared_driver
 
     commands: dict[str, Counter[str]] = {}
-    workloads: dict[str, Counter[str]] = {}
+    workloads: dict[str, Counter[str]] = {name: Counter() for name in counts}
     for case, end in ends:
         assert case.fault is not None
         commands.setdefault(case.fault.command, Counter())[_kind(end)] += 1
-        workloads.setdefault(case.workload, Counter())[_kind(end)] += 1
+        workloads[case.workload][_kind(end)] += 1
 
     def row(first: str, kinds: Counter[str]) -> str:
         return " | ".join([f"| {first} | {kinds.total()}", *(str(kinds[kind]) for kind in KINDS)]) + " |"
@@ -350,7 +350,7 @@ def _page(
     device, validation = driver.profiles[driver.select()].name, "on" if driver.validation else "off"
     lines = [_HEAD.format(options=options, run=len(ends), possible=possible, device=device, validation=validation)]
     lines += [f"| workload | calls | {head}", "| -- " * (3 + len(KINDS)) + "|"]
-    lines += [row(f"`{name}` | {sum(counts[name].values())}", kinds) for name, kinds in workloads.items()]
+    lines += [row(f"`{name}` | {sum(calls.values())}", workloads[name]) for name, calls in counts.items()]
     lines += ["", f"| command | calls | codes | {head}", "| -- " * (4 + len(KINDS)) + "|"]
     for name in sorted(commands):
         calls = sum(each.get(name, 0) for each in counts.values())
