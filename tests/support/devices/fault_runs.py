@@ -49,7 +49,7 @@ MOST_POLLS: Final = 40
 KINDS: Final = ("raised", "absorbed", "not reached", "bad")
 PAGE: Final = TESTS.parent / "docs" / "design" / "faults.md"
 _HEAD: Final = """\
-# Faults
+# Failing calls
 
 This page is written by `python tests/support/devices/fault_runs.py {options} --write`; do not edit it.
 
