@@ -189,8 +189,13 @@ def _wrong_counts(device: LogicalDevice, tests: Sequence[Probe], codes: Sequence
             buffer.write(test.inputs, first)
         _run(device, buffer, codes, [(*pair, test.result_bytes) for pair, test in zip(offsets, tests, strict=True)])
         results = buffer.read()
-    finally:
+    except DeadlineExceededError:  # work in flight uses the memory
+        raise
+    except BaseException:
+        device.fn.vkDeviceWaitIdle(device.handle)
         allocator.close()
+        raise
+    allocator.close()
     return [
         len(test.wrong_cases(results[first : first + test.result_bytes]))
         for test, (_, first) in zip(tests, offsets, strict=True)

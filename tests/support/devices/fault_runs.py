@@ -146,6 +146,9 @@ class _Runner:
 
         self._workloads = WORKLOADS
         self._driver = shared_driver()
+        kept = Kept()
+        self._workloads["kernels"](kept)  # tests the driver, once
+        kept.close()
         self._strange: list[str] = []
         sys.unraisablehook = lambda args: self._strange.append(f"unraisable: {args.exc_value!r} in {args.object!r}")
         threading.excepthook = lambda args: self._strange.append(f"in a thread: {args.exc_value!r}")

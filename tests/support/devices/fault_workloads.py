@@ -14,12 +14,14 @@ from typing import Any, Final, Protocol, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pytest
 
 import pumice
 from pumice import shaders
 from pumice.hal.command_buffer import BindingSlot
 from pumice.hal_vulkan import MemoryTypeFlags
 from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.pipelines import self_test
 from pumice.hal_vulkan.submit.prepared_submission import PreparedSubmission
 from pumice.spirv.sources.glsl import compile_glsl
 
@@ -271,6 +273,16 @@ def closing(keep: Keep) -> None:
     assert len(told) == 2
 
 
+def testing(keep: Keep) -> None:
+    """Tests the driver with kernels of all kinds, on a device of the test's own."""
+    device = _device(keep)
+    self_test._verdicts.clear()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PUMICE_CACHE", "off")
+        self_test.driver_faults(device.vulkan)
+    kernels(keep)
+
+
 def opening(keep: Keep) -> None:
     """Makes an instance and a device of its own."""
     with Driver() as driver, pumice.hal_vulkan.Device(driver) as opened:
@@ -282,7 +294,20 @@ def opening(keep: Keep) -> None:
 
 WORKLOADS: Final[Mapping[str, Workload]] = {
     work.__name__: work
-    for work in (opening, kernels, staged, polling, images, programs, asynchronous, recorded, jit, study, closing)
+    for work in (
+        opening,
+        closing,
+        testing,
+        kernels,
+        staged,
+        polling,
+        images,
+        programs,
+        asynchronous,
+        recorded,
+        jit,
+        study,
+    )
 }
 
 

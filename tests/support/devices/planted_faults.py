@@ -36,6 +36,7 @@ CODES: Final[dict[str, tuple[str, ...]]] = {
         (
             *("vkAllocateCommandBuffers", "vkBeginCommandBuffer", "vkBindImageMemory", "vkCreateBufferView"),
             *("vkCreateCommandPool", "vkCreateDescriptorSetLayout", "vkCreateDescriptorUpdateTemplate"),
+            "vkCreateFence",
             *("vkCreatePipelineCache", "vkCreatePipelineLayout", "vkCreateQueryPool", "vkCreateSemaphore"),
             *("vkEndCommandBuffer", "vkFlushMappedMemoryRanges", "vkGetCalibratedTimestampsEXT"),
             *("vkInvalidateMappedMemoryRanges", "vkSetDebugUtilsObjectNameEXT", "vkSignalSemaphore"),
@@ -79,6 +80,7 @@ CODES: Final[dict[str, tuple[str, ...]]] = {
     "vkGetQueryPoolResults": (*_MEMORY, LOST),
     "vkMapMemory": (*_MEMORY, "ERROR_MEMORY_MAP_FAILED"),
     "vkResetCommandPool": ("ERROR_OUT_OF_DEVICE_MEMORY",),
+    "vkWaitForFences": (*_MEMORY, LOST),
     "vkWaitSemaphores": (*_MEMORY, LOST, TIMEOUT),
 }
 """The codes other than success that the specification allows, by command. ``UNKNOWN`` is allowed for all."""
