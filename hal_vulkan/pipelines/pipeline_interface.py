@@ -13,6 +13,7 @@ from ...base.lazy_dataclass import dataclass
 from ...spirv.reflection.reflection_types import EntryPoint, ShaderModuleReflection
 from ...status import InvalidArgumentError, NotFoundError, UnimplementedError
 from ..instance.logical_device import LogicalDevice
+from ..instance.profile import DeviceProfile
 from .descriptors import LayoutKey
 from .resources import KINDS, STORAGE_BUFFER, UNIFORM_BUFFER, most_descriptors
 
@@ -189,6 +190,23 @@ def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection
     )
     if missing:
         raise UnimplementedError(f"{profile.name} cannot run this shader: {'; '.join(missing)}")
+
+
+def check_matrices(profile: DeviceProfile, code: bytes) -> None:
+    """Raises for a module that multiplies cooperative matrices of shapes or types that a device lacks."""
+    from ...spirv.checks.matrix_shapes import matrix_products
+
+    offered = {
+        (shape.m, shape.n, shape.k, shape.a_type, shape.b_type, shape.c_type, shape.result_type)
+        for shape in profile.cooperative_matrices
+    }
+    if not offered or "cooperativeMatrixFlexibleDimensions" in profile.features:
+        return
+    for m, n, k, *kinds in sorted(matrix_products(code) - offered):
+        raise UnimplementedError(
+            f"this shader multiplies cooperative matrices of {m} x {k} and {k} x {n} elements ({', '.join(kinds)}), "
+            f"which {profile.name} does not offer: compile the program for this device, or for none in particular"
+        )
 
 
 def check_settled(reflection: ShaderModuleReflection, name: str) -> None:

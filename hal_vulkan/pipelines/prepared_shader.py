@@ -23,7 +23,7 @@ from ...spirv.reflection.reflection_types import ShaderModuleReflection
 from ...spirv.repair.driver_faults import DriverFault
 from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, ffi, new
-from .pipeline_interface import NO_SIZES, check_capabilities
+from .pipeline_interface import NO_SIZES, check_capabilities, check_matrices
 from .self_test import driver_faults
 from .specialization import PackedConstants, SpecializationValue, pack_constants
 
@@ -171,6 +171,8 @@ def _prepare(
     is_judged = True
     if validate:
         check_capabilities(device, reflection)  # first: what the device lacks may be new to validators too
+        if "CooperativeMatrixKHR" in reflection.capabilities:
+            check_matrices(device.profile, code)
         is_judged = ensure_valid(code, f"vulkan1.{device.profile.version[1]}", device.plan.features)
     native = without_hints(
         without_new_languages(code),

@@ -1,4 +1,4 @@
 """Validation: SPIRV-Tools, and the requirements of a module on a device.
 
-Read: tools, requirement_tables, requirements, vocabulary, validation, capabilities.
+Read: matrix_shapes, requirement_tables, requirements, capabilities, tools, vocabulary, validation.
 """
