@@ -123,21 +123,21 @@ class _Writer:
             words += ["--spec", f"{key}={value}"]
         if made.subgroup_size is not None:
             words += ["--subgroup-size", str(made.subgroup_size)]
-        for given in self._call.inputs:
-            if given.value is not None or given.why:
+        for argument in self._call.inputs:
+            if argument.value is not None or argument.why:
                 words += [
                     "--binding",
-                    f"{given.key}={self._buffer(given.read(), f'binding {given.key}', _name(given))}",
+                    f"{argument.key}={self._buffer(argument.read(), f'binding {argument.key}', _name(argument))}",
                 ]
-            if given.sampler:
-                words += ["--sampler", f"{given.key}={given.sampler}"]
+            if argument.sampler:
+                words += ["--sampler", f"{argument.key}={argument.sampler}"]
         if self._call.push:
             words += ["--push", f"@{self._file('push.bin', self._call.push)}"]
         if self._call.groups is not None:
             groups = self._call.groups
             words += ["--groups", ",".join(map(str, groups)) if isinstance(groups, Sequence) else str(groups)]
         if wanted is not None and compared is not None:
-            result = [one for one in self._call.inputs if one.written][compared]
+            result = [item for item in self._call.inputs if item.written][compared]
             head = f"{result.value.head}=" if isinstance(result.value, KeptImage) else ""
             file = self._array("expected", _like(wanted, result.value))
             words += ["--expect", f"{result.key}={head}@{file}", *_tolerances(wanted)]
@@ -146,20 +146,20 @@ class _Writer:
     def _program(self, compared: int | None, wanted: NotCloseError | None) -> list[str]:
         function = self._call.target
         assert not isinstance(function, Kernel)
-        modules = [one for one in function.function.context.modules if isinstance(one, BytecodeModule)]
-        own = next(one for one in modules if one.name == function.name.partition(".")[0])
+        modules = [item for item in function.function.context.modules if isinstance(item, BytecodeModule)]
+        own = next(item for item in modules if item.name == function.name.partition(".")[0])
         words = ["pumice", "run"]
-        for module in [*(one for one in modules if one is not own), own]:
+        for module in [*(item for item in modules if item is not own), own]:
             if module.archive is None:
                 raise _NotKeptError(f"the module {module.name} was made in memory")
             words += ["--module", self._file(f"{module.name}.vmfb", bytes(module.archive.data))]
         words += ["--function", function.name]
-        for number, given in enumerate(self._call.inputs):
-            found = given.read()
-            if isinstance(found.value, (int, float)):
-                words += ["--input", repr(found.value)]
+        for number, argument in enumerate(self._call.inputs):
+            kept = argument.read()
+            if isinstance(kept.value, (int, float)):
+                words += ["--input", repr(kept.value)]
                 continue
-            words += ["--input", self._buffer(found, f"argument {number}", f"input{number}")]
+            words += ["--input", self._buffer(kept, f"argument {number}", f"input{number}")]
         if wanted is not None:
             for number in range(len(self._call.results)):
                 expected = f"@{self._array('expected', _like(wanted, None))}" if number == compared else "(ignored)"
@@ -167,8 +167,8 @@ class _Writer:
             words += _tolerances(wanted)
         return words
 
-    def _buffer(self, given: Input, label: str, name: str) -> str:
-        value = given.value
+    def _buffer(self, argument: Input, label: str, name: str) -> str:
+        value = argument.value
         if isinstance(value, ArraySpec):
             try:
                 return format_shape_and_type(value.shape, ElementType.from_dtype(value.dtype))
@@ -177,7 +177,7 @@ class _Writer:
         if isinstance(value, KeptImage):
             return value.head + self._texels(value, name)
         if not isinstance(value, np.ndarray):
-            raise _NotKeptError(f"{label}: {given.why or f'{type(value).__name__} is not saved'}")
+            raise _NotKeptError(f"{label}: {argument.why or f'{type(value).__name__} is not saved'}")
         if value.dtype.names is None:
             return f"@{self._array(name, value)}" if value.dtype.isbuiltin == 1 else self._raw(name, value)
         return f"{value.nbytes}xui8=@{self._file(f'{name}.bin', value.tobytes())}"
@@ -204,20 +204,20 @@ class _Writer:
         return f"{self._prefix}{name}"
 
 
-def _name(given: Input) -> str:
+def _name(argument: Input) -> str:
     """Returns the file name for a kernel's argument."""
-    return "binding" + given.key.replace("[", "-").rstrip("]")
+    return "binding" + argument.key.replace("[", "-").rstrip("]")
 
 
 def _tolerances(wanted: NotCloseError) -> list[str]:
     return ["--rtol", f"{wanted.rtol:g}", "--atol", f"{wanted.atol:g}"]
 
 
-def _like(wanted: NotCloseError, given: object) -> np.ndarray:
+def _like(wanted: NotCloseError, argument: object) -> np.ndarray:
     """Returns the expected array in the dtype of the result and the shape of its argument."""
     expected = np.broadcast_to(wanted.expected, wanted.got.shape).astype(wanted.got.dtype)
-    if isinstance(given, (np.ndarray, ArraySpec, DeviceArray)) and given.dtype == expected.dtype:
-        expected = expected.reshape(given.shape)
+    if isinstance(argument, (np.ndarray, ArraySpec, DeviceArray)) and argument.dtype == expected.dtype:
+        expected = expected.reshape(argument.shape)
     return np.ascontiguousarray(expected)
 
 

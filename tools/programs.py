@@ -19,7 +19,7 @@ def is_program(path: str) -> bool:
 
 
 def device_kinds(devices: Sequence[str | None]) -> tuple[str, ...]:
-    """Returns the kinds of the devices that are asked for."""
+    """Returns the kinds of the requested devices."""
     from ..runtime.opening import is_reference
 
     wanted = {"reference" if is_reference(uri) else "vulkan" for uri in devices or (None,)}

@@ -183,8 +183,8 @@ class FunctionWriter(Values):
         statements: list[Statement] = []
         for index, (value, result) in enumerate(zip(instruction.operands, self._results(), strict=True)):
             if c_type(result) is not None:
-                place, returned = Unary("*", Name(f"result_{index}")), self.value(value)
-                statements.append(assign_reference(place, returned) if is_owned(result) else Assign(place, returned))
+                target, returned = Unary("*", Name(f"result_{index}")), self.value(value)
+                statements.append(assign_reference(target, returned) if is_owned(result) else Assign(target, returned))
         return statements
 
     # -- instructions ----------------------------------------------------------------------------------
@@ -254,8 +254,8 @@ class FunctionWriter(Values):
         if c_type(held) is None or (isinstance(value, Variable) and c_type(value) is None):
             return []
         name = global_name(self.program, instruction.ordinal) if kind == "ref" else f"{kind}_{instruction.ordinal}"
-        place = global_member(name)
+        target = global_member(name)
         if is_load:
-            return [self._assign(instruction.results[0], place)] if instruction.results[0].uses else []
+            return [self._assign(instruction.results[0], target)] if instruction.results[0].uses else []
         stored = self.value(instruction.operands[0])
-        return [assign_reference(place, stored) if is_owned(held) else Assign(place, stored)]
+        return [assign_reference(target, stored) if is_owned(held) else Assign(target, stored)]

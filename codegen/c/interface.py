@@ -269,19 +269,19 @@ def _arguments(export: Export, function: Function | None) -> list[Statement]:
     assert function is not None
     statements: list[Statement] = []
     for index in range(len(export.inputs)):
-        place = _address(f"{export.symbol}_inputs", index), _address("inputs", index)
+        addresses = _address(f"{export.symbol}_inputs", index), _address("inputs", index)
         if _argument(function, index).kind == "r":
-            statements.append(attempt("tensor_view", *place, _FALSE, _address("given", index)))
+            statements.append(attempt("tensor_view", *addresses, _FALSE, _address("given", index)))
         else:
-            statements.append(attempt("scalar_read", *place, _address(f"scalar_{index}")))
+            statements.append(attempt("scalar_read", *addresses, _address(f"scalar_{index}")))
     return statements
 
 
 def _storages(export: Export, function: Function) -> list[Statement]:
     statements: list[Statement] = []
     for index in sorted(storages(function).values()):
-        place = _address(f"{export.symbol}_outputs", index), _address("outputs", index)
-        statements.append(attempt("tensor_view", *place, _TRUE, _address("results", index)))
+        addresses = _address(f"{export.symbol}_outputs", index), _address("outputs", index)
+        statements.append(attempt("tensor_view", *addresses, _TRUE, _address("results", index)))
     if export.outputs:
         inputs = (Name("given"), call("COUNT", Name("given"))) if export.inputs else (NULL, ZERO)
         results = Name("results"), call("COUNT", Name("results")), Name(f"{export.symbol}_outputs")

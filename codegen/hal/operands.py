@@ -36,10 +36,10 @@ class OperandWriter:
             why = next((text for prefix, text in _NOT_WRITTEN.items() if name.startswith(prefix)), other)
         else:
             name, why = f"the operation {instruction.operation}", "HAL code has nothing for it"
-        place = f" at {instruction.location}" if instruction.location else ""
+        location = f" at {instruction.location}" if instruction.location else ""
         return UnimplementedError(
-            f"function {self.function.name} of module {self.module.program.name} calls {name}{place}: {why}. Run the "
-            "module with pumice.Session, or `pumice run`"
+            f"function {self.function.name} of module {self.module.program.name} calls {name}{location}: {why}. Run "
+            "the module with pumice.Session, or `pumice run`"
         )
 
     def arg(self, operand: Operand) -> Expression:

@@ -186,7 +186,7 @@ class Parser(LocationParser):
     # -- values ----------------------------------------------------------------------------------------
 
     def define(self, name: str, value: Value, offset: int, values: list[Value]) -> None:
-        """Names a value; ``values`` is the list of its owner's that contains it."""
+        """Names a value; ``values`` is the list of results or arguments that contains it."""
         if name in self._values:
             self.error(f"%{name} is defined twice", offset)
         forward = self._forward.pop(name, None)

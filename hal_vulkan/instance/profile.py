@@ -43,7 +43,7 @@ _Uuid = Annotated[str, re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", 
 
 
 class DeviceType(enum.IntEnum):
-    """``VkPhysicalDeviceType``."""
+    """The type of a device: ``VkPhysicalDeviceType``."""
 
     OTHER = 0
     INTEGRATED = 1
@@ -53,7 +53,7 @@ class DeviceType(enum.IntEnum):
 
 
 class MemoryProperty(enum.IntFlag):
-    """``VkMemoryPropertyFlagBits``, with the vendors' bits."""
+    """The flags of a memory type: ``VkMemoryPropertyFlagBits``, with the vendors' bits."""
 
     DEVICE_LOCAL = 0x1
     HOST_VISIBLE = 0x2
@@ -67,14 +67,14 @@ class MemoryProperty(enum.IntFlag):
 
 
 class HeapFlag(enum.IntFlag):
-    """``VkMemoryHeapFlagBits``."""
+    """The flags of a heap: ``VkMemoryHeapFlagBits``."""
 
     DEVICE_LOCAL = 0x1
     MULTI_INSTANCE = 0x2
 
 
 class QueueFlag(enum.IntFlag):
-    """``VkQueueFlagBits``."""
+    """The flags of a queue family: ``VkQueueFlagBits``."""
 
     GRAPHICS = 0x1
     COMPUTE = 0x2

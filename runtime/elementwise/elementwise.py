@@ -141,10 +141,10 @@ class ElementwiseKernel(Generated):
                     program.buffer(parameter.name, element.stored)
                     continue
                 program.buffer(f"_{parameter.name}", element.stored, "writeonly" if parameter.name in fresh else "")
-                place = f"_{parameter.name}[_i]"
-                start = "" if parameter.name in fresh else f" = {element.loaded(place)}"
+                lvalue = f"_{parameter.name}[_i]"
+                start = "" if parameter.name in fresh else f" = {element.loaded(lvalue)}"
                 lines.append(f"{element.computed} {parameter.name}{start};")
-                stores.append(f"{place} = {element.converted(parameter.name)};")
+                stores.append(f"{lvalue} = {element.converted(parameter.name)};")
             sizes = {"_ind": "int(_n)"} | self._raw_lengths
             operation = quoted("operation", indexed(self._operation, sizes))
             body = "\n".join(

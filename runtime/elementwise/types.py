@@ -27,11 +27,11 @@ class Element:
     extensions: tuple[str, ...] = ()
     feature: str = ""
 
-    def loaded(self, place: str) -> str:
+    def loaded(self, lvalue: str) -> str:
         """Returns an expression for the value in an lvalue of a buffer."""
         if self.computed == "bool":
-            return f"(uint({place}) != 0u)"
-        return place if self.stored == self.computed else f"{self.computed}({place})"
+            return f"(uint({lvalue}) != 0u)"
+        return lvalue if self.stored == self.computed else f"{self.computed}({lvalue})"
 
     def converted(self, value: str) -> str:
         """Returns an expression that converts a value for a buffer."""

@@ -121,7 +121,9 @@ class Editor:
     # -- what there is ---------------------------------------------------------------------------------
 
     def decoration(self, target: int, decoration: int) -> int | None:
-        """Returns the operand of a decoration, 0 for one without, ``None`` if the target does not have it."""
+        """Returns the operand of a decoration, 0 for a decoration without operand, ``None`` if the target has no such
+        one.
+        """
         for entry in self.decorations.get(target, ()):
             if entry[0] == decoration:
                 return entry[1] if len(entry) > 1 else 0

@@ -47,7 +47,7 @@ def _there_and_back(device: Device) -> None:
 
 
 def _staged(device: Device) -> None:
-    """Both ways to copy: mapped memory, and copies through staging buffers."""
+    """Copies in both ways: through mapped memory, and through staging buffers."""
     for staging in (False, True):
         with open_device(device.uri, staging=staging) as other:
             _there_and_back(other)
@@ -84,7 +84,7 @@ def _host_arrays(device: Device) -> None:
 
 
 def _threads(device: Device) -> None:
-    """Four threads call kernels of one device."""
+    """Calls kernels of one device from four threads."""
     errors: list[BaseException] = []
 
     def work(number: int) -> None:
@@ -107,7 +107,7 @@ def _threads(device: Device) -> None:
 
 
 def _in_place(device: Device) -> None:
-    """Results in arrays of the caller."""
+    """Writes results into arrays of the caller."""
     with Session(device) as session, device.zeros(1000) as out, device.asarray(_X) as x:
         function = _load(session, device)
         for number in range(1, 20):
@@ -116,7 +116,7 @@ def _in_place(device: Device) -> None:
 
 
 def _donated(device: Device) -> None:
-    """A hundred steps, each of which computes in the memory of its argument."""
+    """Runs a hundred steps, each of which computes in the memory of its argument."""
     with Session(device) as session, device.asarray(np.ones(1000, np.float32)) as step:
         function = _load(session, device)
         state = device.asarray(_X)
@@ -129,7 +129,7 @@ def _donated(device: Device) -> None:
 
 
 def _in_flight(device: Device) -> None:
-    """Sixty-four calls from coroutines at a time, and a stream of two hundred."""
+    """Runs sixty-four calls from coroutines at a time, and a stream of two hundred."""
 
     async def work(function: SessionFunction) -> None:
         results = await asyncio.gather(*(function.call_async(_X, _X + number) for number in range(64)))
@@ -146,7 +146,7 @@ def _in_flight(device: Device) -> None:
 
 
 def _sessions(device: Device) -> None:
-    """Twenty sessions, one after the other, and five at a time that pass arrays to each other."""
+    """Opens twenty sessions, one after the other, and five at a time that pass arrays to each other."""
     for _ in range(20):
         with Session(device) as session:
             assert_close(_load(session, device)(_X, _X), 2 * _X, what="a session's result")
@@ -159,7 +159,7 @@ def _sessions(device: Device) -> None:
 
 
 def _profiled(device: Device) -> None:
-    """A profile has the time of each dispatch."""
+    """Checks that a profile has the time of each dispatch."""
     with Session(device) as session:
         function = _load(session, device)
         function(_X, _X)
@@ -170,7 +170,7 @@ def _profiled(device: Device) -> None:
 
 
 def _robust(device: Device) -> None:
-    """With bounded accesses a kernel that reads past its arrays ends as it should."""
+    """Checks that a kernel that reads past its arrays ends normally with bounded accesses."""
     with (
         open_device(device.uri, robust=True) as other,
         other.load_kernel(shaders.path("mul")) as kernel,

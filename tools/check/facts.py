@@ -40,7 +40,7 @@ def _features(device: Device) -> Figures:
 
 
 def _limits(device: Device) -> Figures:
-    """Every limit is at least what the specification requires of all implementations."""
+    """Checks that every limit is at least what the specification requires of all implementations."""
     required, limits = DeviceLimits(), device.profile.limits
     low = []
     for field in fields(DeviceLimits):
@@ -67,7 +67,7 @@ def _limits(device: Device) -> Figures:
 
 
 def _memory_types(device: Device) -> Figures:
-    """The memory that Vulkan requires: some that the host sees coherently, and some that is the device's own."""
+    """Checks the memory types that Vulkan requires: one that the host sees coherently, and one of the device."""
     profile = device.profile
     visible = MemoryProperty.HOST_VISIBLE | MemoryProperty.HOST_COHERENT
     assert any(kind.property_flags & visible == visible for kind in profile.memory_types), "no coherent memory"
@@ -97,7 +97,7 @@ def _subgroups(device: Device) -> Figures:
 
 
 def _opened_again(device: Device) -> None:
-    """The device opens beside itself, and closing it leaves nothing behind."""
+    """Checks that the device opens a second time, and that closing it leaves nothing behind."""
     with open_device(device.uri):
         pass
     before = live_objects()

@@ -295,7 +295,7 @@ _SUBGROUPS: Final = {
 
 
 def _picture(device: Device) -> None:
-    """A picture is copied texel by texel, and filtered."""
+    """Copies a picture texel by texel, and filters it."""
     height, width = 37, 53
     picture = np.random.default_rng(1).integers(0, 256, (height, width, 4)).astype(np.uint8)
     with (
@@ -313,7 +313,7 @@ def _picture(device: Device) -> None:
 
 
 def _counts(device: Device) -> None:
-    """Atomic additions in an image."""
+    """Counts by atomic additions in an image."""
     with (
         device.asimage(np.zeros((16, 24), np.uint32)) as image,
         device.load_kernel(shaders.path("check/image_atomics")) as kernel,
@@ -323,7 +323,7 @@ def _counts(device: Device) -> None:
 
 
 def _volume(device: Device) -> None:
-    """A 3D image is mirrored."""
+    """Mirrors a 3D image."""
     volume = np.random.default_rng(2).standard_normal((7, 9, 11)).astype(np.float32)
     with (
         device.asimage(volume, dim="3d") as image,
@@ -335,7 +335,7 @@ def _volume(device: Device) -> None:
 
 
 def _texels(device: Device) -> None:
-    """Texel buffers of bytes and of floats."""
+    """Reads and writes texel buffers of bytes and of floats."""
     values = np.random.default_rng(3).integers(0, 256, (500, 4)).astype(np.uint8)
     with (
         device.asarray(values) as source,
@@ -349,7 +349,7 @@ def _texels(device: Device) -> None:
 
 
 def _mips(device: Device) -> None:
-    """Smaller levels of a picture by halving."""
+    """Makes the smaller levels of a picture by halving."""
     with device.asimage(np.full((64, 64, 4), 200, np.uint8), mips=True) as image:
         assert_close(image.numpy(), np.full((64, 64, 4), 200), what="level 0")
         level = image.level(3).numpy()
@@ -386,7 +386,7 @@ def _address(device: Device) -> None:
 
 
 def _chain(device: Device) -> None:
-    """Each of a hundred dispatches reads what the one before wrote."""
+    """Runs a hundred dispatches, each of which reads what the one before wrote."""
     with (
         device.asarray(np.ones(_N, np.float32)) as x,
         device.asarray(np.zeros(_N, np.float32)) as y,

@@ -25,7 +25,7 @@ def _free(device: Device) -> int:
 
 
 def _many(device: Device) -> None:
-    """Three hundred arrays of any size do not overlap, and their memory is used again."""
+    """Checks that three hundred arrays of any size do not overlap, and that their memory is reused."""
     rng = np.random.default_rng(1)
     for _ in range(3):
         with ExitStack() as stack:
@@ -38,7 +38,7 @@ def _many(device: Device) -> None:
 
 
 def _thousands(device: Device) -> Figures:
-    """Two thousand small arrays live at a time, with few allocations of the driver."""
+    """Checks that two thousand small arrays live at a time, with few allocations of the driver."""
     before = len(device.vulkan.allocator.statistics().blocks)
     arrays = [device.asarray(np.full(16, number, np.int32)) for number in range(2000)]
     blocks = len(device.vulkan.allocator.statistics().blocks) - before
@@ -50,7 +50,7 @@ def _thousands(device: Device) -> Figures:
 
 
 def _past_four(device: Device) -> Figures:
-    """One array of more than 4 GiB: fills, copies and a kernel beyond 4 GiB."""
+    """Fills, copies and reads by a kernel one array of more than 4 GiB, beyond 4 GiB."""
     limits, size = device.profile.limits, _FOUR + (64 << 20)
     most = min(limits.max_buffer_size, limits.max_memory_allocation_size)
     if most < size:
@@ -75,7 +75,7 @@ def _past_four(device: Device) -> Figures:
 
 
 def _together(device: Device) -> Figures:
-    """Arrays that have more than 4 GiB together keep their contents."""
+    """Checks that arrays of more than 4 GiB together keep their contents."""
     if _free(device) < _FOUR + 2 * _GIB:
         raise SkipCase(f"{_free(device) / _GIB:.2f} GiB of device memory are free")
     queue = device.vulkan.compute_queue
@@ -91,7 +91,7 @@ def _together(device: Device) -> Figures:
 
 
 def _none_left(device: Device) -> None:
-    """Memory that nobody has is refused with an error, and the device works on."""
+    """Checks that an allocation beyond the device's memory fails with an error, and that the device still works."""
     total = sum(heap.size for heap in device.profile.memory_heaps)
     try:
         device.empty(2 * total, np.uint8).close()

@@ -79,7 +79,7 @@ def _peaks(device: Device) -> Figures:
 
 
 def _submit_wait(device: Device) -> Figures:
-    """A prerecorded dispatch is submitted and waited for, and one that is recorded again each time."""
+    """Submits and awaits a prerecorded dispatch, and one that is recorded again each time."""
     hal = device.vulkan
     with device.load_kernel(shaders.path("mul")) as kernel, device.zeros((3, 64)) as arrays:
         dispatch = kernel.prepare(arrays[0], arrays[1], arrays[2], groups=1)

@@ -27,7 +27,7 @@ _ROUNDS = 200
 
 def _signals(mode: WaitMode) -> Callable[[Device], Figures]:
     def run(device: Device) -> Figures:
-        """Two hundred signals of the queue are waited for, each at once."""
+        """Waits for two hundred signals of the queue, one after the other."""
         times = []
         with device.vulkan.create_semaphore() as semaphore, waits(mode):
             for value in range(1, _ROUNDS + 1):
@@ -43,7 +43,7 @@ def _signals(mode: WaitMode) -> Callable[[Device], Figures]:
 
 
 def _deadline(device: Device) -> Figures:
-    """A wait for what never happens ends at its deadline, in each mode."""
+    """Checks that a wait without a signal ends at its deadline, in each mode."""
     late = []
     for mode in WAIT_MODES:
         with device.vulkan.create_semaphore() as semaphore, waits(mode):
@@ -61,7 +61,7 @@ def _deadline(device: Device) -> Figures:
 
 
 def _gate(device: Device) -> None:
-    """Work that waits for the host runs when the host says so, not earlier."""
+    """Checks that work that waits for the host runs when the host signals, not earlier."""
     queue = device.vulkan.compute_queue
     with device.vulkan.create_semaphore() as gate, device.vulkan.create_semaphore() as done:
         queue.submit((), waits=((gate, 1),), signals=((done, 1),))
@@ -72,7 +72,7 @@ def _gate(device: Device) -> None:
 
 
 def _chain(device: Device) -> None:
-    """A hundred submissions, each of which waits for the one before, and the first for the host."""
+    """Runs a hundred submissions, each of which waits for the one before, and the first for the host."""
     queue = device.vulkan.compute_queue
     with device.vulkan.create_semaphore() as semaphore:
         for value in range(1, 101):
@@ -82,14 +82,14 @@ def _chain(device: Device) -> None:
 
 
 def _any(device: Device) -> None:
-    """A wait for one of two semaphores tells which."""
+    """Checks that a wait for one of two semaphores tells which."""
     with device.vulkan.create_semaphore() as never, device.vulkan.create_semaphore() as semaphore:
         device.vulkan.compute_queue.submit((), signals=((semaphore, 1),))
         assert wait_any([(never, 1), (semaphore, 1)], _SECONDS) == 1
 
 
 def _threads(device: Device) -> None:
-    """Eight threads wait for values of one semaphore, which comes past all of them."""
+    """Waits in eight threads for values of one semaphore, which passes all of them."""
     with device.vulkan.create_semaphore() as semaphore:
         reached: list[int] = []
 
@@ -158,7 +158,7 @@ def _rising(device: Device) -> Figures:
 
 
 def _longer(device: Device) -> None:
-    """Sixteen times the work takes longer."""
+    """Checks that sixteen times the work takes longer."""
     _needs_timestamps(device)
     with device.load_kernel(shaders.path("timing/fma"), specialization={0: 64}) as kernel, device.zeros((4096, 4)) as x:
         times = []
@@ -169,7 +169,7 @@ def _longer(device: Device) -> None:
 
 
 def _agreement(device: Device) -> Figures:
-    """The device's clock runs as fast as the host's, over a second."""
+    """Checks that the device's clock runs as fast as the host's, over a second."""
     _needs_timestamps(device)
     first = device.vulkan.calibrate()
     time.sleep(1)
@@ -189,7 +189,7 @@ def _agreement(device: Device) -> Figures:
 
 
 def _wrap(device: Device) -> Figures:
-    """The device's clock runs for a second at least before it wraps around; pumice reckons with one wrap."""
+    """Checks that the device's clock runs for at least a second before it wraps around; pumice allows for one wrap."""
     bits = _needs_timestamps(device)
     period = device.profile.limits.timestamp_period
     assert period > 0, f"a tick takes {period} ns"

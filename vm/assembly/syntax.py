@@ -19,7 +19,7 @@ from .lexer import Token
 
 @dataclass(frozen=True, slots=True)
 class GlobalReference:
-    """A global, by name or by place."""
+    """A global, by its name or by its position."""
 
     token: Token  # the symbol, or the first token of ``.rwdata[…]`` or ``.refs[…]``
     ordinal: int | None  # byte offset or reference ordinal where the text gives it, ``None`` for a name

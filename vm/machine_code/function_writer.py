@@ -171,7 +171,7 @@ class FunctionWriter(HomeWriter):
         t, size = _BANKS[parts[-1]], 8 if parts[-1].endswith("64") else 4
         n = self.fresh()
         self._context.add("globals")
-        place = str(instruction.values[0])
+        offset = str(instruction.values[0])
         if "indirect" in parts:
             offset = self.read(operands.reads[0])
             self.line(f"%{n}o = zext i32 {offset} to i64")
@@ -180,8 +180,8 @@ class FunctionWriter(HomeWriter):
             self.line(f"%{n}m = icmp ne i32 %{n}e, 0")
             self.line(f"%{n}b = or i1 %{n}f, %{n}m")
             self.guard(f"%{n}b", block, index)
-            place = f"%{n}o"
-        self.line(f"%{n}a = getelementptr i8, ptr %globals, i64 {place}")
+            offset = f"%{n}o"
+        self.line(f"%{n}a = getelementptr i8, ptr %globals, i64 {offset}")
         if parts[1] == "load":
             self.line(f"%{n}v = load {t}, ptr %{n}a")
             self.assign(operands.writes[0], Value(f"%{n}v"))
@@ -208,8 +208,8 @@ class FunctionWriter(HomeWriter):
                 text = f"%{n}s"
             case _:  # global.load.ref
                 self._context.add("references")
-                place = self.unit.references[cast(int, instruction.values[0])]
-                self.line(f"%{n}g = getelementptr i64, ptr %references, i64 {place}")
+                offset = self.unit.references[cast(int, instruction.values[0])]
+                self.line(f"%{n}g = getelementptr i64, ptr %references, i64 {offset}")
                 self.line(f"%{n}s = load i64, ptr %{n}g")
                 text = f"%{n}s"
         bit = self.unit.types[cast(int, field_value(instruction, FieldKind.TYPE))]

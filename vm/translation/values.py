@@ -265,7 +265,7 @@ class ValueWriter(SourceWriter):
     # -- bounds --------------------------------------------------------------------------------------
 
     def known(self) -> tuple[dict[str, Range], int]:
-        """Returns the bounds known here, for ``recall`` where control comes from here."""
+        """Returns the bounds known here, for ``recall`` at a place that control reaches from here."""
         return dict(self.bounds), self._writes
 
     def recall(self, known: tuple[dict[str, Range], int]) -> None:

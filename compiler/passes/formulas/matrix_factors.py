@@ -233,7 +233,7 @@ def eigh(matrix: Matrix) -> tuple[Matrix, Matrix]:
 
 
 def scalars_of(value: Matrix) -> Value:
-    """Drops the dimensions of length 1 from a row or a number of each batch."""
+    """Drops the dimensions of length 1 from batches of rows, or of matrices with one element."""
     shape = [length or 0 for length in tensor_of(value.value).shape]
     return value.builder.reshape(value.value, [*shape[:-2], *shape[-1:]])
 

@@ -151,7 +151,7 @@ def _gap(ranges: Sequence[tuple[int, int]], size: int) -> int:
 
 
 def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list[list[int]]:
-    """Returns, for each buffer, those that are alive together with it."""
+    """Returns the buffers that are alive together with each buffer."""
     together: list[list[int]] = [[] for _ in range(count)]
     alive: dict[int, None] = {}
     for _, begins, index in events:
