@@ -158,8 +158,12 @@ class DenseElements:
 
     @classmethod
     def of(cls, array: npt.ArrayLike, type: ShapedType) -> DenseElements:
-        """Creates a constant from an array, broadcast to the type's shape."""
-        return cls(type, np.broadcast_to(np.asarray(array, type.scalar.dtype), type_shape(type)))
+        """Creates a constant from an array, broadcast to the type's shape; a float past its type's range is
+        infinite.
+        """
+        with np.errstate(over="ignore", invalid="ignore"):
+            elements = np.asarray(array, type.scalar.dtype)
+        return cls(type, np.broadcast_to(elements, type_shape(type)))
 
     @property
     def is_splat(self) -> bool:
