@@ -41,7 +41,7 @@ from support.devices.planted_faults import CODES, LOST, UNKNOWN, Fault, Faults, 
 __all__ = ["Case", "End", "Kept", "all_cases", "count_calls", "run_cases"]
 
 Value = TypeVar("Value")
-MOST_S: Final = 60
+MOST_S: Final = 240
 """After this time a case counts as hanging."""
 POLLED: Final = "vkGetSemaphoreCounterValue"
 MOST_POLLS: Final = 40

@@ -86,6 +86,7 @@ CODES: Final[dict[str, tuple[str, ...]]] = {
 """The codes other than success that the specification allows, by command. ``UNKNOWN`` is allowed for all."""
 LEFT_OUT: Final = (
     *("NOT_READY", "PIPELINE_COMPILE_REQUIRED"),  # finished work is ready, and the flag for the other is not set
+    TIMEOUT,  # of fences: the driver's self-test gives up after it
     *(UNKNOWN, "ERROR_VALIDATION_FAILED"),
     *("ERROR_INVALID_EXTERNAL_HANDLE", "ERROR_IMAGE_USAGE_NOT_SUPPORTED", "ERROR_NOT_PERMITTED"),
     *(f"ERROR_VIDEO_{what}_NOT_SUPPORTED" for what in ("PROFILE_OPERATION", "PROFILE_FORMAT", "PICTURE_LAYOUT")),
