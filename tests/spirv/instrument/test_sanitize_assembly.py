@@ -219,7 +219,7 @@ def test_a_wrong_access_is_reported(device: Device, name: str, environment: str)
     assert found is not None
     spirv_tools.validate(found.code, target_env=environment)
     assert found.code[4:8] == code[4:8]
-    require_features(device.vulkan, "shaderInt16", "shaderInt64", "variablePointers")
+    require_features(device, "shaderInt16", "shaderInt64", "variablePointers")
     with (
         device.create_buffer(40, memory_type=HOST) as buffer,
         device.create_buffer(REPORT_BYTES, memory_type=HOST) as report,
