@@ -76,7 +76,9 @@ class _Rounding:
                 whole = self._truncate(kind, self._writer.op(Op.FDiv, kind, x, y))
                 self._exact(Op.FSub, kind, x, self._exact(Op.FMul, kind, y, whole), result=result)
             case [x] if self._truncates and self._editor.decoration(result, Decoration.NoContraction) is None:
-                self._exact(opcode, kind, x, result=result)
+                # Mesa 25 makes a truncation of the two all the same, whose zeros may be negative.
+                converted = self._exact(opcode, kind, x)
+                self._exact(Op.FAdd, kind, converted, self._editor.null(kind), result=result)
             case _:
                 return False
         return True

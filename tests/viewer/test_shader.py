@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.devices.features import require_cut_loops
 
 import pumice
 import pumice.viewer.shader as shader_module
@@ -346,8 +347,7 @@ def test_spirv_is_shown(shaders: Shaders, tmp_path: Path) -> None:
 
 
 def test_loops_that_the_driver_cuts_are_said(shaders: Shaders) -> None:
-    if not shaders.device.vulkan.plan.loop_guard:
-        pytest.skip("this driver cuts no loops")
+    require_cut_loops(shaders.device.vulkan.driver)
     text = """vec4 mainCompute(ivec2 p) {
         float x = 0.0;
         for (int i = 0; i < 1000000 + iFrame; i++) x = fract(x + 0.1);

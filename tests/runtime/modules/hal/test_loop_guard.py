@@ -6,12 +6,13 @@ import asyncio
 
 import numpy as np
 import pytest
+from support.devices.features import require_cut_loops
 from support.peer import compile_module
 from support.runtime.hal_module import DEVICE_LOCAL, FORMAT, array_of, buffer_of, direct, storage_blob, vm
 
 import pumice
 from pumice.hal_vulkan import Device
-from pumice.hal_vulkan.instance.driver import Driver
+from pumice.hal_vulkan.instance.driver import Driver, shared_driver
 from pumice.hal_vulkan.instance.plan import PlanOptions
 from pumice.runtime.modules.hal.module import HalState
 from pumice.status import DataLossError
@@ -41,9 +42,8 @@ void main() { uint c = 0; for (uint i = 0; i < most; i++) c++; result.v[gl_Globa
 @pytest.mark.parametrize("source", [DESCRIPTORS, TABLE], ids=["descriptors", "table of addresses"])
 def test_dispatches(driver: Driver, source: str, push: bool | None) -> None:
     """The layout has a binding that the shader does not use: the report lies past it."""
+    require_cut_loops(driver)
     with Device(driver, options=PlanOptions(push_descriptors=push)) as device:
-        if not device.plan.loop_guard:
-            pytest.skip("this driver cuts no loops")
         name = FORMAT if source is DESCRIPTORS else "vulkan-spirv-fb-ptr"
         blob = storage_blob(source, 2, 4)
         state = HalState((device,))
@@ -86,9 +86,8 @@ def test_sums_as_the_peers_compiler_writes_them(abi: str) -> None:
         flags = ["--iree-vulkan-dispatch-abi=bda"] if abi == "bda" else []
         return compile_module(text, *flags, name=f"sum{count}.mlir").read_bytes()
 
+    require_cut_loops(shared_driver())
     with pumice.Session() as session:
-        if not session.device.vulkan.plan.loop_guard:
-            pytest.skip("this driver cuts no loops")
         session.append_module_from_memory(module(60_001))
         assert session.call("module.sum", np.ones(60_001, np.float32)).item() == 60_001
     with pumice.Session(pumice.open_device()) as session, session.device:
