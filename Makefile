@@ -3,11 +3,13 @@
 #   make test ARGS='-k fill'   arguments for pytest
 #   make test WORKERS=0        in one process, for a debugger; two by default
 #   make test DRIVER=swiftshader   on this driver alone (tests/support/drivers.py); without it the machine's best device
+#   make test RUN=name         keeps its results as JUnit files in build/runs/name (tests/support/devices/runs.py)
 #   make test LAYERS=newest        under newer validation layers (tests/support/layers.py)
 
 PYTHON ?= python3
 ARGS ?=
 DRIVER ?=
+RUN ?=
 # Debian 12's layers know nothing of what is newer in this driver.
 LAYERS ?= $(if $(filter lavapipe-13,$(DRIVER)),newest)
 WORKERS ?= 2
@@ -40,13 +42,14 @@ SHARED := -n $(WORKERS) --dist worksteal --durations=10
 ON_DRIVER := $(if $(DRIVER),$(BIN)/python tests/support/drivers.py $(DRIVER))
 UNDER_LAYERS := $(if $(LAYERS),$(BIN)/python tests/support/layers.py $(LAYERS))
 VALIDATED := PUMICE_VALIDATION=1 $(ON_DRIVER) $(UNDER_LAYERS) $(BIN)/python -m pytest
+KEPT = $(if $(RUN),--junitxml=build/runs/$(RUN)/$(1).xml)
 
 # What measures time runs alone, after all else. Each part says its count; both must pass. 5: it selected no test.
 test: $(VENV)/.dev ## set up with validation layers and the tools of tests, and run the whole suite
 	$(BIN)/python -m pumice.tools.setup.vulkan --validation --test-tools
-	@$(VALIDATED) --timing=without $(SHARED) $(ARGS); many=$$?; \
+	@$(VALIDATED) --timing=without $(SHARED) $(call KEPT,many) $(ARGS); many=$$?; \
 	echo '== what measures time, alone'; \
-	$(VALIDATED) --timing=only --durations=10 $(ARGS); alone=$$?; \
+	$(VALIDATED) --timing=only --durations=10 $(call KEPT,alone) $(ARGS); alone=$$?; \
 	case "$$many $$alone" in '0 0' | '0 5' | '5 0') exit 0 ;; 0\ *) exit $$alone ;; *) exit $$many ;; esac
 
 test-fast: $(VENV)/.dev ## run the tests that need no device and no peer, in under a minute

@@ -53,7 +53,7 @@ def swiftshader() -> Path:
 def lavapipe_13() -> Path:
     """Returns a manifest of Debian 13's Mesa, as ``pumice vendor-driver`` packs it from Debian 12's backports."""
     folder = _BUILD / "lavapipe-13"
-    manifest = folder / "pumice_lavapipe" / "pumice_lavapipe.json"
+    manifest = folder / "pumice_lavapipe" / "pumice_lavapipe_windows.json"  # also with the libxcb of windows
     if not manifest.exists():
         archives = folder / "packages"
         (archives / "partial").mkdir(parents=True, exist_ok=True)

@@ -27,7 +27,9 @@ WANTED = ("transformer", "lstm", "unet_step", "scan", "while_loop", "switch", "c
 
 
 @pytest.fixture
-def opened() -> Iterator[pumice.Device]:
+def opened(monkeypatch: pytest.MonkeyPatch) -> Iterator[pumice.Device]:
+    """A device that runs kernels as the peer does: without the repairs of this driver's faults."""
+    monkeypatch.setenv("PUMICE_REPAIRS", "0")
     with pumice.open_device() as device:
         yield device
 

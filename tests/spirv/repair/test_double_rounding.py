@@ -161,6 +161,7 @@ def test_with_other_passes_and_specialized(options: dict[str, bool]) -> None:
 
 
 @pytest.mark.vulkan
+@pytest.mark.features("shaderFloat64")
 def test_modules_on_disk_are_of_the_plan(device: Device, monkeypatch: pytest.MonkeyPatch) -> None:
     code = module("trunc(a)")
     if "shaderFloat64" not in device.plan.features:
