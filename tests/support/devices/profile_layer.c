@@ -24,7 +24,6 @@ static PFN_vkGetInstanceProcAddr next_instance;
 static PFN_GetPhysicalDeviceProcAddr next_physical;
 static PFN_vkGetDeviceProcAddr next_device;
 static VkInstance the_instance;
-static VkDevice the_device;
 
 /* The driver's functions, which the loader tells only while the instance is made. */
 #define OF_INSTANCE(each) \
@@ -34,6 +33,10 @@ static VkDevice the_device;
 #define DECLARE(name) static PFN_##name next_##name;
 #define RESOLVE(name) next_##name = (PFN_##name)next_instance(the_instance, #name);
 OF_INSTANCE(DECLARE)
+
+#define OF_DEVICE(each) each(vkCreateSemaphore) each(vkQueueSubmit) each(vkQueueSubmit2)
+#define RESOLVE_OF_DEVICE(name) next_##name = (PFN_##name)next_device(*out, #name);
+OF_DEVICE(DECLARE)
 
 static struct record *after(struct record *record) {
     return (struct record *)(record->data + (record->size + 7) / 8 * 8);
@@ -88,7 +91,6 @@ static int give(uint32_t kind, size_t stride, uint32_t *count, void *out, size_t
 }
 
 #define NEXT(name) next_##name
-#define NEXT_OF_DEVICE(name) ((PFN_##name)next_device(the_device, #name))
 #define HEADER offsetof(VkPhysicalDeviceProperties2, properties)
 
 static void GetProperties(VkPhysicalDevice device, VkPhysicalDeviceProperties *out) {
@@ -190,7 +192,7 @@ static void signal_to(VkSemaphore handle, uint64_t value) {
 
 static VkResult CreateSemaphore_(VkDevice device, const VkSemaphoreCreateInfo *info, const VkAllocationCallbacks *with,
                                  VkSemaphore *out) {
-    VkResult result = NEXT_OF_DEVICE(vkCreateSemaphore)(device, info, with, out);
+    VkResult result = NEXT(vkCreateSemaphore)(device, info, with, out);
     for (const VkBaseInStructure *each = info->pNext; result == VK_SUCCESS && each != NULL; each = each->pNext)
         if (each->sType == VK_STRUCTURE_TYPE_SEMAPHORE_TYPE_CREATE_INFO)
             signal_to(*out, ((const VkSemaphoreTypeCreateInfo *)each)->initialValue);
@@ -223,7 +225,7 @@ static VkResult Wait(VkDevice device, const VkSemaphoreWaitInfo *info, uint64_t 
 }
 
 static VkResult Submit(VkQueue queue, uint32_t count, const VkSubmitInfo *submits, VkFence fence) {
-    VkResult result = NEXT_OF_DEVICE(vkQueueSubmit)(queue, count, submits, fence);
+    VkResult result = NEXT(vkQueueSubmit)(queue, count, submits, fence);
     for (uint32_t i = 0; i < count; i++)
         for (const VkBaseInStructure *each = submits[i].pNext; each != NULL; each = each->pNext)
             if (each->sType == VK_STRUCTURE_TYPE_TIMELINE_SEMAPHORE_SUBMIT_INFO) {
@@ -235,7 +237,7 @@ static VkResult Submit(VkQueue queue, uint32_t count, const VkSubmitInfo *submit
 }
 
 static VkResult Submit2(VkQueue queue, uint32_t count, const VkSubmitInfo2 *submits, VkFence fence) {
-    VkResult result = NEXT_OF_DEVICE(vkQueueSubmit2)(queue, count, submits, fence);
+    VkResult result = NEXT(vkQueueSubmit2)(queue, count, submits, fence);
     for (uint32_t i = 0; i < count; i++)
         for (uint32_t k = 0; k < submits[i].signalSemaphoreInfoCount; k++)
             signal_to(submits[i].pSignalSemaphoreInfos[k].semaphore, submits[i].pSignalSemaphoreInfos[k].value);
@@ -267,7 +269,9 @@ static VkResult CreateDevice(VkPhysicalDevice physical, const VkDeviceCreateInfo
     PFN_vkGetInstanceProcAddr next = link->u.pLayerInfo->pfnNextGetInstanceProcAddr;
     link->u.pLayerInfo = link->u.pLayerInfo->pNext;
     VkResult result = ((PFN_vkCreateDevice)next(the_instance, "vkCreateDevice"))(physical, info, with, out);
-    if (result == VK_SUCCESS) the_device = *out;
+    if (result == VK_SUCCESS) {
+        OF_DEVICE(RESOLVE_OF_DEVICE)
+    }
     return result;
 }
 

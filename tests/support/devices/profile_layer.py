@@ -106,9 +106,9 @@ def _records(profile: DeviceProfile) -> Iterator[bytes]:
         each = new(f"VkPhysicalDevice{name}")
         yield from _members(each.sType, each, values, 0)
     yield _record(_STRUCTURE, struct.pack("I", profile.limits.max_push_descriptors), *_MAX_PUSH_DESCRIPTORS)
-    version = profile.api_version[:2]
+    versions = profile.api_version[:2], profile.version
     for structure in feature_structures():
-        is_offered = structure.offered(version, profile.extensions)
+        is_offered = any(structure.offered(version, profile.extensions) for version in versions)
         flags = [int(is_offered and name in profile.features) for name in structure.members]
         yield _record(_STRUCTURE, struct.pack(f"{len(flags)}I", *flags), structure.type, 16)
 
