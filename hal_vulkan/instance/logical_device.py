@@ -162,6 +162,7 @@ class LogicalDevice(AnyDevice):
         self._parked: deque[tuple[int, Callable[[], None]]] = deque()
         self.number: int = next(_numbers)
         self.is_destroyed = False
+        self._is_sealed = False
         self.in_use: deque[tuple[list[threading.RLock], Callable[[], None]]] = deque()
         self.rundown: Rundown = Rundown()
         self.guard = self.rundown.guard
@@ -170,7 +171,7 @@ class LogicalDevice(AnyDevice):
             self.handle: CData = self._create()
             counted = "device", self.number, 0
             live[counted] = None
-            self.fn: DeviceFunctions = DeviceFunctions(self.driver.functions, self.handle)
+            self.fn: DeviceFunctions = DeviceFunctions(self.driver.functions, self.handle, self._resolve)
         except BaseException:
             if hasattr(self, "handle"):
                 self.fn = DeviceFunctions(self.driver.functions, self.handle)
@@ -279,6 +280,13 @@ class LogicalDevice(AnyDevice):
                 raise
             return handle[0]
 
+    def _resolve(self, name: CData) -> CData:
+        """Looks up a function, which callers do before they take the guard, too."""
+        with self.guard.lock:
+            if self._is_sealed:
+                raise ClosedError(f"this device ({self.name}) was closed")
+            return self.driver.functions.vkGetDeviceProcAddr(self.handle, name)
+
     def _own(self, key: tuple[str, int], handle: CData) -> None:
         # Assignments alone: both are made, or neither.
         counted = key[0], self.number, key[1]
@@ -331,6 +339,8 @@ class LogicalDevice(AnyDevice):
         for key, handle in list(self._owned.items()):
             self._destroy(key, handle, getattr(self.fn, _native_names(key[0])[2]))
         destroy, counted = self.fn.vkDestroyDevice, ("device", self.number, 0)
+        self._is_sealed = True
+        self.rundown.end(None)  # threads that look up a function
         if not self.is_destroyed:
             self.is_destroyed = True  # an interrupt cannot come before the next call's end
             try:

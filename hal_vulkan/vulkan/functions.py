@@ -292,8 +292,10 @@ class InstanceFunctions(_Functions):
 class DeviceFunctions(_Functions):
     """Functions of a VkDevice, resolved past the loader."""
 
-    def __init__(self, functions: InstanceFunctions, device: CData) -> None:
-        super().__init__(lambda name: functions.vkGetDeviceProcAddr(device, name))
+    def __init__(
+        self, functions: InstanceFunctions, device: CData, resolve: Callable[[CData], CData] | None = None
+    ) -> None:
+        super().__init__(resolve or (lambda name: functions.vkGetDeviceProcAddr(device, name)))
 
 
 def handle_value(handle: CData) -> int:
