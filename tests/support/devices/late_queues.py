@@ -112,8 +112,12 @@ class LateQueues:
 
     def _vkQueueSubmit(self, functions: _Functions, real: Any) -> Any:
         def call(queue: CData, count: int, info: CData, fence: CData) -> int:
-            assert count == 1 and fence == NULL
-            self._queues[handle_value(queue)].add(real, info)
+            late = self._queues[handle_value(queue)]
+            if fence != NULL:  # the driver's self-test
+                with self.lock:
+                    return int(real(late.handle, count, info, fence))
+            assert count == 1
+            late.add(real, info)
             return 0
 
         return call
