@@ -26,7 +26,7 @@ SHELL := /bin/sh
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
 .DEFAULT_GOAL := help
-.PHONY: help check demo test test-fast soak lint docs docs-serve format shaders bench fuzz mutants vulkan clean FORCE
+.PHONY: help check demo test test-fast soak lint docs docs-serve format shaders bench gpu-bundle fuzz mutants vulkan clean FORCE
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/  make \1\t\2/p' Makefile
@@ -83,6 +83,9 @@ shaders: vulkan ## compile the GLSL sources in shaders/ to SPIR-V
 bench: vulkan ## run every benchmark
 	@$(PIP) install --only-binary=:all: -e '.[bench]' || echo 'make: no wheels to compare with here' >&2
 	@set -e; for file in benchmarks/[a-z]*.py; do echo "== $$file"; $(BIN)/python "$$file"; done
+
+gpu-bundle: $(VENV)/.dev ## pack what an offline machine with a GPU needs to try pumice: build/pumice-gpu.tar.xz (docs/hardware.md)
+	$(BIN)/python tests/support/gpu_bundle/pack.py $(ARGS)
 
 mutants: $(VENV)/.dev vulkan ## run 20,000 damaged and hostile modules (ARGS='--seed 2')
 	$(BIN)/python tests/fuzz/fuzz.py --kind mutants --cases 20000 $(ARGS)
