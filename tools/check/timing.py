@@ -169,7 +169,7 @@ def _longer(device: Device) -> None:
             return statistics.median(runs)
 
         few = 16
-        while few < _MOST_ITERATIONS // 8 and duration(few) < _MEASURABLE_NS:
+        while 16 * few <= _MOST_ITERATIONS and duration(few) < _MEASURABLE_NS:
             few *= 2
         short, long = duration(few), duration(8 * few)
     assert long > 3 * short, f"{few:,} iterations took {short:,.0f} ns, {8 * few:,} took {long:,.0f} ns"
