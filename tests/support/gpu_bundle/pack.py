@@ -25,7 +25,14 @@ PYTHON = "3.12"
 MOST_BYTES = 60_000_000
 NAME = "pumice-gpu"
 PLATFORMS = ("manylinux_2_28_x86_64", "manylinux_2_17_x86_64", "manylinux2014_x86_64", "any")
-TESTS = ("pytest>=8", "pytest-timeout>=2.3", "hypothesis>=6.100", "psutil>=5.9", "iree-base-runtime>=3.13,<3.14")
+TESTS = (
+    "pytest>=8",
+    "pytest-timeout>=2.3",
+    "hypothesis>=6.100",
+    "psutil>=5.9",
+    "safetensors>=0.8",
+    "iree-base-runtime>=3.13,<3.14",
+)
 # Only taken where the machine lacks them: a loader of its own, and the libraries of X that NVIDIA's driver loads, may
 # be newer.
 PACKAGES = {
@@ -34,7 +41,7 @@ PACKAGES = {
     "tools": ("glslang-tools", "spirv-tools", "vulkan-validationlayers"),
 }
 UNWANTED = ("usr/share/man", "usr/share/lintian", "usr/share/bug")
-FOLDERS = ("benchmarks", "examples", "shaders", "tests")
+FOLDERS = ("benchmarks", "docs", "examples", "shaders", "tests")
 FILES = ("Makefile", "README.md", "CONTRIBUTING.md", "LICENSE", "pyproject.toml")
 
 
