@@ -80,7 +80,7 @@ def _memory_types(device: Device) -> Figures:
 def _queues(device: Device) -> Figures:
     families = device.profile.queue_families
     return {
-        f"family {number}": f"{family.count} queues: {QueueFlag(family.flags & 0x7).name or 'other'}; "
+        f"family {number}": f"{family.count} x {QueueFlag(family.flags & 0x7).name or 'other'}; "
         f"{family.timestamp_valid_bits} bits of timestamps"
         for number, family in enumerate(families)
     }

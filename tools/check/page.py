@@ -35,7 +35,7 @@ _STYLE: Final = """
 .shares .skipped { background: var(--line); } .shares .noisy { background: var(--warn-line); }
 .whole { border-left: 4px solid var(--done); padding: 4px 14px; margin: 14px 0; }
 .whole.bad { border-color: var(--failed); } .whole.unknown { border-color: var(--warn-line); }
-.cases td:nth-child(4) { white-space: normal; min-width: 300px; overflow-wrap: anywhere; }
+.cases td:nth-child(4), .figures td:nth-child(3) { white-space: normal; min-width: 300px; overflow-wrap: anywhere; }
 .problem { margin: 16px 0; } .problem h3 { margin-bottom: 6px; }
 @media print { .shares i { print-color-adjust: exact; -webkit-print-color-adjust: exact; } }
 """
@@ -140,11 +140,15 @@ def _figures(report: Report) -> list[str]:
         for name, outcome in area.outcomes.items()
         for quantity, figure in (outcome.figures or {}).items()
     ]
-    return [f"<section><h2>Figures</h2>{_table(('case', 'figure', 'value'), rows)}</section>"] if rows else []
+    return (
+        [f"<section><h2>Figures</h2>{_table(('case', 'figure', 'value'), rows, 'figures')}</section>"] if rows else []
+    )
 
 
 def _figure_text(figure: float | str) -> str:
-    return figure if isinstance(figure, str) else f"{figure:,.4g}"
+    if isinstance(figure, str):
+        return figure
+    return f"{figure:,.0f}" if figure == int(figure) or abs(figure) >= 1000 else f"{figure:.4g}"
 
 
 def _cases(area: AreaReport) -> str:
