@@ -121,10 +121,11 @@ class _TimedCommands(_Stand):
         timed.timestamps = recording.timestamps
         self.key = timed.key
         recording.queue = None  # until the submission its timestamps are those of the last run
+        self.submission.failed = False
         return recording
 
     def unprepare(self, recording: Recording) -> None:
-        commands, self.commands = self.commands, None
+        commands = self.commands  # stay: what reports is prepared again
         self.submission.failed = True
         if commands is not None and not commands.unprepare_timed(recording):
             self._give_back(commands, recording)

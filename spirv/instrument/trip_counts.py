@@ -81,6 +81,13 @@ class TripCounts:
             return UNKNOWN  # the loop goes on where the condition holds
         made = self._made(flow)
         comparison = made.get(end[1], (0,))
+        is_carried = opcode_of(comparison) == Op.Phi and comparison in flow.blocks[loop.header].code
+        if is_carried:  # the head asks for what the body computed at its end
+            pairs = zip(comparison[3::2], comparison[4::2], strict=True)
+            computed = {value for value, parent in pairs if parent in loop.blocks}
+            if label != loop.header or len(computed) != 1:
+                return UNKNOWN
+            comparison, label = made.get(computed.pop(), (0,)), loop.latch
         sign = _COMPARISONS.get(opcode_of(comparison), "")
         if not sign:
             return UNKNOWN
@@ -110,7 +117,7 @@ class TripCounts:
             for candidate in starts
             if candidate is not None
         ]
-        return max(counts) + is_next
+        return max(counts) + is_next + is_carried
 
     def _made(self, flow: Flow) -> dict[int, Words]:
         """Returns the instructions of a function that compute counters, by result."""

@@ -161,7 +161,7 @@ def answers(shell: str, words: str, index: int | None = None, **environment: str
         ("pumice study run mine", ["file"]),
         ("pumice --install-completion f", ["fish"]),
         ("pumice run x --device la", ["lavapipe"]),
-        ("pumice run x --device=la", ["--device=vulkan"]),
+        ("pumice run x --device=la", ["--device=lavapipe"]),
         ("pumice run x --device ref", ["reference"]),
         ("pumice bench x --device ref", []),
         ("pumice view x --device ref", []),

@@ -219,6 +219,17 @@ def test_every_dispatch_is_there_with_its_workgroups_and_source(digits: pumice.S
 
 
 @vulkan
+def test_dispatches_that_report_faults_are_timed() -> None:
+    with pumice.open_device(sanitize=True) as device, pumice.Session(device) as session:
+        session.load(DIGITS)
+        expected = session.call("module.classify", IMAGE)
+        with session.profile(most_slowdown=None) as profile:
+            results = session.call("module.classify", IMAGE)
+        np.testing.assert_array_equal(results[0], expected[0])
+    assert len(dispatches(profile)) == DISPATCHES
+
+
+@vulkan
 def test_dispatches_lie_within_their_calls_and_in_order(digits: pumice.Session) -> None:
     with digits.profile(most_slowdown=None) as profile:
         for _ in range(5):

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from support.devices.shader_tools import needs_compiler
 
+from pumice.spirv.binary.builder import Builder, Id
 from pumice.spirv.instrument.blocks import Flow
 from pumice.spirv.instrument.editor import Editor
 from pumice.spirv.instrument.trip_counts import UNKNOWN, TripCounts, _count
@@ -39,6 +41,26 @@ def test_counts_hold(start: int, bound: int, step: int, sign: str, is_signed: bo
         assert passes == min(claimed, MOST + 1)
 
 
+def total_of(code: bytes) -> float:
+    editor = Editor(code)
+    flows = {flow.id: flow for flow in map(Flow.of, editor.functions)}
+    return TripCounts(editor, flows).of_function(editor.entry_points[0][2])
+
+
+@pytest.mark.parametrize(("bound", "most"), [(10, 12), (65_000, 65_002), (None, None)])
+def test_loops_of_generated_kernels_have_a_bound(bound: int | None, most: int | None) -> None:
+    builder = Builder()
+    target = builder.buffer(0, "target", True)
+    most_trips = builder.load(target, builder.word(0)) if bound is None else builder.word(bound)
+
+    def step(values: Sequence[Id]) -> tuple[Sequence[Id], Id]:
+        number, total = values
+        return [number + 1, total * 3], number + 1 < most_trips
+
+    builder.store(target, builder.word(0), builder.loop([builder.word(0), builder.word(1)], step)[1])
+    assert total_of(builder.finish("main", (1, 1, 1))) == (UNKNOWN if most is None else most)
+
+
 @pytest.mark.sample(10)
 @needs_compiler
 @pytest.mark.parametrize("optimize", [False, True])
@@ -66,9 +88,7 @@ def test_totals(body: str, most: int | None, optimize: bool) -> None:
     void f() {{ c = c * 3 + 1; }}
     void g() {{ for (uint k = 3; k < 10; k++) f(); }}
     void main() {{ {body} }}"""
-    editor = Editor(compile_glsl(source, optimize=optimize))
-    flows = {flow.id: flow for flow in map(Flow.of, editor.functions)}
-    total = TripCounts(editor, flows).of_function(editor.entry_points[0][2])
+    total = total_of(compile_glsl(source, optimize=optimize))
     if most is None:
         assert total == UNKNOWN
     elif not optimize:

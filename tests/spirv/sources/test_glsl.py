@@ -62,7 +62,7 @@ def compiles(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 def entries(cache: Path) -> list[Path]:
-    return sorted(cache.glob("entries/glsl/*/[!.]*"))
+    return sorted(cache.glob("*/glsl/*/*.entry"))
 
 
 def local_size(code: bytes) -> str:

@@ -69,7 +69,7 @@ def test_the_workflow_for_github(tmp_path: Path) -> None:
     assert cached["path"] in steps["Install lavapipe"]["run"] and cached["key"].endswith("-1")
     words = shlex.split(steps["Test"]["run"])
     assert words[:4] == ["python", "-m", "pytest", "tests/gpu tests"]
-    assert {"--pumice-device", "vulkan", "--pumice-validation", "--pumice-artifacts"} <= set(words)
+    assert {"--pumice-device", "lavapipe", "--pumice-validation", "--pumice-artifacts"} <= set(words)
     upload = steps["actions/upload-artifact@v4"]
     assert upload["if"] == "always()" and upload["with"]["path"] == words[words.index("--pumice-artifacts") + 1]
     assert "pumice-artifacts/timing.md" in steps["Show times"]["run"] and steps["Show times"]["if"] == "always()"
