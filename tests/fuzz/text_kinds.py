@@ -182,7 +182,8 @@ def open_study(folder: Path) -> Cases:
 
 
 def open_device_uri(folder: Path) -> Cases:
-    profiles = [profile for profile in recorded_profiles().values() if not profile.problems()]
+    # As many as a machine may have: messages list them all.
+    profiles = [profile for profile in recorded_profiles().values() if not profile.problems()][:16]
     good = (
         "vulkan",
         "vulkan://0",
