@@ -123,22 +123,25 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         Returns:
             Whether it was recorded: ``False``, and nothing is recorded, if something was closed since ``epoch``.
         """
-        device = self.device
-        taken = False
         try:
-            # Submissions check the generation under the lock; nothing that the commands name is destroyed meanwhile.
-            with device.lock:
+            recording = self._reopen(int(epoch is None))
+        except BaseException:
+            for layout, descriptor_set in sets:
+                layout.unpin(descriptor_set)
+            self._reset()
+            raise
+        if sets:
+            recording.pinned = list(sets)
+        recording.resources = [pipeline]
+        try:
+            device = self.device
+            fn, handle, barriers = device.fn, recording.native.handle, self._barriers
+            with device.lock:  # nothing that the native commands name is destroyed meanwhile
                 if device.is_closed:
                     device.check_usable()
-                recording = self._reopen(int(epoch is None))
-                taken = True
-                if sets:
-                    recording.pinned = list(sets)
-                recording.resources = [pipeline]
                 if epoch is not None and epoch != device.close_epoch:
                     self._reset()
                     return False
-                fn, handle, barriers = device.fn, recording.native.handle, self._barriers
                 fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
                 if infos is not None:
                     fn.vkCmdPushDescriptorSetWithTemplateKHR(
@@ -158,31 +161,29 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             if result or device.validation:
                 device.check(result, f"recording {self.name}")
         except BaseException:
-            if not taken:
-                for layout, descriptor_set in sets:
-                    layout.unpin(descriptor_set)
             self._reset()
             raise
         self.state = _EXECUTABLE
         return True
 
     def _reopen(self, pending: int) -> Recording:
-        """Returns a begun recording for ``record_dispatch``: the last one if no queue runs it any more. The device's
-        lock is held.
+        """Returns a begun recording for ``record_dispatch``: the last one if no queue runs it any more.
 
         ``pending``: the number of pending submissions that are known not to use it.
         """
         device = self.device
-        self.generation += 1
-        recording = self._recording
-        if (
-            recording is None
-            or recording.queue is None
-            or recording.number > recording.queue.completed
-            or device.held > pending
-            or self.state is not _EXECUTABLE
-            or device.lost is not None
-        ):
+        with device.lock:  # submissions check the generation and note the number under it
+            self.generation += 1
+            recording = self._recording
+            is_idle = (
+                recording is not None
+                and recording.queue is not None
+                and recording.number <= recording.queue.completed
+                and len(device.pending) <= pending
+                and self.state is _EXECUTABLE
+                and device.lost is None
+            )
+        if recording is None or not is_idle:
             self.begin()
             self.context.recording.pop(id(self), None)
             recording = self._recording

@@ -157,7 +157,7 @@ class LogicalDevice(AnyDevice):
         self.groups_max: tuple[int, int, int] = limits.max_compute_work_group_count
         self.lock: threading.RLock = threading.RLock()
         self._owned: dict[tuple[str, int], CData] = {}
-        self._pending: OrderedDict[int, None] = OrderedDict()
+        self.pending: OrderedDict[int, None] = OrderedDict()
         self._last_pending = 0
         self._parked: deque[tuple[int, Callable[[], None]]] = deque()
         self.number: int = next(_numbers)
@@ -367,7 +367,7 @@ class LogicalDevice(AnyDevice):
             self.in_use.append((inside, action))
             return
         with self.lock:
-            if self._pending:
+            if self.pending:
                 self._parked.append((self._last_pending, action))
                 return
         self._defer_submitted(action, self.queues)
@@ -396,21 +396,21 @@ class LogicalDevice(AnyDevice):
     @property
     def held(self) -> int:
         """Pending submissions: those that are being prepared, and those held back on the host."""
-        return len(self._pending)
+        return len(self.pending)
 
     def begin_pending(self) -> int:
         """Keeps objects closed from now on for a submission. Returns its serial; the caller holds the lock."""
         self._last_pending += 1
-        self._pending[self._last_pending] = None
+        self.pending[self._last_pending] = None
         return self._last_pending
 
     def end_pending(self, serial: int) -> None:
         """Ends a pending submission, which was noted or dropped; may be repeated after an interrupt."""
         while True:
             with self.lock:
-                self._pending.pop(serial, None)
+                self.pending.pop(serial, None)
                 # The oldest pending submission does not use what was closed before it began.
-                oldest = next(iter(self._pending), None)
+                oldest = next(iter(self.pending), None)
                 if not self._parked or (oldest is not None and self._parked[0][0] >= oldest):
                     return
                 action = self._parked.popleft()[1]

@@ -213,7 +213,7 @@ class ProgramAllocator(AnyAllocator):
             # Read after they were taken: work that uses them was submitted, or held back, before they were dropped.
             if (
                 self.is_closed
-                or device.held
+                or device.pending
                 or device.lost is not None
                 or device.is_closed
                 or (len(device.queues) > 1 and not all(q is queue or q.is_idle for q in device.queues))
