@@ -174,7 +174,7 @@ class Run(Turn):
                     ticket = self.gate.begin_step(self)
                     if ticket is not None:
                         is_over = False
-                        wait = self.wait or stack.wait_first(self.function.full_name, ticket)
+                        wait = self.wait or WaitFrame(Wait((ticket,), resume=_nothing))
                     else:
                         self.has_begun = True
                         plain = self.deadline is None and self.observer is None and self.context.host_memory is None

@@ -74,21 +74,6 @@ class Stack:
 
         self.push_wait(name, Wait(resume=call)).complete()
 
-    def wait_first(self, name: str, source: WaitSource) -> WaitFrame:
-        """Suspends the function of this name, which was entered, in a wait for a source before it runs."""
-        frame = self.wait_frame
-        if frame is not None:  # a native function
-            frame.sources, frame.done = (source,), False
-            return frame
-        arguments = self._handed.pop()
-
-        def enter(error: PumiceError | None) -> object:
-            if error is not None:
-                raise error
-            return arguments
-
-        return self.push_wait(name, Wait((source,), resume=enter))
-
     @property
     def wait_frame(self) -> WaitFrame | None:
         """The wait on top, if the invocation is suspended in one."""
