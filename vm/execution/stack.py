@@ -17,7 +17,6 @@ from types import TracebackType
 from typing import Any, Final
 
 from ...status import FailedPreconditionError, InternalError, InvalidArgumentError, PumiceError, ResourceExhaustedError
-from ...waits.source import WaitSource
 from ...waits.wait_frame import OnWait, Wait, WaitFrame, step_mode
 from ..native import calls as native_calls
 from ..types import buffer, elements, float_numerics, numerics
