@@ -135,7 +135,7 @@ class CachedFile:
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
-        """Holds a lock against other processes that change this entry, where the cache can be written."""
+        """Locks this entry against changes by other processes, if the cache can be written."""
         location = _place(make=True)
         with contextlib.ExitStack() as stack:
             if location is not None:

@@ -49,7 +49,7 @@ def read_regular(path: str | os.PathLike[str], most: int) -> tuple[bytes, os.sta
 
 
 def stamp(status: os.stat_result) -> tuple[int, ...]:
-    """Returns what changes whenever a file's content does, in keys of what was made from it.
+    """Returns a stamp of a file, for cache keys: it differs once the file's content has changed.
 
     Size and time of modification are not enough: packages of reproducible builds have one time for all files, and
     programs that copy files set it back. Nobody can set ``st_ctime`` back.
@@ -62,7 +62,7 @@ _LOCK_SECONDS: Final = 10.0
 
 @contextlib.contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Holds a lock against other processes and threads that change a file; the lock is a file beside it, which stays.
+    """Locks a file against changes by other processes and threads. The lock is a second file, which stays.
 
     Raises:
         OSError: the folder is not writable, or something else than a file has the lock's name.

@@ -43,7 +43,7 @@ class ProgramAllocator:
         last_signal: the number on the queue, and the payload of ``timeline``, of the last submission that signalled it;
             set by whoever submits.
         is_closed: whether the allocator keeps nothing.
-        limit: the budget of what programs hold; None means no limit.
+        limit: the budget of memory that programs hold; None means no limit.
     """
 
     device: LogicalDevice

@@ -9,9 +9,9 @@ from typing import Final
 from ..status import InvalidArgumentError
 
 CLOSE_TIMEOUT_S: Final = 300.0
-"""How long the close of a device waits for work and for threads, in seconds."""
+"""The most seconds that the close of a device waits for work and for threads."""
 EXIT_TIMEOUT_S: Final = 10.0
-"""How long the end of the process waits for a device's work, in seconds."""
+"""The most seconds that the end of the process waits for a device's work."""
 
 
 def deadline_after(timeout: float | None) -> float | None:

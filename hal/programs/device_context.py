@@ -47,7 +47,7 @@ Table: TypeAlias = Sequence[Any] | None
 
 
 class DeviceContext:
-    """A VM context's state for one device; ``memory`` is the budget of what its programs allocate.
+    """A VM context's state for one device; ``memory`` is the budget for allocations of its programs.
 
     Attributes:
         queue: the queue that takes all work.
@@ -232,7 +232,7 @@ class TransferContexts(dict[LogicalDevice, DeviceContext]):
     """Device contexts for transfers, made when first used. Their allocators keep no memory for reuse.
 
     Args:
-        memory: the budget of what they allocate; None means no limit.
+        memory: the budget for their allocations; None means no limit.
     """
 
     def __init__(self, memory: MemoryBudget | None = None) -> None:

@@ -173,7 +173,7 @@ class Replay:
                 elif step.is_barrier:
                     barriers.record(handle, *barriers.between)
                 else:
-                    # It may bind a pipeline of its own, and must not trust the recorder's note of what is bound.
+                    # The command may bind another pipeline, so the recorder no longer knows the bound one.
                     recorder._pipeline = recorder._bound = None
                     recorder._bound_layout = NULL
                     recorder._push = b""

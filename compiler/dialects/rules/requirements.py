@@ -26,7 +26,7 @@ class OperationError(Exception):
     """An operation violates a constraint.
 
     Attributes:
-        expected: the text of what was expected and what came; messages put "expected" before it.
+        expected: the rest of a message that begins with "expected": the expected value, then the actual one.
         operand: the wrong operand, or None.
     """
 

@@ -70,7 +70,7 @@ def _fixed(bits: Expression, magnitude: Expression, largest: Expression, most: i
         bits: the floats' bits.
         magnitude: the floats' bits without the sign.
         largest: the largest magnitude among the updates of the same element.
-        most: the distance by which the largest is shifted to the left, in bits.
+        most: the left shift of the largest element, in bits.
     """
     fraction = magnitude & (_HIDDEN - 1)
     integer = fraction | (magnitude >= _HIDDEN).then(bits.constant(_HIDDEN), 0)

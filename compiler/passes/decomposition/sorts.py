@@ -45,7 +45,7 @@ _SCALAR = TensorType((), I32)
 
 
 def forget_stages(block: Block) -> None:
-    """Removes the attributes by which these passes mark operations, such as a sort that is a stage of another."""
+    """Removes the marks that these passes set on operations, such as the mark of a sort that is a stage of another."""
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         own = _OWN.get(operation.name, ())
         if any(name in operation.attributes for name in own):
