@@ -157,23 +157,23 @@ def _prepare(
     # Here: what was prepared before needs none of these.
     from ...spirv.binary.subgroups import least_subgroup_size
     from ...spirv.checks.capabilities import lacking_hints
-    from ...spirv.checks.validation import ensure_valid
+    from ...spirv.checks.validation import Judgement, ensure_valid
     from ...spirv.checks.vocabulary import without_new_languages
     from ...spirv.instrument.passes import instrument
     from ...spirv.reflection.reflect import reflect
     from ...spirv.repair.driver_repairs import with_repairs
     from ...spirv.repair.exponents import with_plain_exponents
-    from ...spirv.repair.hints import without_hints
+    from ...spirv.repair.hints import without_debug_info, without_hints
     from ...spirv.repair.repair import misread_type, repair
 
     code = bytes(given if kernels is None else repair(given))
     reflection = reflect(code)
-    is_judged = True
+    judgement = Judgement.VALID
     if validate:
         check_capabilities(device, reflection)  # first: what the device lacks may be new to validators too
         if "CooperativeMatrixKHR" in reflection.capabilities:
             check_matrices(device.profile, code)
-        is_judged = ensure_valid(code, f"vulkan1.{device.profile.version[1]}", device.plan.features)
+        judgement = ensure_valid(code, f"vulkan1.{device.profile.version[1]}", device.plan.features)
     native = without_hints(
         without_new_languages(code),
         frozenset(lacking_hints(reflection, device.profile.version, frozenset(device.plan.extensions))),
@@ -194,7 +194,9 @@ def _prepare(
         }
     if instrumented is not None:
         native = instrumented.code
-    return PreparedShader(code, native, reflection, instrumented, sizes, misread, validate), is_judged
+    if instrumented is not None or judgement is Judgement.WITHOUT_DEBUG_INFO:
+        native = without_debug_info(native)  # reports have their lines from it; of changed code it says nothing
+    return PreparedShader(code, native, reflection, instrumented, sizes, misread, validate), bool(judgement)
 
 
 def _sanitize_options(device: LogicalDevice, array_sizes: Mapping[tuple[int, int], int]) -> SanitizeOptions:

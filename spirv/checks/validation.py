@@ -1,7 +1,8 @@
 """Validates SPIR-V before drivers see it, as drivers may crash on invalid modules.
 
 ``spirv-val`` checks each module once, by the rules of what the device was opened with: that a module passed is
-remembered in the process and, by hash, in the cache. Where the tool is not installed, or older than what a
+remembered in the process and, by hash, in the cache. Debug information decides nothing: a module that passes without
+it passes, and the driver gets it without. Where the tool is not installed, or older than what a
 module uses, modules go to the driver unchecked and a warning says so once; with ``PUMICE_REQUIRE_SPIRV_VAL=1``, meant
 for modules from untrusted sources, they are refused instead.
 
@@ -12,6 +13,7 @@ process.
 
 from __future__ import annotations
 
+import enum
 import functools
 import hashlib
 import logging
@@ -25,6 +27,7 @@ from ...base.install_hints import install_hint
 from ...base.switches import switch
 from ...status import InvalidArgumentError, UnavailableError
 from ..binary.words import read_binary
+from ..repair.hints import without_debug_info
 from . import tools as spirv_tools
 from .vocabulary import newer_than_validator, without_new_languages
 
@@ -41,13 +44,24 @@ _OPTIONS: Final = {
 # The last SPIR-V version of each Vulkan environment (Vulkan specification, "Versions and Formats").
 _LAST_VERSION: Final = {"vulkan1.0": (1, 0), "vulkan1.1": (1, 3), "vulkan1.2": (1, 5)}
 _log = logging.getLogger("pumice.spirv")
-_passed: set[tuple[bytes, str, str]] = set()
 _Key = tuple[bytes, str, str]
+_passed: dict[_Key, Judgement] = {}
 _unjudged: dict[_Key, str] = {}
 
 
-def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozenset()) -> bool:
-    """Returns True if ``spirv-val`` passes the module, and False if it cannot judge it.
+class Judgement(enum.IntEnum):
+    """A tool's judgement of a module that breaks no rule; false for none.
+
+    ``WITHOUT_DEBUG_INFO`` says that the module passes without its debug information, which the tool refuses.
+    """
+
+    NONE = 0
+    VALID = 1
+    WITHOUT_DEBUG_INFO = 2
+
+
+def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozenset()) -> Judgement:
+    """Returns the judgement of ``spirv-val``, which is ``NONE`` if it is missing or too old to judge the module.
 
     Args:
         code: the module.
@@ -65,48 +79,66 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
     options = " ".join(option for feature, option in _OPTIONS.items() if feature in features)
     key = (hashlib.sha256(code).digest(), target_env, options)
     if key in _passed:
-        return True
+        return _passed[key]
     try:
         tool = spirv_tools.find_tool("spirv-val")
     except UnavailableError as error:
         _unchecked(error.message)
-        return False
+        return Judgement.NONE
     if key in _unjudged:
         _unchecked(_unjudged[key])
-        return False
+        return Judgement.NONE
     verdict = CachedFile("spirv-val", (key, str(tool), stamp(tool.stat())))
-    if verdict.load() is None:
-        if newer := _newer(tool, code, target_env, options.split()):
+    kept = verdict.load()
+    if kept is not None:
+        judgement = Judgement.WITHOUT_DEBUG_INFO if kept else Judgement.VALID
+    else:
+        judgement, newer = _judge(tool, code, target_env, options.split())
+        if judgement is Judgement.NONE:
             _unjudged[key] = (
                 f"{tool} ({spirv_tools.version()}) is older than what the shader uses ({newer}) and cannot judge it; "
                 f"install a newer one. {install_hint('spirv-tools')}"
             )
             _unchecked(_unjudged[key])
-            return False
-        verdict.store(b"")
-    _passed.add(key)
-    return True
+            return judgement
+        verdict.store(b"" if judgement is Judgement.VALID else b"without debug information")
+    _passed[key] = judgement
+    return judgement
 
 
-def _newer(tool: Path, code: bytes, target_env: str, options: list[str]) -> str:
-    """Returns why the tool reaches no verdict, ``""`` if it passes the module; raises if the module breaks a rule."""
+def _judge(tool: Path, code: bytes, target_env: str, options: list[str]) -> tuple[Judgement, str]:
+    """Returns the tool's judgement, and why there is none; raises if the module breaks a rule."""
     usage = spirv_tools.printed(tool, "--help")
     known = re.findall(r"\bvulkan1\.\d+\b(?!spv)", usage)
     if target_env not in known:
         target_env = max((environment for environment in known if environment < target_env), default=target_env)
         version = read_binary(code).version
         if version > _LAST_VERSION.get(target_env, version):
-            return f"SPIR-V {version[0]}.{version[1]}"
+            return Judgement.NONE, f"SPIR-V {version[0]}.{version[1]}"
     # A tool that does not know an option checks by stricter rules.
     options = [option for option in options if option in usage]
+    code = without_new_languages(code)
     try:
-        spirv_tools.validate(without_new_languages(code), target_env=target_env, options=options)
+        spirv_tools.validate(code, target_env=target_env, options=options)
+        return Judgement.VALID, ""
     except InvalidArgumentError as error:
-        newer = newer_than_validator(code, error.message)
-        if not newer:
-            raise
-        return newer
-    return ""
+        # Rules of debug information have changed between releases, and it has no effect on what a module does.
+        plain = without_debug_info(code)
+        if plain == code:
+            return _unless_newer(code, error)
+    try:
+        spirv_tools.validate(plain, target_env=target_env, options=options)
+    except InvalidArgumentError as error:
+        return _unless_newer(plain, error)
+    return Judgement.WITHOUT_DEBUG_INFO, ""
+
+
+def _unless_newer(code: bytes, error: InvalidArgumentError) -> tuple[Judgement, str]:
+    """Raises the error of a refused module, unless the tool is older than a word in it, which is returned."""
+    newer = newer_than_validator(code, error.message)
+    if not newer:
+        raise error
+    return Judgement.NONE, newer
 
 
 def _unchecked(reason: str) -> None:

@@ -12,6 +12,7 @@ from ..binary.grammar import ENUMERATIONS, Decoration, Op
 from ..binary.words import HEADER_WORDS, encode, pack, read_binary, string_words
 
 _NON_SEMANTIC: Final = "NonSemantic."
+_PRINT: Final = "NonSemantic.DebugPrintf"
 _OF_HLSL: Final = frozenset({Decoration.CounterBuffer, Decoration.UserSemantic})
 _OF_TYPES: Final = frozenset({Decoration.UserTypeGOOGLE})
 # Extension -> the decorations that need it.
@@ -24,6 +25,7 @@ _DECORATIONS: Final = {
 # The second is for instructions of such sets alone.
 _DEBUG: Final = frozenset({"SPV_KHR_non_semantic_info", "SPV_KHR_relaxed_extended_instruction"})
 _EXPECT: Final = "SPV_KHR_expect_assume"
+_OPENCL_DEBUG: Final = "OpenCL.DebugInfo."
 
 #: Extensions by a name that devices of Vulkan 1.2 do not have, with their later one.
 RENAMED: Final = {"SPV_EXT_physical_storage_buffer": "SPV_KHR_physical_storage_buffer"}
@@ -47,10 +49,23 @@ def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
     """
     if not extensions and not any(name.encode() in code for name in RENAMED):
         return code
+    return _without(code, extensions, (_NON_SEMANTIC,) if not extensions.isdisjoint(_DEBUG) else ())
+
+
+def without_debug_info(code: bytes) -> bytes:
+    """Returns a module without instructions that describe its source; the same bytes if it has none.
+
+    What it prints stays.
+    """
+    return _without(code, frozenset(), (_NON_SEMANTIC, _OPENCL_DEBUG), kept_set=_PRINT)
+
+
+def _without(code: bytes, extensions: frozenset[str], sets_removed: tuple[str, ...], kept_set: str = "") -> bytes:
+    """Returns a module without extensions, and without the instruction sets whose names start so, but one."""
     binary = read_binary(code)
     words = binary.words
     decorations = frozenset[int]().union(*(_DECORATIONS.get(name, ()) for name in extensions))
-    debug, expect = not extensions.isdisjoint(_DEBUG), _EXPECT in extensions
+    expect = _EXPECT in extensions
     kept = list(words[:HEADER_WORDS])
     names: list[tuple[int, int]] = []
     sets: set[int] = set()
@@ -66,7 +81,11 @@ def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
                     instruction = encode(opcode, *string_words(RENAMED[name]))
             case Op.Capability if expect and instruction[1] == _EXPECT_ASSUME:
                 continue
-            case Op.ExtInstImport if debug and binary.string(start + 2, end, "replace")[0].startswith(_NON_SEMANTIC):
+            case Op.ExtInstImport:
+                name = binary.string(start + 2, end, "replace")[0]
+                if not name.startswith(sets_removed) or name == kept_set:
+                    kept += instruction
+                    continue
                 sets.add(instruction[1])
                 removed.add(instruction[1])
                 continue

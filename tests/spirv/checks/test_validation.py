@@ -15,8 +15,9 @@ from pumice.spirv.binary.grammar import ENUMERATIONS
 from pumice.spirv.binary.words import read_binary
 from pumice.spirv.checks import validation
 from pumice.spirv.checks.tools import find_tool
-from pumice.spirv.checks.validation import ensure_valid
+from pumice.spirv.checks.validation import Judgement, ensure_valid
 from pumice.spirv.checks.vocabulary import newer_than_validator, without_new_languages
+from pumice.spirv.repair.hints import without_debug_info
 from pumice.status import InvalidArgumentError, UnavailableError
 
 pytestmark = needs_tools
@@ -48,7 +49,7 @@ def _fresh(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No verdict is remembered from elsewhere."""
     monkeypatch.setenv("PUMICE_CACHE", "0")
     monkeypatch.delenv("PUMICE_REQUIRE_SPIRV_VAL", raising=False)
-    monkeypatch.setattr(validation, "_passed", set())
+    monkeypatch.setattr(validation, "_passed", {})
     monkeypatch.setattr(validation, "_unjudged", {})
     validation._warn_once.cache_clear()
     yield
@@ -82,7 +83,7 @@ def test_stamps_hold_for_the_options_that_they_were_made_with(tmp_path: Path, mo
     code = module(**BLOCK_OF_VEC3)
     ensure_valid(code, "vulkan1.1", frozenset({"scalarBlockLayout"}))
     assert usage() == [("spirv-val", 1, 47)]
-    monkeypatch.setattr(validation, "_passed", set())
+    monkeypatch.setattr(validation, "_passed", {})
     with pytest.raises(InvalidArgumentError, match="spirv-val"):
         ensure_valid(code, "vulkan1.1")
     ensure_valid(code, "vulkan1.1", frozenset({"scalarBlockLayout"}))
@@ -225,3 +226,58 @@ def test_tools_without_the_environment_check_by_the_newest_that_they_have(
     ensure_valid(newest, "vulkan1.4")
     (reason,) = validation._unjudged.values()
     assert "SPIR-V 1.6" in reason
+
+
+# -- debug information -------------------------------------------------------------------------------
+
+# A pointer to a vector, which releases before 2023.3 refuse, and to a number that is no type, which all refuse.
+DEBUG_POINTER = {
+    "declarations": """OpExtension "SPV_KHR_non_semantic_info"
+        %debug = OpExtInstImport "NonSemantic.Shader.DebugInfo.100"
+        %print = OpExtInstImport "NonSemantic.DebugPrintf\"""",
+    "decorations": """%text = OpString "uint"
+        %format = OpString "printed\"""",
+    "types": """
+        %uint = OpTypeInt 32 0
+        %n3 = OpConstant %uint 3
+        %n6 = OpConstant %uint 6
+        %n8 = OpConstant %uint 8
+        %n32 = OpConstant %uint 32
+        %basic = OpExtInst %void %debug DebugTypeBasic %text %n32 %n6 %n8
+        %vector = OpExtInst %void %debug DebugTypeVector %basic %n3
+        %pointer = OpExtInst %void %debug DebugTypePointer BASE %n8 %n8""",
+}
+
+
+def with_pointer(base: str, body: str = "") -> bytes:
+    return module(**{key: text.replace("BASE", base) for key, text in DEBUG_POINTER.items()}, body=body)
+
+
+@pytest.mark.parametrize("base", ["%vector", "%text"])
+def test_debug_information_decides_nothing(base: str) -> None:
+    """spirv-val of 2023 refuses what compilers write since then; a broken rule beside it stays one."""
+    judgement = ensure_valid(with_pointer(base), "vulkan1.1")
+    assert judgement is Judgement.WITHOUT_DEBUG_INFO or (base == "%vector" and judgement is Judgement.VALID)
+    assert ensure_valid(with_pointer(base), "vulkan1.1") is judgement
+    assert ensure_valid(with_pointer("%basic"), "vulkan1.1") is Judgement.VALID
+    assert not validation._unjudged
+    with pytest.raises(InvalidArgumentError, match="Unreachable|Return|block"):
+        ensure_valid(with_pointer(base, body="OpReturn"), "vulkan1.1")
+
+
+def test_a_kept_judgement_is_read_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("PUMICE_CACHE")
+    monkeypatch.setenv("PUMICE_CACHE_DIR", str(tmp_path))
+    for _ in range(2):
+        assert ensure_valid(with_pointer("%text"), "vulkan1.1") is Judgement.WITHOUT_DEBUG_INFO
+        assert ensure_valid(with_pointer("%basic"), "vulkan1.1") is Judgement.VALID
+        monkeypatch.setattr(validation, "_passed", {})
+
+
+def test_a_module_without_debug_information_prints_as_before() -> None:
+    body = "%printed = OpExtInst %void %print 1 %format"
+    code = without_debug_info(with_pointer("%text", body=body))
+    assert b"DebugPrintf" in code and b"DebugInfo" not in code
+    assert ensure_valid(code, "vulkan1.1") is Judgement.VALID
+    plain = module()
+    assert without_debug_info(plain) is plain

@@ -527,7 +527,7 @@ def test_a_validator_that_never_ends_is_stopped_and_named(tmp_path: Path, monkey
     validator.chmod(0o755)
     monkeypatch.setenv("PUMICE_SPIRV_TOOLS", str(tmp_path))
     monkeypatch.setenv("PUMICE_CACHE", "0")
-    monkeypatch.setattr("pumice.spirv.checks.validation._passed", set())
+    monkeypatch.setattr("pumice.spirv.checks.validation._passed", {})
     assert spirv_tools._CHECK_SECONDS <= 10
     monkeypatch.setattr(spirv_tools, "_CHECK_SECONDS", 0.3)
     started = time.monotonic()
