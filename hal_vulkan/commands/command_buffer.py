@@ -15,7 +15,7 @@ from ..pipelines.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE, SetPins
 from ..pipelines.pipeline import ComputePipeline
 from ..pipelines.resources import Resource, noun_of
 from ..sync.timeline import wait_timeline
-from ..vulkan.functions import NULL, ffi
+from ..vulkan.functions import NULL
 from .action_recorder import ActionRecorder, Groups
 from .recording import Named, Recording
 from .timestamps import DispatchTiming, TimestampRecorder
@@ -144,9 +144,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                     return False
                 fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
                 if infos is not None:
-                    fn.vkCmdPushDescriptorSetWithTemplateKHR(
-                        handle, pipeline.push_template, pipeline.layout, 0, ffi.from_buffer(infos)
-                    )
+                    fn.vkCmdPushDescriptorSetWithTemplateKHR(handle, pipeline.push_template, pipeline.layout, 0, infos)
                 for index, (_, descriptor_set) in enumerate(sets):
                     fn.vkCmdBindDescriptorSets(
                         handle, BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
@@ -154,7 +152,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                 if push:
                     if len(push) % 4:
                         push += bytes(-len(push) % 4)
-                    fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, len(push), ffi.from_buffer(push))
+                    fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, len(push), push)
                 fn.vkCmdDispatch(handle, *groups)
                 barriers.record(handle, *barriers.at_end)
                 result = fn.vkEndCommandBuffer(handle)

@@ -155,6 +155,11 @@ class Transfer(Closeable):
         staging = self._staging
         return bool(self._before or self._after or (staging is not None and (staging.before or staging.after)))
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether all arguments are used where they are, so that nothing has to be copied or freed."""
+        return not (self._places or self._before or self._temporaries or self._finishing or self._imported)
+
     def run(self, commands: CommandBuffer) -> int:
         """Submits the copies and the kernel together, and notes the work; returns the payload that marks its end."""
         staging = self._staging

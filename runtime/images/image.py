@@ -48,6 +48,7 @@ class DeviceImage(Closeable):
         nbytes: the number of bytes of the first level's texels.
         levels: the number of levels.
         sampler: the sampler through which kernels read the image; ``None`` takes the default.
+        token: an object that no other image has, for keys that keep no image alive.
         uses: the work that uses its texels; shared with its views. For the runtime.
     """
 
@@ -65,6 +66,7 @@ class DeviceImage(Closeable):
         "resources",
         "sampler",
         "shape",
+        "token",
         "uses",
     )
 
@@ -97,6 +99,7 @@ class DeviceImage(Closeable):
         self.dtype: np.dtype[np.generic] = image_format.dtype
         self.nbytes: int = math.prod(layout.stored_shape(image_format)) * image_format.stored_dtype.itemsize
         self._base = base
+        self.token: object = object()
         self.uses: Uses = Uses(device.mark_lock) if base is None else base.uses
 
     # -- shape ---------------------------------------------------------------------------------------

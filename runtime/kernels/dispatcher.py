@@ -1,7 +1,8 @@
 """The dispatcher: plans and submits the bound calls of one kernel.
 
 A call is *resident* if its arguments are arrays of the device that can be bound in place. Others are moved: arguments
-of the host are copied to the device, and results back, in one submission with the kernel.
+of the host are copied to the device, and results back, in one submission with the kernel. A call whose arguments are
+all on the device is *repeatable*: with the same arguments again it is submitted without checks.
 
 Thread rule: any thread. The recorder uses its oldest commands again for other arrays, so the lock is held from the time
 a call has its commands until they are submitted. A repeated call knows the generation of its commands instead, which
@@ -13,7 +14,7 @@ from __future__ import annotations
 import operator
 import threading
 from collections.abc import Callable, Sequence
-from typing import Final, NamedTuple, TypeAlias, cast
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -28,10 +29,11 @@ from ..arrays.transfer import Transfer
 from ..arrays.uses import note_uses
 from ..arrays.verdict import NO_VERDICTS
 from ..images.bound import HostImage
+from ..images.image import DeviceImage
 from .bound_call import NO_SOURCES, BoundCall, Sources
 from .descriptors import KernelDescriptors
 from .parameters.arguments import prepare_arguments, targets_of
-from .parameters.parameter import Parameter, Prepared, ResultArray
+from .parameters.parameter import KernelArgument, Parameter, Prepared, ResultArray
 from .recorder import DispatchRecorder
 
 KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
@@ -40,11 +42,13 @@ KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
 OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 """Arguments that are not on the device."""
 
+_Resident: TypeAlias = DeviceArray | DeviceImage
+_RESIDENT: Final = (DeviceArray, DeviceImage)
 _MAX_REPEATS: Final = 1024
 
 
 class _Repeat(NamedTuple):
-    """A resident call that was checked and recorded, for the next call with the same arrays.
+    """A repeatable call that was checked and recorded, for the next call with the same arrays.
 
     It keeps no arrays alive. It is valid as long as the device's ``close_epoch`` is ``epoch``, so that nothing was
     closed, and the commands' ``generation`` is this one, so that they were not recorded for other arrays.
@@ -84,7 +88,7 @@ class Dispatcher(Closeable):
         self._alignment = pipeline.offset_alignment
         self._device_types = frozenset(kind for parameter in parameters for kind in parameter.device_types)
         self._written = tuple(parameter.index for parameter in parameters if parameter.written)
-        self._results_of: Callable[[Sequence[DeviceArray]], KernelResult] = _picker(self._written)
+        self._results_of: Callable[[Sequence[_Resident]], KernelResult] = _picker(self._written)
         self._is_repeatable = bool(self._written) and not pipeline.interface.push_constant_bytes and not self._report
         self.descriptors: KernelDescriptors = KernelDescriptors(device, pipeline, parameters, kernel)
         self.recorder: DispatchRecorder = DispatchRecorder(device, pipeline, parameters, kernel)
@@ -92,8 +96,9 @@ class Dispatcher(Closeable):
         self._repeats: dict[tuple[object, ...], _Repeat] = {}  # by the arrays' tokens
         self._lock = threading.Lock()
 
-    def repeat(self, arrays: Sequence[DeviceArray]) -> KernelResult:
-        """Submits a call with the arrays of an earlier one, without new checks or commands (benchmarks/submit_wait.py).
+    def repeat(self, arrays: Sequence[_Resident]) -> KernelResult:
+        """Submits a call with the arguments of an earlier one, without new checks or commands
+        (benchmarks/submit_wait.py).
 
         Arguments of other types are not an error.
 
@@ -101,7 +106,7 @@ class Dispatcher(Closeable):
             The results, or ``None`` if nothing was submitted: the call has to be bound.
         """
         repeats = self._repeats
-        if not repeats or not arrays or type(arrays[0]) is not DeviceArray:
+        if not repeats or not arrays or type(arrays[0]) not in _RESIDENT:
             return None
         try:
             if len(arrays) == 3:
@@ -202,9 +207,10 @@ class Dispatcher(Closeable):
                     payload = self._queue.resubmit(known, known.generation, None, (), call.epoch)
                 if payload and transfer is not None:
                     transfer.note(payload)
-                elif payload and self._is_repeatable and call.groups is None and recorder.count == recordings:
+                if payload and self._is_repeatable and call.groups is None and recorder.count == recordings:
                     assert known is not None
-                    self._note_repeat(cast("Sequence[DeviceArray]", call.bound), known, call.epoch)
+                    if transfer is None or transfer.is_empty:
+                        self._note_repeat(call.arrays, known, call.epoch)
             if not payload:
                 payload = self._submit_pending(call, commands)
             if verdict is not None:
@@ -234,10 +240,12 @@ class Dispatcher(Closeable):
         finally:
             hal.end_pending(serial)
 
-    def _note_repeat(self, arrays: Sequence[DeviceArray], commands: CommandBuffer, epoch: int) -> None:
+    def _note_repeat(self, arrays: Sequence[KernelArgument], commands: CommandBuffer, epoch: int) -> None:
+        tokens = tuple([array.token for array in arrays if isinstance(array, _RESIDENT)])
+        if len(tokens) < len(arrays):
+            return
         if len(self._repeats) >= _MAX_REPEATS:
             self._repeats.clear()
-        tokens = tuple([array.token for array in arrays])
         self._repeats[tokens] = _Repeat(commands, commands.generation, epoch)
 
     def _sources(
@@ -259,7 +267,7 @@ class Dispatcher(Closeable):
         self._staging.close()
 
 
-def _picker(written: Sequence[int]) -> Callable[[Sequence[DeviceArray]], KernelResult]:
+def _picker(written: Sequence[int]) -> Callable[[Sequence[_Resident]], KernelResult]:
     """Returns a function that picks a call's results from its arrays."""
     return operator.itemgetter(*written) if written else lambda arrays: None
 

@@ -16,7 +16,8 @@ from ...arrays.array import DeviceArray
 
 _SHOWN_MEMBERS: Final = 12
 _MAX_BYTES: Final = 1 << 31
-_EXACT: Final = float(1 << 53)
+EXACT: Final = float(1 << 53)
+"""Floats up to here are the integers that they were made from."""
 
 
 def describe(members: Sequence[BlockMember]) -> str:
@@ -216,7 +217,7 @@ def _convert(
     is_integer = member.scalar is not None and member.scalar.kind in ("int", "uint")
     # Floats past 2^53 are not the integers that were given: NumPy converts lists of large and small integers to floats.
     if (kind not in "biuf" and kind != dtype.kind) or (
-        is_integer and kind == "f" and not np.all((array == np.trunc(array)) & (np.abs(array) <= _EXACT))
+        is_integer and kind == "f" and not np.all((array == np.trunc(array)) & (np.abs(array) <= EXACT))
     ):
         raise refused(f", got {shorten(shown(value))}")
     if is_integer and array.size:

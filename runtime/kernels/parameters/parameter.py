@@ -25,7 +25,7 @@ from ....spirv.reflection.block_dtype import (
     tail,
 )
 from ....spirv.reflection.reflection_types import BufferBlock
-from ....status import InvalidArgumentError, OutOfRangeError
+from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
 from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
 from ...arrays.spec import ArraySpec, check_dtype
@@ -35,6 +35,7 @@ from ...images.image import DeviceImage
 from ...images.sampler import Sampler
 from ...images.texel_array import TexelArray
 from .block import describe, is_block_value, pack_argument, type_name
+from .number_block import NumberBlock
 
 ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
 """A value that a kernel can write: arrays of the host or of the device, images, and texel buffers."""
@@ -193,6 +194,11 @@ class BufferParameter(Parameter):
 
     def _packed(self, value: object, kernel: str) -> np.ndarray:
         """Packs a mapping of members for the first of the binding's blocks that has them all."""
+        if isinstance(value, Mapping):
+            for rules in self._rules:
+                array = rules.pack_numbers(value)
+                if array is not None:
+                    return array
         names = set(value) if isinstance(value, Mapping) else set()
         blocks = self.binding.blocks
         fitting = (block for block in blocks if names <= member_names(block.members).keys())
@@ -224,6 +230,24 @@ class BlockRules:
             and dtype is not None
             and 0 < element.stride != element.components * element.columns * dtype.itemsize
         )
+
+    @cached_property
+    def _numbers(self) -> tuple[NumberBlock, np.dtype[np.generic]] | None:
+        block = self.block
+        if self._tail is not None or only_array(block.members) is not None:
+            return None
+        try:
+            return NumberBlock(block.members, block.fixed_size), block_dtype(block)
+        except UnimplementedError:
+            return None
+
+    def pack_numbers(self, values: Mapping[str, object]) -> np.ndarray | None:
+        """Returns the block of plain numbers and vectors as an array, or ``None`` where ``pack_argument`` has to."""
+        if self._numbers is None:
+            return None
+        numbers, dtype = self._numbers
+        data = numbers.pack(values)
+        return None if data is None else np.frombuffer(data, dtype).reshape(())
 
     @cached_property
     def declared(self) -> str:

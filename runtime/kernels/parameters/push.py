@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import struct
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Final, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from ....spirv.reflection.block_dtype import member_names
 from ....status import InvalidArgumentError, shown
 from ...arrays.array import DeviceArray
 from .block import describe, pack_members
+from .number_block import NumberBlock
 
 PushValue: TypeAlias = (
     "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic | DeviceArray"
@@ -25,12 +26,9 @@ Push: TypeAlias = bytes | bytearray | Sequence[PushValue] | Mapping[str, PushVal
 
 Defaults: TypeAlias = Mapping[str, PushValue] | int | None
 
-_DOUBLE: Final = struct.Struct("=d")
-_MAX_KEPT: Final = 256
-
 
 class PushConstants:
-    """The push constants of a kernel; keeps the bytes of earlier values."""
+    """The push constants of a kernel."""
 
     def __init__(
         self,
@@ -48,36 +46,26 @@ class PushConstants:
         self._defaults = _checked_defaults(block, defaults, kernel)
         self._kernel = kernel
         self._check = check
-        self._kept: dict[object, bytes] = {}
+        self._numbers: NumberBlock | None = None
+        if block is not None:
+            with contextlib.suppress(InvalidArgumentError):  # a name that also names a binding: the call says so
+                check(member_names(block.members))
+                self._numbers = NumberBlock(block.members, block.size)
 
     def pack(self, push: Push, fields: Mapping[str, object]) -> bytes:
         """Returns the bytes of the block, from bytes, a value for each member in order, or values by member name.
 
         ``fields`` are more values by name.
         """
-        if self._block is None and push is None and not fields:
+        if self._numbers is not None:
+            plain = fields if push is None else push if isinstance(push, Mapping) and not fields else None
+            data = None if plain is None else self._numbers.pack(plain)
+            if data is not None:
+                return bytes(data)
+        elif self._block is None and push is None and not fields:
             return b""
-        parts: list[object] = []
-        for name, value in fields.items():  # a loop of its own: comprehensions are calls
-            # By bits: 1 and 1.0 differ, so do 0.0 and -0.0, and NaN is equal to itself.
-            if type(value) is float:
-                parts += name, _DOUBLE.pack(value)
-            elif type(value) is int:
-                parts += name, value
-            else:
-                parts.clear()
-                break
-        if push is not None or len(parts) != 2 * len(fields):
-            self._check(fields)
-            return pack_push(self._block, push, fields, self._kernel, self._defaults)
-        key = tuple(parts)
-        kept = self._kept.get(key)
-        if kept is None:
-            self._check(fields)
-            kept = pack_push(self._block, push, fields, self._kernel, self._defaults)
-            if len(self._kept) < _MAX_KEPT:
-                self._kept[key] = kept
-        return kept
+        self._check(fields)
+        return pack_push(self._block, push, fields, self._kernel, self._defaults)
 
 
 def pack_push(

@@ -76,6 +76,61 @@ def test_closed_views_are_refused(device: pumice.Device, mul: pumice.Kernel) -> 
     mul(a, b, c)
 
 
+IMAGES = """#version 450
+layout(local_size_x = 8, local_size_y = 8) in;
+layout(binding = 0) uniform sampler2D source;
+layout(binding = 1, rgba32f) uniform writeonly image2D result;
+void main() {
+    ivec2 at = ivec2(gl_GlobalInvocationID.xy);
+    imageStore(result, at, 2 * texelFetch(source, at, 0));
+}
+"""
+
+
+@pytest.fixture
+def double(device: pumice.Device) -> pumice.Kernel:
+    return device.load_kernel(IMAGES)
+
+
+def images(device: pumice.Device) -> list[pumice.DeviceImage]:
+    return [device.asimage(np.full((8, 8, 4), value, np.float32)) for value in (1, 0)]
+
+
+def test_calls_with_images_are_repeated(device: pumice.Device, double: pumice.Kernel) -> None:
+    source, result = images(device)
+    for number in range(TIMES):
+        source.copy_from(np.full((8, 8, 4), number, np.float32))
+        assert double(source, result) is result
+        np.testing.assert_array_equal(result.numpy(), np.full((8, 8, 4), 2 * number))
+    for _ in range(2):
+        double(source, result)
+    assert double._dispatcher.repeat((source, result)) is result
+    assert double._dispatcher.repeat((result, source)) is None
+    double(result, source)
+    np.testing.assert_array_equal(source.numpy(), 2 * result.numpy())
+
+
+@pytest.mark.parametrize("position", [0, 1])
+def test_closed_images_are_refused(device: pumice.Device, double: pumice.Kernel, position: int) -> None:
+    pair = images(device)
+    for _ in range(TIMES):
+        double(*pair)
+    pair[position].close()
+    with pytest.raises(ClosedError):
+        double(*pair)
+
+
+def test_a_closed_sampler_is_refused(device: pumice.Device, double: pumice.Kernel) -> None:
+    source, result = images(device)
+    sampler = device.sampler()
+    sampled = source.with_sampler(sampler)
+    for _ in range(TIMES):
+        double(sampled, result)
+    sampler.close()
+    with pytest.raises(ClosedError):
+        double(sampled, result)
+
+
 def test_arrays_survive_what_is_closed_beside_them(device: pumice.Device, mul: pumice.Kernel) -> None:
     a, b, c = arrays(device)
     for number in range(TIMES):
