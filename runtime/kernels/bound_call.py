@@ -12,10 +12,11 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Transfer
 from ..images.bound import Bound
 from .parameters.arguments import Counts, Groups, Out, given_counts
-from .parameters.names import Named, Names
+from .parameters.names import Names
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.pointers import Pointers
-from .parameters.push import Defaults, Push, PushConstants
+from .parameters.push import Defaults, Named, Push, PushConstants
+from .parameters.unused import Unused
 
 Sources: TypeAlias = tuple[Sequence[int], Sequence[int]]
 """Payloads of the work that made the values that a call reads, and those that it only writes."""
@@ -92,7 +93,9 @@ class Binder:
         push_defaults: Defaults,
     ) -> None:
         constants = member_names(entry.push_constants.members) if entry.push_constants else ()
-        self.names: Names = Names(parameters, tuple(constants), kernel)
+        self._unused = unused = Unused(reflection, entry, kernel)
+        push_defaults = unused.without_defaults(push_defaults)
+        self.names: Names = Names(parameters, tuple(constants), kernel, unused)
         self._kernel = kernel
         self._count = len(parameters)
         self._takes_push = entry.push_constants is not None
@@ -116,7 +119,9 @@ class Binder:
                 sizes of arrays are checked later.
         """
         counts = None if groups is None else given_counts(groups, self._kernel)
-        if len(arrays) != self._count or out is not None:
+        if self._unused.present and (named or push is not None):
+            named, push = self._unused.without_named(named, push)
+        if len(arrays) != self._count or out is not None or (named and self._unused.present):
             arrays, named = self.names.place(arrays, out, named)
         pointed: Sequence[DeviceArray] = ()
         if uses is not None or self._pointers.present:

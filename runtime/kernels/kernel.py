@@ -29,10 +29,10 @@ from .bound_call import Binder
 from .dispatcher import OF_HOST, Dispatcher, KernelResult
 from .parameters.arguments import Counts, Groups, Out, declared, prepare_arguments
 from .parameters.block import type_name
-from .parameters.names import Named, dtype_of_block
+from .parameters.names import dtype_of_block
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.parameters import parameters_of
-from .parameters.push import Defaults, Push, PushValue
+from .parameters.push import Defaults, Named, Push, PushValue
 from .specialization import specialization_by_id
 
 if TYPE_CHECKING:

@@ -10,6 +10,7 @@ from ...status import InvalidArgumentError, UnimplementedError, shown
 from ..binary.grammar import ENUMERATIONS, BuiltIn, Decoration, ExecutionModel, StorageClass
 from .access import READ, WRITE, AccessAnalysis
 from .constants import ConstantValue
+from .declarations import declared_bindings, declared_push_constants
 from .layout import BlockLayouts
 from .module import Module, Variable
 from .reflection_types import (
@@ -100,6 +101,8 @@ class _Reflector:
             specialization_constants=self._specialization_constants(),
             pointees=self._layouts.pointees(self._access.spend),
             unsettled=tuple(module.unsettled.values()),
+            declared=declared_bindings(module),
+            declared_push_constants=declared_push_constants(module),
         )
 
     def _specialization_constants(self) -> tuple[SpecializationConstant, ...]:

@@ -237,6 +237,23 @@ class Binding(_Plain):
 
 
 @dataclass(frozen=True, slots=True)
+class Declaration(_Plain):
+    """A binding that a module declares, whether an entry point uses it or not.
+
+    Attributes:
+        set: the descriptor set's number.
+        binding: the number within the set.
+        count: the number of descriptors: 1, an array's length, or 0 for a run-time sized array.
+        names: the names of its variables and of their blocks.
+    """
+
+    set: int
+    binding: int
+    count: int
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class PushConstantBlock(_Plain):
     """The push constants of an entry point.
 
@@ -319,6 +336,8 @@ class ShaderModuleReflection(_Plain):
         unsettled: the array lengths and workgroup sizes that do not hold at the module's defaults (0, or an expression
             that is not evaluated), one sentence each; they count as 1, sizes of workgroups as 0. A pipeline needs
             values of specialization constants that settle them.
+        declared: the bindings that the module declares, used or not, by set, then by binding.
+        declared_push_constants: the names of the members of all its push constant blocks, used or not.
     """
 
     version: tuple[int, int]
@@ -331,6 +350,8 @@ class ShaderModuleReflection(_Plain):
     specialization_constants: tuple[SpecializationConstant, ...]
     pointees: tuple[BufferBlock, ...] = ()
     unsettled: tuple[str, ...] = ()
+    declared: tuple[Declaration, ...] = ()
+    declared_push_constants: tuple[str, ...] = ()
 
     def entry_point(self, name: str | None = None) -> EntryPoint:
         """Returns the entry point of that name, a ``GLCompute`` one before others, or the only ``GLCompute`` one.

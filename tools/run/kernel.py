@@ -14,6 +14,7 @@ from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan import DispatchTiming, SpecializationValue, reflect
 from ...runtime import Device, DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
+from ...runtime.kernels.parameters.unused import Unused
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...spirv.sources.language import Language, SourceOptions, language_of
 from ...status import NotFoundError, UnimplementedError
@@ -91,6 +92,9 @@ def run_kernel(options: KernelRun) -> None:
         )
         if specialization:
             entry = specialised_entry(code, reflection, specialization, entry.name)
+        unused = Unused(reflection, entry, name)
+        arguments = [a for a in arguments if not unused.ignores(a.key.name, (a.key.set, a.key.binding))]
+        pushes = [text for text in options.pushes if not unused.ignores(text.partition("=")[0].strip())]
         slots = Slots(entry, [argument.key for argument in arguments])
         bound = bind(slots, arguments, samplers, device)
         targets = _by_slot(slots, outputs, "--output")
@@ -102,7 +106,7 @@ def run_kernel(options: KernelRun) -> None:
                 else expectation
                 for expectation in several
             ]
-        push = push_bytes(options.pushes, entry.push_constants, name)
+        push = push_bytes(pushes, entry.push_constants, name)
         start = time.perf_counter()
         kernel = Kernel(
             device,

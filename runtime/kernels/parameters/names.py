@@ -8,7 +8,7 @@ does not name.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final, TypeAlias
+from typing import Final
 
 import numpy as np
 
@@ -20,9 +20,8 @@ from ...arrays.array import DeviceArray
 from ...images.image import DeviceImage
 from .arguments import Out, declared, listed
 from .parameter import KernelArgument, Parameter
-from .push import PushValue
-
-Named: TypeAlias = "dict[str, KernelArgument | PushValue]"
+from .push import Named
+from .unused import Unused
 
 _SEQUENCES: Final = (list, tuple)
 
@@ -30,10 +29,13 @@ _SEQUENCES: Final = (list, tuple)
 class Names:
     """The names of a kernel's bindings and push constants in a call."""
 
-    def __init__(self, parameters: Sequence[Parameter], push: Sequence[str], kernel: str) -> None:
+    def __init__(
+        self, parameters: Sequence[Parameter], push: Sequence[str], kernel: str, unused: Unused | None = None
+    ) -> None:
         """Indexes the names. ``push`` has the names of the push constants; ``kernel`` is the kernel's name, for
-        messages.
+        messages; ``unused`` has the bindings for which positional arguments are dropped.
         """
+        self._unused = unused
         self._parameters = parameters
         self._push = tuple(push)
         self._kernel = kernel
@@ -72,6 +74,8 @@ class Names:
         else:
             filled = {}
         rest = [p for p in parameters if p.index not in filled]
+        if self._unused is not None:
+            arrays = self._unused.without_positional(arrays, [p for p in rest if p.index not in placed])
         if not named and len(arrays) == len(rest):
             order = {index: at for at, index in enumerate([*(p.index for p in rest), *filled])}
             self._plans[len(arrays), len(outs)] = [order[p.index] for p in parameters]
@@ -81,7 +85,7 @@ class Names:
             also = f", {len(filled)} of them by out=" if filled else ""
             raise InvalidArgumentError(
                 f"{kernel} takes {len(parameters)} array(s){also}, got {len(arrays)}; "
-                f"it declares {declared(parameters)}"
+                f"it declares {declared(parameters)}{self._unused or ''}"
             )
         for parameter, array in zip(rest, arrays, strict=False):
             if parameter.index in placed:

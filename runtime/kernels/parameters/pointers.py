@@ -17,9 +17,8 @@ from ....status import InvalidArgumentError
 from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
 from .block import has_pointer
-from .names import Named
 from .parameter import BlockRules
-from .push import Defaults
+from .push import Defaults, Named
 
 
 class Pointers:

@@ -14,6 +14,7 @@ from ....status import InvalidArgumentError, shown
 from ...arrays.array import DeviceArray
 from .block import describe, pack_members
 from .number_block import NumberBlock
+from .parameter import KernelArgument
 
 PushValue: TypeAlias = (
     "int | float | bool | Sequence[PushValue] | Mapping[str, PushValue] | np.ndarray | np.generic | DeviceArray"
@@ -23,7 +24,8 @@ the device for a pointer.
 """
 Push: TypeAlias = bytes | bytearray | Sequence[PushValue] | Mapping[str, PushValue] | None
 """Push constants: the bytes of the whole block, values in order, or values by name."""
-
+Named: TypeAlias = "dict[str, KernelArgument | PushValue]"
+"""Arguments and push constants by name."""
 Defaults: TypeAlias = Mapping[str, PushValue] | int | None
 
 

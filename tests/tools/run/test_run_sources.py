@@ -99,3 +99,17 @@ def test_wrong_usage(folder: Path, arguments: tuple[str, ...], status: int, mess
     done = pumice(*arguments)
     assert (done.exit_code, done.stdout) == (status, ""), done.stdout
     assert message in done.stderr, done.stderr
+
+
+def test_arguments_for_what_the_shader_does_not_use(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    (folder / "pass.comp").write_text("""#version 450
+layout(local_size_x = 4) in;
+layout(binding = 0) buffer X { float x[]; };
+layout(binding = 1) buffer W { float w[]; };
+layout(push_constant) uniform Pass { float gain; };
+void main() { x[gl_GlobalInvocationID.x] *= 2; }
+""")
+    result = pumice("run", "pass.comp", "-b", "X=4xf32=3", "-b", "1=4xf32", "--push", "gain=2", "--device", "lavapipe")
+    assert result.stdout == "binding[0]: 4xf32=6 6 6 6\n"
+    assert "arguments for gain are ignored" in caplog.text
+    assert pumice("run", "pass.comp", "-b", "X=4xf32=3", "-b", "2=4xf32").exit_code == 2
