@@ -145,10 +145,11 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                 fn.vkCmdBindPipeline(handle, BIND_POINT_COMPUTE, pipeline.handle)
                 if infos is not None:
                     fn.vkCmdPushDescriptorSetWithTemplateKHR(handle, pipeline.push_template, pipeline.layout, 0, infos)
-                for index, (_, descriptor_set) in enumerate(sets):
-                    fn.vkCmdBindDescriptorSets(
-                        handle, BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
-                    )
+                else:
+                    for index, (_, descriptor_set) in enumerate(sets):
+                        fn.vkCmdBindDescriptorSets(
+                            handle, BIND_POINT_COMPUTE, pipeline.layout, index, 1, descriptor_set.array, 0, NULL
+                        )
                 if push:
                     if len(push) % 4:
                         push += bytes(-len(push) % 4)

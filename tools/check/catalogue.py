@@ -8,16 +8,21 @@ from collections.abc import Sequence
 from .calls import call_cases
 from .case import AREAS, Case
 from .facts import fact_cases
+from .images import image_cases
 from .kernels import kernel_cases
 from .memory import memory_cases
 from .programs import program_cases
 from .speed import speed_cases
+from .subgroups import subgroup_cases
 from .timing import timing_cases
 
 
 def cases() -> Sequence[Case]:
     """Returns the cases in turns of the areas, so that a run that is short of time looks at each."""
-    makers = (fact_cases, program_cases, kernel_cases, call_cases, timing_cases, memory_cases, speed_cases)
+    makers = (
+        *(fact_cases, program_cases, kernel_cases, subgroup_cases, image_cases),
+        *(call_cases, timing_cases, memory_cases, speed_cases),
+    )
     by_area: dict[str, list[Case]] = {area: [] for area in AREAS}
     for maker in makers:
         for case in maker():

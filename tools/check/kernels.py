@@ -19,7 +19,7 @@ Array: TypeAlias = npt.NDArray[Any]
 Groups: TypeAlias = int | tuple[int, int] | tuple[int, int, int]
 
 _N: Final = 1000  # no multiple of a workgroup
-_WHOLE: Final = 1024  # of subgroups and workgroups
+WHOLE: Final = 1024  # of subgroups and workgroups
 # Vulkan lets exp2, log2 and inversesqrt of 32-bit floats differ by some units in the last place.
 _FLOAT_FUNCTIONS: Final = 3e-6
 _DETERMINANTS: Final = 1e-4  # differences of products of some hundreds
@@ -80,19 +80,19 @@ def _needs_subgroups(device: Device, operations: str) -> None:
         raise SkipCase(f"the device has no subgroup operations of {operations}")
 
 
-def _words(count: int, low: int = 0, high: int = 1 << 32) -> Callable[[np.random.Generator], Array]:
+def words(count: int, low: int = 0, high: int = 1 << 32) -> Callable[[np.random.Generator], Array]:
     return lambda rng: rng.integers(low, high, count, dtype=np.uint64).astype(np.uint32)
 
 
-def _of(*makers: Callable[[np.random.Generator], Array]) -> Callable[[np.random.Generator], Sequence[Array]]:
+def of(*makers: Callable[[np.random.Generator], Array]) -> Callable[[np.random.Generator], Sequence[Array]]:
     return lambda rng: [make(rng) for make in makers]
 
 
-def _floats(shape: Any, dtype: str = "f4", low: float = 0.1, high: float = 8) -> Callable[..., Array]:
+def floats(shape: Any, dtype: str = "f4", low: float = 0.1, high: float = 8) -> Callable[..., Array]:
     return lambda rng: rng.uniform(low, high, shape).astype(dtype)
 
 
-def _zeros(shape: Any, dtype: str = "u4") -> Array:
+def zeros(shape: Any, dtype: str = "u4") -> Array:
     return np.zeros(shape, dtype)
 
 
@@ -220,143 +220,6 @@ def _layouts(wide: Array, narrow: Array) -> list[Array]:
     return [np.concatenate([wide[places], narrow[tight]])]
 
 
-# -- subgroups ---------------------------------------------------------------------------------------
-
-
-def _by_subgroup(
-    count: int, function: Callable[[Array], Sequence[Any]], places: Array, a: Array, results: Array
-) -> list[Array | None]:
-    """Returns the expected results: the function takes the values of a subgroup, in order of its invocations.
-
-    Where the function gives NaN, anything is right.
-    """
-    expected = np.zeros((count, len(a)))
-    for number in np.unique(places[:, 0]):
-        members = np.flatnonzero(places[:, 0] == number)
-        members = members[np.argsort(places[members, 1])]
-        assert len(set(places[members, 1])) == len(members), "two invocations of a subgroup have one number"
-        for row, values in enumerate(function(a[members])):
-            expected[row, members] = values
-    results = results.reshape(count, -1)
-    return [None, np.where(np.isnan(expected), results, expected).astype(np.uint32)]
-
-
-def _subgroup_case(
-    operations: str, count: int, function: Callable[[Array], Sequence[Any]], high: int = 100
-) -> KernelCase:
-    def expected(a: Array, places: Array, results: Array) -> list[Array | None]:
-        return _by_subgroup(count, function, places, a, results)
-
-    outputs = [_zeros((_WHOLE, 2)), _zeros((count, _WHOLE))]
-    shader = f"check/subgroup_{operations}"
-    return KernelCase(shader, _of(_words(_WHOLE, 0, high)), outputs, expected, _WHOLE // 64, operations=operations)
-
-
-def _arithmetic(x: Array) -> list[Any]:
-    running = np.cumsum(x)
-    bits = [np.bitwise_and.reduce(x), np.bitwise_or.reduce(x), np.bitwise_xor.reduce(x)]
-    return [x.sum(), x.min(), x.max(), *bits, running, running - x]
-
-
-def _ballot(x: Array) -> list[Any]:
-    odd = (x & 1).astype(np.int64)
-    return [odd.sum(), np.cumsum(odd) - odd, x[0], x[2]]
-
-
-def _relative(x: Array) -> list[Any]:
-    return [np.concatenate([[0], x[:-1]]), np.concatenate([x[1:], [np.nan]])]
-
-
-def _quads(x: Array) -> list[Any]:
-    quads = x.reshape(-1, 4)
-    return [quads[:, [3, 3, 3, 3]].ravel(), quads[:, [1, 0, 3, 2]].ravel(), quads[:, [3, 2, 1, 0]].ravel()]
-
-
-def _clusters(x: Array) -> list[Any]:
-    quads = x.reshape(-1, 4)
-    return [np.repeat(quads.sum(1), 4), np.repeat(quads.max(1), 4)]
-
-
-_SUBGROUPS: Final = {
-    "sums, bits and running sums": _subgroup_case("arithmetic", 8, _arithmetic),
-    "votes": _subgroup_case(
-        "vote", 4, lambda x: [int((x > 0).all()), int((x > 99).any()), int((x == x[0]).all()), 1], 102
-    ),
-    "ballots": _subgroup_case("ballot", 4, _ballot),
-    "shuffles": _subgroup_case(
-        "shuffle", 2, lambda x: [x.reshape(-1, 4)[:, ::-1].ravel(), x.reshape(-1, 2)[:, ::-1].ravel()]
-    ),
-    "shifts": _subgroup_case("shuffle_relative", 2, _relative),
-    "clusters": _subgroup_case("clustered", 2, _clusters),
-    "quads": _subgroup_case("quad", 3, _quads),
-}
-
-
-# -- images ------------------------------------------------------------------------------------------
-
-
-def _picture(device: Device) -> None:
-    """Copies a picture texel by texel, and filters it."""
-    height, width = 37, 53
-    picture = np.random.default_rng(1).integers(0, 256, (height, width, 4)).astype(np.uint8)
-    with (
-        device.asimage(picture) as image,
-        device.empty_image((height, width), "rgba8unorm") as copied,
-        device.empty((height, width, 4)) as means,
-        device.load_kernel(shaders.path("check/image_filter")) as kernel,
-    ):
-        sampled = image.with_sampler(device.sampler("linear"))
-        kernel(sampled, copied, means, groups=(-(-width // 8), -(-height // 8), 1))
-        assert_close(copied.numpy(), picture, what="texels copied")
-        padded = np.pad(picture.astype(np.float64), ((0, 1), (0, 1), (0, 0)), "edge") / 255
-        expected = (padded[:-1, :-1] + padded[1:, :-1] + padded[:-1, 1:] + padded[1:, 1:]) / 4
-        assert_close(means.numpy(), expected, atol=1 / 250, what="means of four texels")
-
-
-def _counts(device: Device) -> None:
-    """Counts by atomic additions in an image."""
-    with (
-        device.asimage(np.zeros((16, 24), np.uint32)) as image,
-        device.load_kernel(shaders.path("check/image_atomics")) as kernel,
-    ):
-        kernel(image, groups=(9, 6, 1))
-        assert_close(image.numpy(), np.full((16, 24), 9), what="texels counted")
-
-
-def _volume(device: Device) -> None:
-    """Mirrors a 3D image."""
-    volume = np.random.default_rng(2).standard_normal((7, 9, 11)).astype(np.float32)
-    with (
-        device.asimage(volume, dim="3d") as image,
-        device.empty_image((7, 9, 11), "r32float", dim="3d") as mirrored,
-        device.load_kernel(shaders.path("check/image_3d")) as kernel,
-    ):
-        kernel(image, mirrored, groups=(3, 3, 2))
-        assert_close(mirrored.numpy(), volume[::-1, ::-1, ::-1], what="texels")
-
-
-def _texels(device: Device) -> None:
-    """Reads and writes texel buffers of bytes and of floats."""
-    values = np.random.default_rng(3).integers(0, 256, (500, 4)).astype(np.uint8)
-    with (
-        device.asarray(values) as source,
-        device.empty((500, 4)) as doubled,
-        device.load_kernel(shaders.path("check/texels")) as kernel,
-    ):
-        kernel(
-            device.texel_buffer(source, "rgba8unorm"), device.texel_buffer(doubled, "rgba32float"), groups=-(-500 // 64)
-        )
-        assert_close(doubled.numpy(), values / 127.5, what="texels")
-
-
-def _mips(device: Device) -> None:
-    """Makes the smaller levels of a picture by halving."""
-    with device.asimage(np.full((64, 64, 4), 200, np.uint8), mips=True) as image:
-        assert_close(image.numpy(), np.full((64, 64, 4), 200), what="level 0")
-        level = image.level(3).numpy()
-        assert_close(level, np.full((8, 8, 4), 200), what="level 3")
-
-
 # -- the kernels that come with pumice ---------------------------------------------------------------
 
 
@@ -403,20 +266,20 @@ def _chain(device: Device) -> None:
 
 
 _KERNELS: Final = {
-    "numbers of invocations": KernelCase("check/ids", _of(), [_zeros((720, 8))], _ids, (3, 5, 2)),
-    "32-bit integers": KernelCase("check/integers", _of(_words(_N), _words(_N)), [_zeros((16, _N))], _integers, 16),
+    "numbers of invocations": KernelCase("check/ids", of(), [zeros((720, 8))], _ids, (3, 5, 2)),
+    "32-bit integers": KernelCase("check/integers", of(words(_N), words(_N)), [zeros((16, _N))], _integers, 16),
     "functions of floats": KernelCase(
         "check/floats",
-        _of(_floats(_N)),
-        [_zeros((12, _N), "f4")],
+        of(floats(_N)),
+        [zeros((12, _N), "f4")],
         _float_results,
         16,
         rtol=_FLOAT_FUNCTIONS,
         atol=_DETERMINANTS,
     ),
     "shared memory": KernelCase(
-        *("check/workgroup", _of(_words(_WHOLE)), [_zeros(_WHOLE), _zeros((_WHOLE // 128, 2))], _workgroup),
-        groups=_WHOLE // 128,
+        *("check/workgroup", of(words(WHOLE)), [zeros(WHOLE), zeros((WHOLE // 128, 2))], _workgroup),
+        groups=WHOLE // 128,
         specialization={0: 128, 1: 128},
     ),
     "64-bit integers": KernelCase(
@@ -425,29 +288,29 @@ _KERNELS: Final = {
             rng.integers(-(1 << 62), 1 << 62, _N),
             rng.integers(2, 1 << 40, _N) * rng.choice([-1, 1], _N),
         ],
-        [_zeros((8, _N), "i8")],
+        [zeros((8, _N), "i8")],
         _int64,
         16,
         ("shaderInt64",),
     ),
     "64-bit floats": KernelCase(
-        *("check/float64", _of(_floats(_N, "f8"), _floats(_N, "f8")), [_zeros((6, _N), "f8")], _float64, 16),
+        *("check/float64", of(floats(_N, "f8"), floats(_N, "f8")), [zeros((6, _N), "f8")], _float64, 16),
         features=("shaderFloat64",),
     ),
     "16-bit floats": KernelCase(
-        *("check/float16", _of(_floats(_N, "f2"), _floats(_N, "f2")), [_zeros((4, _N), "f2")], _float16, 16),
+        *("check/float16", of(floats(_N, "f2"), floats(_N, "f2")), [zeros((4, _N), "f2")], _float16, 16),
         features=("shaderFloat16", "storageBuffer16BitAccess"),
     ),
     "bytes": KernelCase(
         "check/bytes",
         lambda rng: [rng.integers(-128, 128, _N).astype("i1"), rng.integers(-200, 200, _N).astype("i2")],
-        [_zeros(_N, "i1"), _zeros(_N, "i2")],
+        [zeros(_N, "i1"), zeros(_N, "i2")],
         _bytes,
         16,
         ("shaderInt8", "shaderInt16", "storageBuffer8BitAccess", "storageBuffer16BitAccess"),
     ),
-    "branches and loops": KernelCase("check/divergence", _of(_words(_N, 1, 5000)), [_zeros((2, _N))], _divergence, 16),
-    "layouts of blocks": KernelCase("check/layouts", _layout_blocks, [_zeros(24, "f4")], _layouts, 1),
+    "branches and loops": KernelCase("check/divergence", of(words(_N, 1, 5000)), [zeros((2, _N))], _divergence, 16),
+    "layouts of blocks": KernelCase("check/layouts", _layout_blocks, [zeros(24, "f4")], _layouts, 1),
 }
 
 
@@ -483,7 +346,7 @@ def _atomic_int64(device: Device) -> None:
 
 
 def kernel_cases() -> Iterator[Case]:
-    """Yields the cases of the areas ``kernels``, ``subgroups`` and ``images``."""
+    """Yields the cases of the area ``kernels``."""
     for title, case in _KERNELS.items():
         yield Case("kernels", title, case)
     for title, function in (
@@ -494,13 +357,3 @@ def kernel_cases() -> Iterator[Case]:
         ("a hundred dispatches in order", _chain),
     ):
         yield Case("kernels", title, function)
-    for title, case in _SUBGROUPS.items():
-        yield Case("subgroups", title, case)
-    for title, function in (
-        ("texels and filters", _picture),
-        ("atomics", _counts),
-        ("three dimensions", _volume),
-        ("texel buffers", _texels),
-        ("smaller levels", _mips),
-    ):
-        yield Case("images", title, function)

@@ -9,7 +9,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
-from .target import CooperativeMatrix, Target
+from ....spirv.checks.matrix_shapes import MatrixProduct
+from .target import Target
 
 CPU: Final = 4
 """``VK_PHYSICAL_DEVICE_TYPE_CPU``."""
@@ -128,9 +129,7 @@ def target_of(device: DeviceFacts, kinds: tuple[str, ...] = ("vulkan",)) -> Targ
         and {"basic", "shuffle"} <= set(subgroup.supported_operations),
         int8_dot="shaderIntegerDotProduct" in device.features,
         cooperative_matrices=tuple(
-            CooperativeMatrix(
-                matrix.m, matrix.n, matrix.k, matrix.a_type, matrix.b_type, matrix.c_type, matrix.result_type
-            )
+            MatrixProduct(matrix.m, matrix.n, matrix.k, matrix.a_type, matrix.b_type, matrix.c_type, matrix.result_type)
             for matrix in device.cooperative_matrices
             if matrix.scope == "subgroup" and not matrix.saturating
         ),

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
+from ....spirv.checks.matrix_shapes import MatrixProduct
 from ....status import InvalidArgumentError
 from ...ir.operation import Operation, origin_of
 from ...ir.source import CompileError
@@ -15,23 +16,6 @@ KINDS: Final = ("vulkan", "reference")
 
 FEATURES: Final = ("shaderInt64",)
 """Features of Vulkan devices for which a module may have separate executables, as in ``vulkan:shaderInt64``."""
-
-
-class CooperativeMatrix(NamedTuple):
-    """A shape of the matrix product ``a @ b + c`` that a subgroup computes together (``VK_KHR_cooperative_matrix``).
-
-    Attributes:
-        m, n, k: the rows of a, the columns of b, and the summed dimension.
-        a, b, c, result: the element types, such as ``"f16"``, ``"f32"``, ``"s8"``, ``"u8"``, ``"s32"``.
-    """
-
-    m: int
-    n: int
-    k: int
-    a: str
-    b: str
-    c: str
-    result: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +66,7 @@ class Target:
     shared_memory: int = 16_384
     max_workgroup_invocations: int = 128
     int8_dot: bool = False
-    cooperative_matrices: tuple[CooperativeMatrix, ...] = ()
+    cooperative_matrices: tuple[MatrixProduct, ...] = ()
     whole_vectors: bool = False
     tuned: tuple[tuple[str, str], ...] = ()
 

@@ -15,6 +15,7 @@ from ....spirv.binary.declarations import F16, F32, S8, S32, U8, U32, Kind
 from ....spirv.binary.expression import Id
 from ....spirv.binary.offsets import quotient
 from ....spirv.binary.shared_memory import SharedMemory
+from ....spirv.checks.matrix_shapes import MatrixProduct
 from ...ir.operation import Operation
 from ...ir.types import ScalarType
 from ...kernels.contractions import products_of, result_of, working_type
@@ -23,7 +24,7 @@ from ...kernels.kernel import Kernel
 from ...kernels.reductions import WHOLE_SUBGROUPS
 from ...kernels.region import KernelRegion, Shader
 from ...kernels.scalars.scalars import Scalar, as_id, storage_bits
-from ...kernels.scalars.target import CooperativeMatrix, Target
+from ...kernels.scalars.target import Target
 from ...kernels.strategy import LOAD, Strategy
 from .contraction_grid import (
     MIN_PRODUCTS,
@@ -135,7 +136,7 @@ class CooperativeTile(Strategy):
         factors = sum(shared_bytes((self.depth, side), element) for side in sides)
         return factors + 4 * sides.rows * (sides.columns + 4)
 
-    def _matrix(self, hero: Operation, target: Target) -> CooperativeMatrix | None:
+    def _matrix(self, hero: Operation, target: Target) -> MatrixProduct | None:
         fitting = (
             matrix for matrix in _matrices(hero, target) if (matrix.m, matrix.n, matrix.k) == (self.m, self.n, self.k)
         )
@@ -164,7 +165,7 @@ class CooperativeTile(Strategy):
         return grid.emit(shader, compute)
 
     def _sums(
-        self, shader: Shader, hero: Operation, grid: ContractionGrid, position: TilePlace, matrix: CooperativeMatrix
+        self, shader: Shader, hero: Operation, grid: ContractionGrid, position: TilePlace, matrix: MatrixProduct
     ) -> list[Scalar]:
         builder, sides = shader.builder, self._sides()
         products, element = products_of(shader.frame, hero), scalar_of(hero.operands[0])
@@ -244,7 +245,7 @@ class CooperativeTile(Strategy):
         return [result_of(shader.frame, type, scalar) for scalar in scalars]
 
 
-def _matrices(hero: Operation, target: Target) -> list[CooperativeMatrix]:
+def _matrices(hero: Operation, target: Target) -> list[MatrixProduct]:
     """Returns the matrix shapes of the device for the types of a contraction's operands and sums."""
     left, right = (str(scalar_of(value)) for value in hero.operands[:2])
     if left != right or left not in _TYPES:

@@ -10,7 +10,6 @@ from support.compiler.regions import EMULATED, by_definition, function_of, regio
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of
-from pumice.compiler.kernels.scalars.target import CooperativeMatrix
 from pumice.compiler.kernels.strategy import Strategy
 from pumice.compiler.pipeline import compile_data
 from pumice.compiler.strategies.choice import compile_region, ranked
@@ -19,6 +18,7 @@ from pumice.compiler.strategies.contraction.cooperative_tile import CooperativeT
 from pumice.compiler.strategies.contraction.workgroup_tile import WorkgroupTile
 from pumice.spirv.binary.grammar import Op
 from pumice.spirv.binary.words import read_binary
+from pumice.spirv.checks.matrix_shapes import MatrixProduct
 
 DEVICE = dataclasses.replace(
     EMULATED,
@@ -98,7 +98,7 @@ def test_bytes_that_lie_side_by_side_are_words_as_they_are_loaded() -> None:
 
 def test_the_fastest_instruction_is_chosen() -> None:
     text = contraction("512x512xi8", "512x512xi8", "512x512xi32", PLAIN)
-    matrix = CooperativeMatrix(16, 16, 16, "s8", "s8", "s32", "s32")
+    matrix = MatrixProduct(16, 16, 16, "s8", "s8", "s32", "s32")
     matrices = dataclasses.replace(DEVICE, subgroup_size=32, cooperative_matrices=(matrix,))
     chosen = [type(ranked(region_of(text, target))[0][1]) for target in (matrices, DEVICE)]
     assert chosen == [CooperativeTile, WorkgroupTile]

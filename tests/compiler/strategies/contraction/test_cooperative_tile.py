@@ -16,7 +16,7 @@ from support.profiles import recorded_profile
 
 import pumice
 from pumice.compiler.kernels.scalars.device_target import target_of
-from pumice.compiler.kernels.scalars.target import CooperativeMatrix, Target
+from pumice.compiler.kernels.scalars.target import Target
 from pumice.compiler.strategies.choice import candidates_of, compile_region
 from pumice.compiler.strategies.contraction.cooperative_tile import CooperativeTile
 from pumice.spirv.binary import matrices
@@ -26,10 +26,11 @@ from pumice.spirv.binary.expression import Id
 from pumice.spirv.binary.grammar import ENUMERATIONS, Op
 from pumice.spirv.binary.shared_memory import SharedMemory
 from pumice.spirv.binary.words import encode, pack, read_binary, string_words
+from pumice.spirv.checks.matrix_shapes import MatrixProduct
 from pumice.spirv.checks.validation import ensure_valid
 
-HALVES = CooperativeMatrix(16, 8, 16, "f16", "f16", "f32", "f32")
-BYTES = CooperativeMatrix(16, 16, 32, "s8", "s8", "s32", "s32")
+HALVES = MatrixProduct(16, 8, 16, "f16", "f16", "f32", "f32")
+BYTES = MatrixProduct(16, 16, 32, "s8", "s8", "s32", "s32")
 NVIDIA = dataclasses.replace(target_of(recorded_profile("nvidia_rtx_4060")), cooperative_matrices=(HALVES, BYTES))
 
 
@@ -150,7 +151,7 @@ def test_matrices_of_one_invocation(gpu: pumice.Device, monkeypatch: pytest.Monk
     left = "40x20xf16" if "[0] x" in numbers else "20x40xf16"
     right = "24x40xf16" if "x [1]" in numbers else "40x24xf16"
     function = function_of(contraction(left, right, "20x24xf16", numbers))
-    matrix = CooperativeMatrix(8, 8, 8, "f16", "f16", "f32", "f32")
+    matrix = MatrixProduct(8, 8, 8, "f16", "f16", "f32", "f32")
     target = Target(family="nvidia", cooperative_matrices=(matrix,), subgroup_operations=("basic",))
     tile = CooperativeTile(8, 8, 8, 1, 2, 2, 1, 16)
     random = np.random.default_rng(0)
