@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..status import InvalidArgumentError, shown
 from .abi.calling_convention import CallingConvention, named_convention
-from .kernels.scalars.device_target import DeviceFacts, target_of
+from .kernels.scalars.device_target import DeviceFacts, HasProfile, target_of
 from .kernels.scalars.target import Target
 from .module_cache import compile_file
 from .origin import Origin
@@ -20,7 +20,7 @@ def compile(
     source: str | bytes | PathLike[str],
     *,
     targets: Sequence[str] = ("vulkan",),
-    device: DeviceFacts | None = None,
+    device: DeviceFacts | HasProfile | None = None,
     file_name: str = "<text>",
     from_: str | None = None,
     feeds: Sequence[str] = (),
@@ -35,8 +35,8 @@ def compile(
         targets: the kinds of devices that the module is for: ``"vulkan"``, ``"reference"``, or
             ``"vulkan:shaderInt64"``, devices with that feature. A module for several has executables for each and
             chooses by the device when it is loaded.
-        device: the profile that Vulkan kernels are made for, as in ``Device.profile`` and ``pumice.list_devices``.
-            Other devices load the module if they have the features that it uses. By default every device of Vulkan 1.1
+        device: the device that Vulkan kernels are made for, or its profile (``pumice.list_devices``). Other devices
+            load the module if they have the features that it uses. By default every device of Vulkan 1.1
             does.
         file_name: the text's name in errors; a path names itself.
         from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.

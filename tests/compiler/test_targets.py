@@ -52,6 +52,13 @@ def test_the_baseline_declares_no_feature_but_of_doubles() -> None:
 
 
 @pytest.mark.vulkan
+def test_a_device_is_as_good_as_its_profile(gpu: pumice.Device) -> None:
+    assert pumice.compile(SUM.format("f32"), device=gpu) == pumice.compile(SUM.format("f32"), device=gpu.profile)
+    with pytest.raises(pumice.InvalidArgumentError, match="expected a Vulkan device or its profile, got 'lavapipe'"):
+        pumice.compile(SUM.format("f32"), device="lavapipe")  # type: ignore[arg-type]
+
+
+@pytest.mark.vulkan
 def test_a_device_gets_the_executables_that_it_has_the_features_for(gpu: pumice.Device) -> None:
     module = pumice.compile(SUM.format("i64"), targets=("vulkan", "vulkan:shaderInt64"))
     called(gpu, module, "int64")

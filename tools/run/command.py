@@ -296,7 +296,9 @@ def run(ctx: click.Context, /, files: tuple[str, ...], modules: tuple[str, ...],
         _run_scripts(ctx, files, options)
         return
     if len(files) > 1:
-        raise usage_error(f"only Amber scripts run several at a time; got {len(files)} files, not all of them scripts")
+        raise usage_error(
+            f"only Amber scripts run several at a time; got {len(files)} files, not all of them scripts. Give a kernel its arguments by --binding"
+        )
     file = files[0] if files else None
     if file is None and not modules:
         raise usage_error("Missing argument 'FILE'.")

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import Final, NamedTuple, Protocol
 
 from ....spirv.checks.matrix_shapes import MatrixProduct
+from ....status import InvalidArgumentError, shown
 from .target import Target
 
 CPU: Final = 4
@@ -110,27 +111,41 @@ class DeviceFacts(Protocol):
     def cooperative_matrices(self) -> Collection[Matrices]: ...
 
 
-def target_of(device: DeviceFacts, kinds: tuple[str, ...] = ("vulkan",)) -> Target:
-    """Returns the target of one device. Other devices may refuse a module for it, with an error."""
-    family = _CPU if device.device_type == CPU else FAMILIES.get(device.vendor_id, _DEFAULT)
-    limits, subgroup = device.limits, device.subgroup
+class HasProfile(Protocol):
+    """An open device."""
+
+    @property
+    def profile(self) -> DeviceFacts: ...
+
+
+def target_of(device: DeviceFacts | HasProfile, kinds: tuple[str, ...] = ("vulkan",)) -> Target:
+    """Returns the target of one device. Other devices may refuse a module for it, with an error.
+
+    Raises:
+        InvalidArgumentError: it is neither a device nor a profile.
+    """
+    facts: DeviceFacts = getattr(device, "profile", device)
+    if not isinstance(getattr(facts, "device_type", None), int):
+        raise InvalidArgumentError(f"device: expected a Vulkan device or its profile, got {shown(device)}")
+    family = _CPU if facts.device_type == CPU else FAMILIES.get(facts.vendor_id, _DEFAULT)
+    limits, subgroup = facts.limits, facts.subgroup
     return replace(
-        Target.of_features({*device.features, *device.properties}),
+        Target.of_features({*facts.features, *facts.properties}),
         kinds=kinds,
         family=family.name,
-        compute_units=device.compute_units or family.compute_units,
+        compute_units=facts.compute_units or family.compute_units,
         subgroup_size=subgroup.size if subgroup.compute_stage else 1,
         subgroup_operations=tuple(sorted(subgroup.supported_operations)) if subgroup.compute_stage else (),
         shared_memory=limits.max_compute_shared_memory_size,
         max_workgroup_invocations=min(limits.max_compute_work_group_invocations, limits.max_compute_work_group_size[0]),
         whole_vectors=family is _CPU
         and subgroup.size == 8
-        and {"bufferDeviceAddress", "shaderInt64"} <= set(device.features)
+        and {"bufferDeviceAddress", "shaderInt64"} <= set(facts.features)
         and {"basic", "shuffle"} <= set(subgroup.supported_operations),
-        int8_dot="shaderIntegerDotProduct" in device.features,
+        int8_dot="shaderIntegerDotProduct" in facts.features,
         cooperative_matrices=tuple(
             MatrixProduct(matrix.m, matrix.n, matrix.k, matrix.a_type, matrix.b_type, matrix.c_type, matrix.result_type)
-            for matrix in device.cooperative_matrices
+            for matrix in facts.cooperative_matrices
             if matrix.scope == "subgroup" and not matrix.saturating
         ),
     )
