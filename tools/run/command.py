@@ -297,7 +297,8 @@ def run(ctx: click.Context, /, files: tuple[str, ...], modules: tuple[str, ...],
         return
     if len(files) > 1:
         raise usage_error(
-            f"only Amber scripts run several at a time; got {len(files)} files, not all of them scripts. Give a kernel its arguments by --binding"
+            f"only Amber scripts run several at a time; got {len(files)} files, not all of them scripts. "
+            "Give a kernel's arguments by --binding, and a module's by --input"
         )
     file = files[0] if files else None
     if file is None and not modules:

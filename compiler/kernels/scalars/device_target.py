@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import replace
-from typing import Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple, Protocol
 
 from ....spirv.checks.matrix_shapes import MatrixProduct
 from ....status import InvalidArgumentError, shown
@@ -124,7 +124,7 @@ def target_of(device: DeviceFacts | HasProfile, kinds: tuple[str, ...] = ("vulka
     Raises:
         InvalidArgumentError: it is neither a device nor a profile.
     """
-    facts: DeviceFacts = getattr(device, "profile", device)
+    facts: Any = getattr(device, "profile", device)
     if not isinstance(getattr(facts, "device_type", None), int):
         raise InvalidArgumentError(f"device: expected a Vulkan device or its profile, got {shown(device)}")
     family = _CPU if facts.device_type == CPU else FAMILIES.get(facts.vendor_id, _DEFAULT)
