@@ -235,7 +235,7 @@ class Kernel(Closeable):
 
         Members without a name are ``member0``, ``member1``, … A padded element, such as a vec3 of std430, has one
         field,
-        ``value``. A matrix has its columns one after the other, or its rows where it is row_major.
+        ``value``. A matrix has its layout in memory, column after column or row after row.
 
         Args:
             name: the name of the binding's variable or block, or of a block that a pointer points to.

@@ -81,6 +81,7 @@ ExecutionMode: Final = ENUMERATIONS["ExecutionMode"]
 ExecutionModel: Final = ENUMERATIONS["ExecutionModel"]
 FPEncoding: Final = ENUMERATIONS["FPEncoding"]
 GroupOperation: Final = ENUMERATIONS["GroupOperation"]
+SourceLanguage: Final = ENUMERATIONS["SourceLanguage"]
 StorageClass: Final = ENUMERATIONS["StorageClass"]
 
 #: Kinds whose values are bit masks.

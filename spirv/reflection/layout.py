@@ -6,8 +6,9 @@ Nothing is inferred from std140 or std430 rules: Vulkan requires explicit layout
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, UnimplementedError
@@ -18,9 +19,27 @@ from .type_table import Type, TypeKind
 
 _MAX_SIZE: Final = 1 << 63
 _MAX_DIMENSIONS: Final = 32
+_MAX_COLUMNS: Final = 4
+# Slang keeps an array in a structure of its own, and did so with matrices whose layout is not SPIR-V's own.
+_WRAPPED_ARRAY: Final = "_Array_"
+_WRAPPED_MATRIX: Final = re.compile(r"_MatrixStorage_\w+?[234]x[234]_(Row|Col)Major")
 # Nested structures name each member once but show it many times; these limits keep a forged module small.
 _MAX_DEPTH: Final = 64
 _MAX_MEMBERS: Final = 1 << 16
+
+
+class _Dimensions(NamedTuple):
+    """The array dimensions around a type.
+
+    Attributes:
+        arrays: the length or 0, and the array type, of each dimension, outermost first.
+        base: the type within.
+        wrapper: the id of the innermost structure that exists only to hold an array; 0 if there is none.
+    """
+
+    arrays: list[tuple[int, Type]]
+    base: Type
+    wrapper: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +114,7 @@ class BlockLayouts:
         pending = [struct_id]
         while pending:
             for member in self._module.type(pending.pop()).members:
-                base = self._dimensions(member)[1]
+                base = self._dimensions(member).base
                 if base.kind is TypeKind.STRUCT and base.id not in needed and base.id not in self._layouts:
                     needed.add(base.id)
                     pending.append(base.id)
@@ -104,16 +123,14 @@ class BlockLayouts:
             self._layouts[needed_id] = self._lay_out(self._module.type(needed_id))
         return self._layouts[struct_id]
 
-    def _dimensions(self, type_id: int) -> tuple[list[tuple[int, Type]], Type]:
-        """Returns the array dimensions around a type, outermost first, as (length or 0, array type); and the type
-        within.
-        """
+    def _dimensions(self, type_id: int) -> _Dimensions:
         dimensions: list[tuple[int, Type]] = []
+        wrapper = 0
         of = self._module.type(type_id)
-        while of.kind in (TypeKind.ARRAY, TypeKind.RUNTIME_ARRAY):
+        while True:
             if of.kind is TypeKind.RUNTIME_ARRAY:
                 length = 0
-            elif of.count is None:
+            elif of.kind is TypeKind.ARRAY and of.count is None:
                 self._module.unsettle(
                     of.id,
                     f"the length of SPIR-V array type {of.id} is a specialization constant expression that is not "
@@ -121,13 +138,25 @@ class BlockLayouts:
                     of.length,
                 )
                 length = 1
+            elif of.kind is TypeKind.ARRAY:
+                length = of.count or 0
+            elif self._is_wrapped_array(of):
+                wrapper, of = of.id, self._module.type(of.members[0])
+                continue
             else:
-                length = of.count
+                return _Dimensions(dimensions, of, wrapper)
             dimensions.append((length, of))
             if len(dimensions) > _MAX_DIMENSIONS:
                 raise UnimplementedError(f"a SPIR-V array in a block has over {_MAX_DIMENSIONS} dimensions")
             of = self._module.type(of.element)
-        return dimensions, of
+
+    def _is_wrapped_array(self, of: Type) -> bool:
+        return (
+            len(of.members) == 1
+            and self._module.names.get(of.id, "").startswith(_WRAPPED_ARRAY)
+            and self._module.type(of.members[0]).kind is TypeKind.ARRAY
+            and self._module.member_decoration(of.id, 0, Decoration.Offset) == 0
+        )
 
     def _lay_out(self, of: Type) -> BlockLayout:
         members: list[BlockMember] = []
@@ -141,7 +170,7 @@ class BlockLayouts:
             if member.scalar is not None:
                 inside = frozenset({member.scalar})
             else:
-                inner = self._layouts[self._dimensions(type_id)[1].id]
+                inner = self._layouts[self._dimensions(type_id).base.id]
                 inside = inner.scalars
                 depth = max(depth, inner.depth)
                 total += inner.total
@@ -157,7 +186,7 @@ class BlockLayouts:
         module = self._module
         subject = f"member {index} of SPIR-V structure {of.id}"
         offset = _required(module.member_decoration(of.id, index, Decoration.Offset), Decoration.Offset, subject)
-        dimensions, base = self._dimensions(type_id)
+        dimensions, base, wrapper = self._dimensions(type_id)
         if any(not length for length, _ in dimensions[1:]):
             raise InvalidArgumentError(f"{subject} has a run-time sized array within an array")
         shape = tuple(length for length, _ in dimensions)
@@ -175,10 +204,17 @@ class BlockLayouts:
                 components = base.count or 1
             case TypeKind.MATRIX:
                 components, columns = module.type(base.element).count or 1, base.count or 1
-                stride = module.member_decoration(of.id, index, Decoration.MatrixStride)
+                holder = (wrapper, 0) if wrapper else (of.id, index)
+                stride = module.member_decoration(*holder, Decoration.MatrixStride)
                 matrix_stride = _required(stride, Decoration.MatrixStride, subject)
-                row_major = module.member_decoration(of.id, index, Decoration.RowMajor) is not None
+                row_major = module.member_decoration(*holder, Decoration.RowMajor) is not None
                 size = matrix_stride * (components if row_major else columns)
+                if module.has_matrices_of_rows:
+                    components, columns, row_major = columns, components, not row_major
+            case TypeKind.STRUCT if wrapped := self._wrapped_matrix(base):
+                far, near, matrix_stride, row_major = wrapped
+                scalar, size = near.scalar, far * matrix_stride
+                components, columns = (far, near.count or 1) if row_major else (near.count or 1, far)
             case TypeKind.STRUCT:
                 inner = self._layouts[base.id]
                 members, size = inner.members, inner.size
@@ -210,6 +246,20 @@ class BlockLayouts:
             array_strides=strides,
             pointee=pointee,
         )
+
+    def _wrapped_matrix(self, of: Type) -> tuple[int, Type, int, bool] | None:
+        """Returns the matrix that Slang keeps in a structure, as an array of its rows or columns: their number, the
+        vector type, the stride, and whether they are rows.
+        """
+        name = _WRAPPED_MATRIX.match(self._module.names.get(of.id, ""))
+        array = self._module.type(of.members[0]) if name and len(of.members) == 1 else None
+        if name is None or array is None or array.kind is not TypeKind.ARRAY or array.count is None:
+            return None
+        vector = self._module.type(array.element)
+        stride = self._module.decoration(array.id, Decoration.ArrayStride)
+        if vector.kind is not TypeKind.VECTOR or stride is None or array.count > _MAX_COLUMNS:
+            return None
+        return array.count, vector, stride, name[1] == "Row"
 
     # -- what pointers point to ----------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
-from ..binary.grammar import Decoration, ExecutionMode, Op, opcodes_of, parameters_of
+from ..binary.grammar import Decoration, ExecutionMode, Op, SourceLanguage, opcodes_of, parameters_of
 from ..binary.words import Instruction, read_binary
 from .constants import Constant, ConstantValue, Scalar, decode_scalar, divides_by_zero, fold_spec_constant_op
 from .type_table import TypeKind, TypeTable
@@ -27,6 +27,9 @@ _DECORATIONS: Final = Decoration.numbers(
     "SpecId Block BufferBlock RowMajor ArrayStride MatrixStride BuiltIn NonWritable NonReadable Binding DescriptorSet "
     "Offset"
 )
+# Languages whose matrices are SPIR-V's transposed: m[i] is a row there, and a column of SPIR-V's matrix.
+_LANGUAGES_OF_ROWS: Final = frozenset({SourceLanguage.HLSL, SourceLanguage.Slang})
+_GENERATORS_OF_ROWS: Final = frozenset({14, 40})  # dxc and Slang, in SPIRV-Headers' spir-v.xml
 _WITH_OPERAND: Final = frozenset(
     decoration for decoration in _DECORATIONS if any(parameters_of("Decoration", decoration))
 )
@@ -69,6 +72,7 @@ class Module:
         self.entry_points: list[tuple[int, int, str]] = []
         self.local_sizes: dict[int, tuple[int, int, int]] = {}
         self.local_size_ids: dict[int, tuple[int, int, int]] = {}
+        self.source_language: int = SourceLanguage.Unknown
         self.names: dict[int, str] = {}
         self.more_names: dict[int, list[str]] = {}
         self.member_names: dict[tuple[int, int], str] = {}
@@ -92,6 +96,15 @@ class Module:
     def member_decoration(self, struct_id: int, member: int, decoration: int) -> int | None:
         """Returns the operand of a decoration of a structure's member, or ``None`` if not so decorated."""
         return self.member_decorations.get((struct_id, member), {}).get(decoration)
+
+    @property
+    def has_matrices_of_rows(self) -> bool:
+        """Whether the source's language indexes matrices by row first, as HLSL and Slang do: SPIR-V's columns are its
+        rows. Where the module does not name its language, its generator decides.
+        """
+        if self.source_language != SourceLanguage.Unknown:
+            return self.source_language in _LANGUAGES_OF_ROWS
+        return self.binary.generator >> 16 in _GENERATORS_OF_ROWS
 
     def unsettle(self, target: int, noun: str, constant: int) -> None:
         """Notes that a length or size needs other values of the specialization constants that it depends on."""
@@ -177,6 +190,8 @@ class Module:
                 self._note(self.member_decorations.setdefault(key, {}), start + 3, end)
             case Op.Variable | Op.UntypedVariableKHR:
                 self._variable(opcode, start, end)
+            case Op.Source:
+                self.source_language = self.source_language or words[start + 1]
             case Op.Capability:
                 self.capabilities.append(words[start + 1])
             case Op.Extension:

@@ -78,7 +78,8 @@ class BlockMember(_Plain):
         size: the size in bytes, arrays and matrices as stride times count; 0 for a run-time sized array.
         scalar: the scalar type, or ``None`` for a structure.
         components: the vector size (rows of a matrix); 1 for scalars and structures.
-        columns: the number of columns of a matrix, else 1.
+        columns: the number of columns of a matrix, else 1. SPIR-V's columns are the rows of matrices in HLSL and
+            Slang, which index by row.
         array_length: the length of the (outermost) array, 0 if run-time sized, ``None`` if no array.
         array_stride: the number of bytes between elements of the (outermost) array, else ``None``.
         matrix_stride: the number of bytes between columns (rows if ``row_major``), else ``None``.

@@ -12,7 +12,7 @@ from .includes import enable_includes
 from .language import Language
 from .source_compiler import Compiler, Job, version_of
 
-_SHIFTED: Final = {"t": "texture", "u": "uav", "s": "sampler", "b": "cbuffer"}
+_ROWS: Final = b"#pragma pack_matrix(row_major)\n#line 1\n"
 _DXC_TARGETS: Final = {"1.4": "vulkan1.1spirv1.4"}
 
 
@@ -24,17 +24,18 @@ class Glslang(Compiler):
         r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<message>.*)$", re.MULTILINE
     )
 
-    def prepared(self, text: bytes, name: Path | None) -> bytes:
-        # Release 12 has no option that enables an extension.
-        return enable_includes(text, name)
+    def prepared(self, text: bytes, job: Job, name: Path | None) -> bytes:
+        # Release 12 has no option that enables an extension, and none for the layout of matrices.
+        return _ROWS + text if job.language is Language.HLSL else enable_includes(text, name)
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         arguments = ["-V", "-S", job.stage, "--target-env", job.target_env]
         if job.language is Language.HLSL:
+            # Its storage buffers are uniform blocks decorated as BufferBlock, which SPIR-V 1.4 does not have.
+            arguments[-1] = min(job.vulkan_version, "vulkan1.1")
             entry = job.entry_point or "main"
-            arguments += ["-D", "-e", entry, "--source-entrypoint", entry, "--hlsl-enable-16bit-types", "--hlsl-iomap"]
-            for register, shift in job.register_shifts.items():
-                arguments += [f"--shift-{_SHIFTED[register]}-binding", str(shift)]
+            arguments += ["-D", "-e", entry, "--source-entrypoint", entry, "--hlsl-enable-16bit-types"]
+            arguments += ["--hlsl-iomap", "--auto-map-bindings"]
         return [*arguments, *(["-g"] if job.debug else []), *job.preprocessor(), "-o", str(output), source]
 
 
@@ -62,9 +63,7 @@ class Dxc(Compiler):
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         target = _DXC_TARGETS.get(job.spirv_version, job.vulkan_version.replace("1.4", "1.3"))
-        arguments = ["-spirv", "-T", "cs_6_6", "-E", job.entry_point or "main", f"-fspv-target-env={target}"]
-        for register, shift in job.register_shifts.items():
-            arguments += [f"-fvk-{register}-shift", str(shift), "all"]
+        arguments = ["-spirv", "-T", "cs_6_6", "-E", job.entry_point or "main", f"-fspv-target-env={target}", "-Zpr"]
         arguments += ["-fspv-debug=line"] if job.debug else []
         return ["-nologo", *arguments, *job.preprocessor(), "-Fo", str(output), source]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
@@ -23,8 +23,9 @@ from ...base.cache import CachedFile
 from ...status import InvalidArgumentError, UnknownError, shorten, shown
 from ..checks import tools as spirv_tools
 from ..checks.vocabulary import without_new_languages
+from .bindings import with_bindings
 from .find import find_compiler
-from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source, without_comments
+from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 from .language import TARGET_ENVIRONMENTS, Language
 from .source_compiler import Compiler, Job, compile_error
 
@@ -36,8 +37,6 @@ _MAX_MESSAGE: Final = 1000
 _NO_DEFINES: Final[Mapping[str, str | int]] = MappingProxyType({})
 _NO_PARTS: Final[Mapping[str, str]] = MappingProxyType({})
 _IDENTIFIER: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_REGISTER: Final = re.compile(rb"\bregister\s*\(\s*([tusb])(\d+)\s*(?:,\s*space(\d+)\s*)?\)")
-_APART: Final[Mapping[str, int]] = {"t": 0, "u": 100, "s": 200, "b": 300}
 # Marks that only sources of one language have.
 _MARKS: Final = (
     (re.compile(rb"^\s*#version\b", re.MULTILINE), (Language.GLSL,)),
@@ -122,7 +121,7 @@ def compile_source(
         files = included_files(source, folders, text=text, language=language) if language.has_preprocessor else {}
         name = str(root) if debug else ""
         # The first word names the form of the command lines: another word makes earlier entries of the cache void.
-        options = ["sources-1", compiler.version, optimizer, name, repr(job)]
+        options = ["sources-2", compiler.version, optimizer, name, repr(job)]
         return text, files, (options, text, files)
 
     text, files, key = ingredients()
@@ -130,29 +129,15 @@ def compile_source(
     cached = entry.load()
     if cached is not None:
         return cached
-    # These follow from the texts, which are in the key.
-    shifts = _register_shifts([text, *files.values()]) if language is Language.HLSL else {}
-    code = _run(compiler, replace(job, register_shifts=shifts), text, files, source, parts)
+    code = _run(compiler, job, text, files, source, parts)
+    if language.compiles_entry_point:
+        code = with_bindings(code, [text, *files.values()])
     if optimize:
         code = spirv_tools.optimize(without_new_languages(code), target_env.replace("spirv", "spv"))
     # The compiler read the files after they were read here.
     if ingredients()[2] == key:
         entry.store(code)
     return code
-
-
-def _register_shifts(texts: Iterable[bytes]) -> dict[str, int]:
-    """Returns the numbers added to HLSL's register numbers, by kind, to get Vulkan's bindings.
-
-    HLSL numbers registers of each kind from 0, where Vulkan has one row of bindings a set. A register is the binding of
-    its number; where registers of several kinds share a number, those of each kind are shifted apart.
-    """
-    kinds: dict[tuple[bytes, bytes], bytes] = {}
-    for text in texts:
-        for kind, number, space in _REGISTER.findall(without_comments(text)):
-            if kinds.setdefault((number, space or b"0"), kind) != kind:
-                return dict(_APART)
-    return dict.fromkeys(_APART, 0)
 
 
 def _macros(defines: Mapping[str, str | int]) -> list[str]:
@@ -177,7 +162,7 @@ def _run(
 ) -> bytes:
     root = absolute(source) if isinstance(source, Path) else None
     shown_name = str(source) if root is not None else "<source>"
-    compiled = compiler.prepared(text.removeprefix(BYTE_ORDER_MARK), root if job.debug else None)
+    compiled = compiler.prepared(text.removeprefix(BYTE_ORDER_MARK), job, root if job.debug else None)
     with tempfile.TemporaryDirectory(prefix="pumice-source-") as temporary:
         folder = Path(temporary).resolve()
         if root is not None and compiled == text and root.suffix in job.language.suffixes:

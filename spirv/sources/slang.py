@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import ClassVar, Final
 
 from ...base.lazy_dataclass import dataclass
-from .language import Language
 from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
 
 _PACKAGE: Final = "slangpy"
@@ -35,12 +34,9 @@ class Slangc(Compiler):
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         arguments = ["-lang", job.language.value, "-target", "spirv", "-profile", _profile(job.spirv_version)]
-        arguments += ["-fvk-use-entrypoint-name"]
+        arguments += ["-fvk-use-entrypoint-name", "-matrix-layout-row-major"]
         if job.entry_point is not None:
             arguments += ["-entry", job.entry_point, "-stage", "compute"]
-        if job.language is Language.HLSL:
-            for register, shift in job.register_shifts.items():
-                arguments += [f"-fvk-{register}-shift", str(shift), "all"]
         arguments += [*(["-g"] if job.debug else []), *job.preprocessor(), source]
         if self.library is None:
             return [*arguments, "-o", str(output)]

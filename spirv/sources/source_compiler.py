@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import field
 from pathlib import Path
 from typing import ClassVar, Final
 
@@ -58,7 +57,6 @@ class Job:
         entry_point: the entry point's name; ``None`` is all of them, where the compiler finds them by itself.
         macros: the macros, each as ``NAME=VALUE``.
         target_env: the target environment, ``vulkan1.2`` or ``spirv1.5``.
-        register_shifts: the numbers added to those of HLSL's registers, by kind.
     """
 
     language: Language
@@ -68,7 +66,6 @@ class Job:
     folders: Sequence[Path]
     target_env: str
     debug: bool
-    register_shifts: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def spirv_version(self) -> str:
@@ -99,9 +96,9 @@ class Compiler(ABC):
     error: ClassVar[re.Pattern[str]]
     """An error in its messages: its line, its message and, if the compiler reports them, file, column and code."""
 
-    def prepared(self, text: bytes, name: Path | None) -> bytes:
+    def prepared(self, text: bytes, job: Job, name: Path | None) -> bytes:
         """Returns the text that is compiled for a source of a file, or of none, with the same line numbers."""
-        del name
+        del job, name
         return text
 
     @abstractmethod

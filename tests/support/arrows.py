@@ -48,7 +48,7 @@ spirv
     instrument: binary reflection
     repair: binary instrument reflection
     checks: binary reflection repair
-    sources: binary checks
+    sources: binary checks reflection
 vm
     bytecode:
     assembly: bytecode

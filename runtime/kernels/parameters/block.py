@@ -36,7 +36,7 @@ def type_name(member: BlockMember) -> str:
     else:
         base = member.scalar.kind + ("" if member.scalar.bits == 32 else str(member.scalar.bits))
         if member.columns > 1:
-            base += f" {member.columns}x{member.components} matrix"
+            base += f" {member.components}x{member.columns} matrix"
         elif member.components > 1:
             base += f" vec{member.components}"
     return base + "".join(f"[{n or ''}]" for n in member.array_shape)

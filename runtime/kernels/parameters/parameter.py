@@ -261,7 +261,7 @@ class BlockRules:
             return f"{length} struct {{{describe(array.members)}}}" if array.members else f"{length} {type_name(array)}"
         kind = str(element.dtype or "struct")
         if element.columns > 1:
-            kind += f" {element.columns}x{element.components} matrix"
+            kind += f" {element.components}x{element.columns} matrix"
         elif element.components > 1:
             kind += f" vec{element.components}"
         fixed = block.fixed_size

@@ -360,8 +360,8 @@ class TestFinding:
         assert f"(compiled with {name} {name} 1.2.3)" in info.value.message
         arguments = log.read_text()
         expected = {
-            "dxc": "-spirv -T cs_6_6 -E f -fspv-target-env=vulkan1.1 -fvk-t-shift 0 all -fvk-u-shift 0 all",
-            "slangc": "-lang slang -target spirv -profile spirv_1_3 -fvk-use-entrypoint-name -entry f -stage compute",
+            "dxc": "-spirv -T cs_6_6 -E f -fspv-target-env=vulkan1.1 -Zpr",
+            "slangc": "-lang slang -target spirv -profile spirv_1_3 -fvk-use-entrypoint-name -matrix-layout-row-major",
             "tint": "--format spirv -o",
             "naga": "--generate-debug-symbols source.wgsl",
         }[name]
