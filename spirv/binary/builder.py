@@ -3,9 +3,9 @@
 Calling sequence: ``Builder`` → buffers, then expressions by operators and methods of ``Id``, ``conditional`` and
 ``loop`` → ``finish``.
 
-An instruction with the same operands as one in a dominating block is not written again; known integers and booleans are
-computed here. Every instruction is pure except those that ``written`` and ``write`` add, such as atomic instructions
-and stores: other loads read constants, or buffers that the shader does not write.
+An instruction that a dominating block already has with the same operands is not written again, and known integers and
+booleans are folded. Every instruction is pure except those that ``written`` and ``write`` add, such as atomic
+instructions and stores. Other loads read constants, or buffers that the shader does not write.
 
 Shared memory of a workgroup is in ``shared_memory``, cooperative matrices are in ``matrices``.
 """
@@ -109,7 +109,7 @@ class Builder:
 
     def _numbered(self, opcode: int, kind: Kind, key: tuple[int, ...]) -> Id:
         """Returns the result of an instruction with this opcode, type, and numbers of operands."""
-        # The body of ``known`` without its call: most of the time of writing a kernel is spent here.
+        # ``known`` written out: most of the time of writing a kernel is spent here.
         for scope in reversed(self._scopes):
             result = scope.get(key)
             if result is not None:
@@ -135,9 +135,7 @@ class Builder:
         self._body += encode(opcode, *(operand.number for operand in operands))
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """Returns the result of a binary instruction, folded where its operands are known, with the facts known of
-        integers.
-        """
+        """Returns the result of a binary instruction: folded where operands are known, with known facts of integers."""
         if left.kind == U32 and opcode in RULES and (left.value is None or right.value is None):
             result = RULES[opcode](self, left, right)
             if result is not None:
@@ -213,7 +211,7 @@ class Builder:
         return self.emit(Op.Load, kind, pointer, _ALIGNED, kind.bits // 8)
 
     def load_ahead(self, buffer: int, first: Id, width: int) -> None:
-        """Loads 2, 4 or 8 neighbouring words of a buffer at once; later loads of these words cost nothing.
+        """Loads 2, 4 or 8 neighbouring words of a buffer at once; later loads of these words are free.
 
         Args:
             buffer: the buffer to read.
@@ -240,7 +238,7 @@ class Builder:
         self.write(Op.Store, pointer, value)
 
     def store_wide(self, buffer: int, first: Id, values: Sequence[Id]) -> None:
-        """Writes 2 or 4 neighbouring words of a buffer at once; ``first`` is a multiple of their number."""
+        """Writes 2 or 4 neighbouring words of a buffer at once; ``first`` is a multiple of their count."""
         kind = Kind("u", 32, len(values))
         pointer = self._place_of(kind, buffer, quotient(first, len(values)))
         self.write(Op.Store, pointer, self.emit(Op.CompositeConstruct, kind, *values))
@@ -251,7 +249,7 @@ class Builder:
         return self.written(opcode, U32, pointer, self.word(_DEVICE), self.word(_RELAXED), value)
 
     def load_atomic(self, buffer: int, index: Id) -> Id:
-        """Loads a word atomically that other invocations may change."""
+        """Atomically loads a word that other invocations may change."""
         pointer = self.place(StorageClass.StorageBuffer, U32, buffer, self.word(0), index)
         return self.written(Op.AtomicLoad, U32, pointer, self.word(_DEVICE), self.word(_RELAXED))
 
@@ -278,7 +276,7 @@ class Builder:
         return self.written(Op.GroupNonUniformShuffleXor, value.kind, self.word(SUBGROUP), value, self.word(distance))
 
     def lookup(self, table: Sequence[int], index: Id) -> Id:
-        """Returns a word of a constant table; zero for an empty one, which only unreachable code reads."""
+        """Returns a word of a constant table; zero for an empty table, which only unreachable code reads."""
         if not table:
             return self.word(0)
         if index.value is not None:
@@ -308,7 +306,7 @@ class Builder:
     def conditional(
         self, condition: Id, then: Callable[[], Sequence[Id]], otherwise: Callable[[], Sequence[Id]]
     ) -> list[Id]:
-        """Returns the values of one of two functions, each of which runs in a block of its own."""
+        """Returns the values of ``then`` or ``otherwise``, each of which runs in a block of its own."""
         if condition.value is not None:
             return list(then() if condition.value else otherwise())
         first, second, merge = self.declarations.fresh(), self.declarations.fresh(), self.declarations.fresh()
@@ -344,9 +342,7 @@ class Builder:
         self.conditional(condition, then, lambda: ())
 
     def loop(self, starts: Sequence[Id], step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]]) -> list[Id]:
-        """Returns the values that ``step`` changes at least once, and again while the condition that
-        it returns holds.
-        """
+        """Runs ``step`` at least once, and again while the condition that it returns holds; returns the last values."""
         starts = [*(start.here for start in starts), self.boolean(True)]
         header, body, latch, merge = (self.declarations.fresh() for _ in range(4))
         before = self._label
@@ -359,9 +355,10 @@ class Builder:
             type = self.declarations.type(value.kind)
             self._body += encode(Op.Phi, type, value.number, start.number, before, 0, latch)
         self._body += encode(Op.LoopMerge, merge, latch, 0)
-        # Not after the body: SwiftShader loses what an invocation computed in its last iteration, if others go on.
-        *results, goes_on = values
-        self._body += encode(Op.BranchConditional, goes_on.number, body, merge)
+        # Not after the body: SwiftShader loses an invocation's results of its last iteration while other invocations
+        # continue.
+        *results, is_repeated = values
+        self._body += encode(Op.BranchConditional, is_repeated.number, body, merge)
         self._block(body)
         self._scopes.append({})
         after, condition = step(results)

@@ -52,7 +52,7 @@ def bits_of(kind: Kind, value: float) -> int:
 
 
 class Declarations:
-    """The declarations of a module, each made once, and the module assembled from them and one function.
+    """The declarations of a module, without duplicates, and the module assembled from them and one function.
 
     Attributes:
         extended: the id of the instruction set GLSL.std.450.
@@ -228,7 +228,7 @@ class Declarations:
         return self._variable(self.pointer(StorageClass.Workgroup, type), StorageClass.Workgroup)
 
     def input(self, kind: Kind, built_in: int) -> int:
-        """Returns the variable of a built-in input; an entry point may list only one of each."""
+        """Returns the variable of a built-in input; an entry point may list each built-in once."""
         variable = self._known.get(("input", built_in))
         if variable is None:
             pointer = self.pointer(StorageClass.Input, self.type(kind))
@@ -263,7 +263,7 @@ class Declarations:
         words += encode(Op.MemoryModel, _PHYSICAL if _ADDRESSES in self._capabilities else _LOGICAL, _GLSL450)
         words += encode(Op.EntryPoint, ExecutionModel.GLCompute, function, *string_words(name), *self._inputs)
         words += encode(Op.ExecutionMode, function, ExecutionMode.LocalSize, *workgroup_size)
-        # For all widths alike: few devices distinguish them.
+        # The same for all widths, as few devices distinguish them.
         for width in (16, 32, *([64] if "Float64" in self._capabilities else [])):
             for mode in self._modes:
                 words += encode(Op.ExecutionMode, function, getattr(ExecutionMode, mode), width)

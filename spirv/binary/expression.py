@@ -72,10 +72,10 @@ class Id:
         number: the result id.
         kind: the type.
         value: the value where it is known: an integer, or 0 or 1 for a boolean.
-        start: the expression that this one exceeds by ``distance`` modulo 2**32; itself where none is known.
+        start: the expression that this expression exceeds by ``distance`` modulo 2**32; itself if unknown.
         distance: the difference to ``start``.
         multiple: a power of two that divides it.
-        run: the number of consecutive neighbours that an invocation loads together, of which this is one; 0 if unknown.
+        run: the number of consecutive elements, including this one, that an invocation loads together; 0 if unknown.
     """
 
     __slots__ = ("builder", "distance", "kind", "multiple", "number", "run", "start", "value")
@@ -145,7 +145,7 @@ class Id:
         return self.builder.emit(Op.FNegate if self.kind.letter == "f" else Op.SNegate, self.kind, self)
 
     def select(self, then: Operand, otherwise: Operand) -> Id:
-        """Returns ``then`` where this boolean holds, else ``otherwise``; at least one of the two is an expression."""
+        """Returns ``then`` where this boolean holds, else ``otherwise``; ``then`` or ``otherwise`` is an expression."""
         if not isinstance(then, Id):
             assert isinstance(otherwise, Id)
             then = self.builder.constant(otherwise.kind, then)
@@ -172,7 +172,7 @@ class Id:
         return self.builder.extended(_EXTENDED[name], self.kind, self)
 
     def highest_bit(self) -> Id:
-        """Returns the position of the highest set bit of 32, all ones if there is none."""
+        """Returns the position of the highest set bit of 32 bits; all ones if no bit is set."""
         return self.builder.extended(_FIND_UMSB, U32, self)
 
 

@@ -10,7 +10,7 @@ from .grammar import Op
 
 
 class Operands(enum.Enum):
-    """The operand that equals the result."""
+    """The index of the operand that equals the result."""
 
     LEFT = enum.auto()
     RIGHT = enum.auto()
@@ -36,7 +36,8 @@ FOLDS: Final[dict[int, Callable[[int, int], int]]] = {
     Op.ULessThan: lambda a, b: a < b,
     Op.ULessThanEqual: lambda a, b: a <= b,
 }
-# Instructions whose result is one operand if the other is known: opcode -> (known left operand, known right operand).
+# Instructions whose result is an operand if the other operand is known: opcode -> (known left operand, known right
+# operand).
 _NEUTRAL: Final[dict[int, tuple[int | None, int | None]]] = {
     Op.IAdd: (0, 0),
     Op.ISub: (None, 0),
@@ -66,7 +67,7 @@ def _is_defined(opcode: int, right: int, bits: int) -> bool:
 
 
 def folded(opcode: int, bits: int, operand_bits: int, left: int | None, right: int | None) -> int | Operands | None:
-    """Returns the result of an instruction, the operand that equals it, or None if neither is known.
+    """Returns the result of an instruction, or the operand that equals it; None if neither is known.
 
     Args:
         opcode: the instruction's opcode.

@@ -13,9 +13,7 @@ from .grammar_tables import BIT_MASKS, ENUMERANTS, EXTENDED, INSTRUCTIONS, PAIRS
 
 
 class Enumeration:
-    """The enumerants of one enumeration as attributes: ``Decoration.Binding`` is 33; ``names`` maps
-    numbers to names.
-    """
+    """The enumerants of an enumeration as attributes: ``Decoration.Binding`` is 33; ``names`` maps numbers to names."""
 
     def __init__(self, kind: str, members: str) -> None:
         words = members.split()
@@ -28,7 +26,7 @@ class Enumeration:
         def __getattr__(self, name: str) -> int: ...
 
     def numbers(self, names: str) -> frozenset[int]:
-        """Returns the numbers of names, which spaces separate."""
+        """Returns the numbers of names that spaces separate."""
         return frozenset(getattr(self, name) for name in names.split())
 
     def name(self, number: int) -> str:
@@ -86,7 +84,7 @@ StorageClass: Final = ENUMERATIONS["StorageClass"]
 
 #: Kinds whose values are bit masks.
 BIT_MASK_KINDS: Final = frozenset(BIT_MASKS.split())
-#: Kinds that consist of two operands, and the kinds of these.
+#: Kinds that consist of two operands, and the kinds of these operands.
 PAIR_KINDS: Final = {kind: tuple(words.split()) for kind, words in _rows(PAIRS)}
 _PARAMETERS: Final = {
     (kind, getattr(ENUMERATIONS[kind], name)): tuple(operands.split())
@@ -101,9 +99,7 @@ _EXTENSIONS = {
 
 
 def extensions_with(number: int) -> frozenset[str]:
-    """Returns the extensions that add an instruction with this opcode, or an enumerant with this number to any
-    enumeration.
-    """
+    """Returns the extensions that add an opcode or an enumerant with this number."""
     return frozenset[str]().union(*(names for (_, value), names in _EXTENSIONS.items() if value == number))
 
 

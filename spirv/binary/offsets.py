@@ -1,9 +1,9 @@
-"""Arithmetic of 32-bit integers with known differences, by which neighbouring addresses are recognised.
+"""Arithmetic of 32-bit integers with known differences, to recognise neighbouring addresses.
 
 Each expression is ``start + distance`` modulo 2**32, and ``start`` is a multiple of a power of two. Additions of
-numbers are combined on emission, so that neighbours' common parts are computed once. Where the distance is below that
-power of two, nothing carries into ``start``: quotients, remainders and comparisons with numbers are those of ``start``,
-the same for all neighbours. No ranges are assumed: values that wrap around stay right.
+constants are combined on emission, so that neighbours' common parts are computed once. Where the distance is below that
+power of two, nothing carries into ``start``. Then quotients, remainders and comparisons with constants follow from
+``start`` and are the same for all neighbours. No ranges are assumed: values that wrap around stay right.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ _MASK: Final = 0xFFFFFFFF
 
 
 class Plain(Arithmetic, Protocol):
-    """The method of the builder that the rules call: an instruction with two operands, without these rules."""
+    """The builder's method that the rules call: a binary instruction without these rules."""
 
     def plain(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id: ...
 
 
 class Sum(Id):
-    """The sum of an expression and a number, written as an instruction only where it is used as an operand."""
+    """The sum of an expression and a constant, written as an instruction only where it is used as an operand."""
 
     __slots__ = ()
 
@@ -39,7 +39,7 @@ class Sum(Id):
         self.run = run
 
     def __getattr__(self, name: str) -> Any:
-        # The slot of the number stays empty: the instruction may stand in a block that does not dominate the next use.
+        # The id stays unset: the instruction may stand in a block that does not dominate the next use.
         if name != "number":
             raise AttributeError(name)
         return self.here.number
@@ -56,7 +56,7 @@ class Sum(Id):
 
 
 def neighbours(base: Id, count: int) -> list[Id]:
-    """Returns ``count * base`` and the numbers after it: the indices of elements that are loaded together."""
+    """Returns ``count * base`` and the ``count - 1`` numbers after it: indices of elements that are loaded together."""
     if count == 1:
         return [base]
     first = base * count
@@ -72,7 +72,7 @@ def neighbours(base: Id, count: int) -> list[Id]:
 
 
 def quotient(number: Id, divisor: int) -> Id:
-    """Divides an index by a power of two, in advance where it cannot wrap around."""
+    """Divides an index by a power of two; by its known parts where it cannot wrap around."""
     if number.value is None and 0 < number.distance < 1 << 31 and number.start.multiple % divisor == 0:
         return number.start // divisor + number.distance // divisor
     return number // divisor
@@ -91,7 +91,7 @@ def _more(builder: Plain, base: Id, offset: int, run: int) -> Id:
 
 
 def _known(builder: Plain, opcode: int, left: Id, right: Id, multiple: int, run: int) -> Id:
-    """Returns the result of an instruction with the facts known of it."""
+    """Returns the result of an instruction, with its known facts."""
     result = builder.plain(opcode, U32, left, right)
     if result.value is None and result is not left and result is not right:
         result.multiple, result.run = min(multiple, 1 << 32), run
@@ -99,7 +99,7 @@ def _known(builder: Plain, opcode: int, left: Id, right: Id, multiple: int, run:
 
 
 def _parted(builder: Plain, number: Id, most: int) -> tuple[Id, int]:
-    """Splits a number into a multiple of a power of two (at most ``most``) and a known remainder."""
+    """Splits a number into a multiple of a power of two, at most ``most``, and a known remainder."""
     size = min(number.start.multiple, most)
     rest = number.distance % size
     return (_more(builder, number, -rest, number.run) if rest else number), rest
@@ -120,7 +120,7 @@ def _subtract(builder: Plain, left: Id, right: Id) -> Id | None:
     if right.value is not None:
         return _more(builder, left, -right.value, left.run)
     if left.value is not None:
-        # Mirrored, neighbours are at the same distance from the multiple below as before from the one above.
+        # Mirrored, neighbours are as far from the multiple below as they were from the multiple above.
         number = (left.value - right.distance) & _MASK
         rest = number % min(right.start.multiple, 1 << 31)
         base = builder.word(number - rest)
@@ -149,7 +149,7 @@ def _divide(builder: Plain, left: Id, right: Id) -> Id | None:
     if number & (number - 1) or number > multiple:
         base, _ = _parted(builder, left, power_of_two_in(number))
         return _known(builder, Op.UDiv, base, right, 1, 0)
-    # The elements of a run share words.
+    # Elements of a run share words.
     run = max(left.run // number, 1) if left.run else 0
     base, rest = _parted(builder, left, multiple)
     result = _known(builder, Op.UDiv, base, right, multiple // number, run)

@@ -38,11 +38,11 @@ def uses_subgroups(code: bytes) -> bool:
 
 
 def least_subgroup_size(code: bytes, invocations: int) -> int:
-    """Returns the smallest subgroup size with which a compiled kernel is right; 1 if it does not use subgroups.
+    """Returns the smallest subgroup size with which a compiled kernel is correct; 1 if it uses no subgroups.
 
-    Shuffles by constants show their distance, clusters their size. A reduction over the whole subgroup only shows that
-    the kernel targets a device that compilers know, unless it reads the device's size. ``invocations`` is the
-    workgroup's size; the code must be valid.
+    A shuffle by a constant shows its distance, and a clustered operation shows its size. A reduction over the whole
+    subgroup shows only that the kernel was written for a device that compilers know, unless it reads the device's size.
+    ``invocations`` is the workgroup's size; the code must be valid.
     """
     binary = read_binary(code)
     constants: dict[int, int] = {}

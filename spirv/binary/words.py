@@ -73,9 +73,7 @@ class Binary:
         )
 
     def string(self, start: int, end: int, errors: str = "strict") -> tuple[str, int]:
-        """Returns the literal string that begins at a word of an instruction, which ends at `end`, and the index after
-        the string.
-        """
+        """Returns the literal string between two word indices of an instruction, and the index after the string."""
         raw = struct.pack(f"<{end - start}I", *self.words[start:end])
         terminator = raw.find(b"\0")
         if terminator < 0:

@@ -14,7 +14,7 @@ from ..repair.hints import HINT_CAPABILITIES, HINT_EXTENSIONS
 from .requirement_tables import CAPABILITIES, EXTENSIONS, VULKAN_VERSION
 from .requirements import Alternative, requirements
 
-# SPIR-V version -> core version that allows it, and an extension that does so before.
+# SPIR-V version -> core version that allows it, and an extension that allows it in earlier versions.
 _VERSIONS: Final[dict[tuple[int, int], tuple[tuple[int, int], str]]] = {
     (1, 0): ((1, 0), ""),
     (1, 1): ((1, 1), ""),
@@ -35,14 +35,14 @@ def missing_requirements(
     subgroup_operations: frozenset[str],
     offered: frozenset[str] = frozenset(),
 ) -> list[str]:
-    """Returns why a device cannot run a module, one sentence each; an empty list if it can.
+    """Returns why a device cannot run a module, one sentence per reason; an empty list if it can.
 
-    A sentence says which it is: the device lacks it, pumice does not use it though the device has it, or pumice's
-    tables do not have it.
+    A sentence distinguishes three reasons: the device lacks a requirement, pumice does not enable it although the
+    device has it, or pumice's tables do not list it.
 
     Args:
         module: the module's reflection.
-        api_version: the Vulkan version in use, ``(major, minor)``: the lower of instance's and device's.
+        api_version: the Vulkan version in use, ``(major, minor)``: the lower of the instance's and the device's.
         features: the enabled features by their names in the Vulkan structures, and the boolean properties of
             ``VkPhysicalDeviceFloatControlsProperties`` that are true (``"shaderDenormPreserveFloat32"``).
         extensions: the enabled device extensions.
@@ -64,7 +64,7 @@ def missing_requirements(
             origins = {extension for alternative in alternatives for extension in alternative.extensions}
             if not alternatives:
                 missing.append(_unknown(subject, name))
-            elif not origins or not origins <= said:  # the capability has said what its extension would say
+            elif not origins or not origins <= said:  # the capability's sentence covers its extension
                 missing.append(f"SPIR-V {subject} {name} needs {_lacked(alternatives, offered)}")
             said |= origins
     return missing

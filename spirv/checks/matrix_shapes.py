@@ -1,4 +1,4 @@
-"""The cooperative matrix products of a module, which each device offers in a few shapes and types only."""
+"""The cooperative matrix products of a module; each device offers only a few shapes and types."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 from ..binary.grammar import LAYOUTS, Op
 from ..binary.words import read_binary
 
-_SIGNED_BITS: Final = (1, 2, 4, 8)  # of a, b, c and the result, in the operands of a product
+_SIGNED_BITS: Final = (1, 2, 4, 8)  # bits of a, b, c and the result in a product's operand mask
 
 
 class MatrixProduct(NamedTuple):
@@ -28,7 +28,7 @@ class MatrixProduct(NamedTuple):
 
 
 def matrix_products(code: bytes) -> frozenset[MatrixProduct]:
-    """Returns the products whose shapes are constants; those by specialization constants are left out."""
+    """Returns the products whose shapes are constant; shapes by specialization constants are left out."""
     binary = read_binary(code)
     scalars: dict[int, str] = {}
     constants: dict[int, int] = {}

@@ -12,17 +12,17 @@ A line is a name and the alternatives that enable it, separated by bars:
 ``1.1`` or ``VK_…``         a core version or an extension, enough by itself
 =========================== ==========================================================================================
 
-``SPV_EXT_physical_storage_buffer`` is also had with what has ``SPV_KHR_physical_storage_buffer``, the same extension
-under its later name; ``Groups`` is what SPV_AMD_shader_ballot, which the registry has, asks its modules to declare.
+``SPV_EXT_physical_storage_buffer`` has the requirements of ``SPV_KHR_physical_storage_buffer``, the same extension
+under its later name. Modules that use SPV_AMD_shader_ballot, which the registry lists, declare ``Groups``.
 
-A line that starts with a space continues the one before. What is not listed is not allowed in Vulkan.
+A line that starts with a space continues the previous line. Names that are not listed are not allowed in Vulkan.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-#: The release of the specification that the tables are of.
+#: The release of the specification that the tables follow.
 VULKAN_VERSION: Final = "1.4.359"
 
 CAPABILITIES: Final = """
@@ -261,7 +261,8 @@ DotProductBFloat16AccVALVE shaderMixedFloatDotProductBFloat16Acc@VK_VALVE_shader
 DotProductFloat8AccFloat32VALVE shaderMixedFloatDotProductFloat8AccFloat32@VK_VALVE_shader_mixed_float_dot_product
 """
 
-# The names after ``VK_*`` need the Vulkan extension of the same name, with ``shader_`` in it after ``VK_*_shader_*``.
+# The names after ``VK_*`` need the Vulkan extension of the same name, with ``shader_`` inserted after
+# ``VK_*_shader_*``.
 EXTENSIONS: Final = """
 VK_* SPV_AMD_gcn_shader SPV_AMD_gpu_shader_half_float SPV_AMD_gpu_shader_int16 SPV_AMD_shader_ballot
  SPV_AMD_shader_early_and_late_fragment_tests SPV_AMD_shader_explicit_vertex_parameter SPV_AMD_shader_fragment_mask

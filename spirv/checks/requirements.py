@@ -1,4 +1,4 @@
-"""The ways for a device to have what a capability or an extension of SPIR-V needs.
+"""The ways in which a device can meet the needs of a capability or an extension of SPIR-V.
 
 Sources: see `requirement_tables`.
 """
@@ -15,12 +15,12 @@ _SUBGROUP: Final = "subgroup:"
 
 @dataclass(frozen=True, slots=True)
 class Alternative:
-    """One way for a device to allow something; all that it names must hold.
+    """One way in which a device can allow a capability or extension; all its parts must hold.
 
     Attributes:
         feature: a feature, a boolean property, or ``"subgroup:<operation>"``; ``""`` if none is needed.
         versions: the core versions that have it.
-        extensions: the extensions that have it. One of these or of ``versions`` is enough; both may be empty.
+        extensions: the extensions that have it. One of these extensions or ``versions`` is enough; both may be empty.
     """
 
     feature: str
@@ -51,8 +51,8 @@ class Alternative:
             return available
         if self.feature.startswith(_SUBGROUP):
             return available and self.feature.removeprefix(_SUBGROUP) in subgroup_operations
-        # A name shared by extensions (cooperativeMatrix) needs its own one. A core feature's name is enough: drivers
-        # may offer it through an extension that was promoted under another name.
+        # A name that several extensions share (cooperativeMatrix) needs the named extension. A core feature's name is
+        # enough: drivers may offer it through an extension that was promoted under another name.
         return self.feature in features and (available or bool(self.versions) or not self.extensions)
 
 
@@ -71,7 +71,7 @@ def _alternative(text: str) -> Alternative:
 
 @functools.cache
 def requirements(table: str) -> dict[str, tuple[Alternative, ...]]:
-    """Returns the entries of one of the tables, each with the ways for a device to allow it."""
+    """Returns the entries of a table, each with the ways in which a device can allow it."""
     entries: dict[str, tuple[Alternative, ...]] = {}
     for line in table.replace("\n ", " ").strip().splitlines():
         name, needs = line.split(maxsplit=1)

@@ -21,7 +21,7 @@ from ...base.files import stamp
 from ...base.install_hints import install_hint
 from ...status import DeadlineExceededError, InvalidArgumentError, UnavailableError, UnknownError, shorten, shown
 
-#: The executables this file knows.
+#: The executables that this module knows.
 SPIRV_TOOLS: Final = ("spirv-val", "spirv-dis", "spirv-as", "spirv-opt")
 
 _ENVIRONMENT_VARIABLE: Final = "PUMICE_SPIRV_TOOLS"
@@ -58,7 +58,7 @@ def run_tool(
     cwd: Path | None = None,
     timeout: float = _TIMEOUT_SECONDS,
 ) -> subprocess.CompletedProcess[bytes]:
-    """Runs one executable to its end, without a shell; an exit status above zero is not an error here.
+    """Runs one executable to its end, without a shell; an exit status above zero raises no error.
 
     Raises:
         DeadlineExceededError: the tool did not end in time.
@@ -100,7 +100,7 @@ def tool_message(result: subprocess.CompletedProcess[bytes]) -> str:
 
 
 def printed(executable: Path, option: str = "--version") -> str:
-    """Returns all that an executable prints for an option alone, kept on disk until the file changes."""
+    """Returns the output of an executable for a single option, cached on disk until the file changes."""
     try:
         changed = stamp(executable.stat())
     except OSError as error:
@@ -123,7 +123,7 @@ def _printed(executable: Path, option: str, changed: tuple[int, ...]) -> str:
 def validate(code: bytes, *, target_env: str = "vulkan1.2", options: Sequence[str] = ()) -> None:
     """Checks a module against the rules of the specification and of one environment of ``spirv-val --target-env``.
 
-    ``options`` are further ones of the tool, such as ``--scalar-block-layout``.
+    ``options`` are further options of the tool, such as ``--scalar-block-layout``.
 
     Raises:
         InvalidArgumentError: the module breaks a rule (the message is the tool's own), or the installed
@@ -145,7 +145,7 @@ def disassemble(code: bytes) -> str:
 
 
 def assemble(text: str, target_env: str) -> bytes:
-    """Returns the module of an assembly text; ids that are numbers keep them.
+    """Returns the module of an assembly text; numeric ids keep their numbers.
 
     Args:
         target_env: the value for ``spirv-as --target-env``, such as ``vulkan1.2`` or ``spv1.3``; it fixes the SPIR-V

@@ -7,7 +7,7 @@ module uses, modules go to the driver unchecked and a warning says so once; with
 for modules from untrusted sources, they are refused instead.
 
 A valid module may still run forever, or index something other than a buffer (shared memory, push constants, arrays of a
-function) out of bounds, which no Vulkan feature prevents. A GPU's driver contains both; lavapipe runs shaders in this
+function) out of bounds, which no Vulkan feature prevents. A GPU's driver survives both; lavapipe runs shaders in this
 process.
 """
 
@@ -32,7 +32,7 @@ from . import tools as spirv_tools
 from .vocabulary import newer_than_validator, without_new_languages
 
 _REQUIRE: Final = "PUMICE_REQUIRE_SPIRV_VAL"
-# What devices allow and the rules of the core do not.
+# Rules that devices with these features relax.
 _OPTIONS: Final = {
     "scalarBlockLayout": "--scalar-block-layout",
     "uniformBufferStandardLayout": "--uniform-buffer-standard-layout",
@@ -65,8 +65,7 @@ def ensure_valid(code: bytes, target_env: str, features: frozenset[str] = frozen
 
     Args:
         code: the module.
-        target_env: the module's environment, such as ``vulkan1.3``; an older tool checks by the newest rules that it
-            has.
+        target_env: the module's environment, such as ``vulkan1.3``; an older tool checks by its newest rules.
         features: the enabled features of the device, by their names in Vulkan's structures.
 
     Raises:

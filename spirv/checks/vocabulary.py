@@ -1,9 +1,9 @@
-"""Whether a validator refuses a module because it breaks a rule, or because the validator is older than its words.
+"""Distinguishes modules that break a rule from modules that are newer than the validator.
 
 Validators read a module before they judge it, and stop at the first number that they do not know. pumice's tables are
-newer than many an installed validator. So a complaint of that form is not a verdict if the number is a capability, or
-of an extension that the module declares, and if the tables know every opcode, enumerant and operand of the module. Else
-the number is damage, and the complaint stands. Every other refusal is a broken rule.
+newer than many installed validators. So such a complaint is no verdict if the number is a capability or belongs to an
+extension that the module declares, and the tables know every opcode, enumerant and operand of the module. Otherwise the
+number is damage, and the complaint stands. Every other refusal means a broken rule.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ..binary.words import Binary, pack, read_binary
 from .requirement_tables import CAPABILITIES, EXTENSIONS
 from .requirements import requirements
 
-# An opcode, or an enumerant of a kind, of which "mask component" is the bit that is meant.
+# An opcode, or an enumerant of a kind, where "mask component" is a bit of a mask.
 _UNKNOWN: Final = re.compile(
     r"Invalid (?:(opcode): (\d+)|([^:\n]+) operand: (\d+)(?: has invalid mask component (\d+))?)"
 )
@@ -33,15 +33,15 @@ _SETS: Final = frozenset(
         "SPV_AMD_shader_trinary_minmax",
     }
 )
-# Source languages since 2022: validators refuse a module for a number that means nothing.
+# Source languages since 2022: validators refuse a module for their numbers, which affect nothing.
 _FIRST_NEW_LANGUAGE: Final = 7
 
 
 def newer_than_validator(code: bytes, message: str) -> str:
-    """Returns the word of a refused module that the validator does not know, ``""`` if the module breaks a rule.
+    """Returns the part of a refused module that the validator is too old for, ``""`` if the module breaks a rule.
 
     Args:
-        code: the module that was refused.
+        code: the refused module.
         message: the validator's message.
     """
     binary = read_binary(code)
@@ -56,7 +56,7 @@ def newer_than_validator(code: bytes, message: str) -> str:
     opcode, number, kind, value, component = match.groups()
     if kind == "capability":
         return f"capability {ENUMERATIONS['Capability'].name(int(value))}"
-    # Capabilities come first, so that the validator knows all that the module declares, and what they allow.
+    # Capabilities come first in a module, so the validator knows those before an unknown number and what they allow.
     known = extensions_with(int(number or component or value))
     return f"{opcode or kind} {number or value}" if not known.isdisjoint(_extensions(binary)) else ""
 
@@ -80,7 +80,7 @@ def without_new_languages(code: bytes) -> bytes:
 
 
 def _declares_for(binary: Binary, name: str) -> bool:
-    """Whether a module declares a SPIR-V extension for a capability, maybe by a later name than the validator has."""
+    """Whether a module declares a capability's SPIR-V extension, perhaps by a later name than the validator knows."""
     wanted = {
         extension for alternative in requirements(CAPABILITIES).get(name, ()) for extension in alternative.extensions
     }

@@ -56,9 +56,9 @@ class FunctionPass:
         self._lines = Lines(self._editor)
         self._paths.enter(body)
         self._clamped = self._escaping()
-        # By pointer or image: whether what it was made of was in range.
+        # By pointer or image: whether the access chain it comes from was in range.
         self._well: dict[int, int] = {}
-        # Checks of the block: by what was compared.
+        # The block's checks, by the compared operands.
         self._known: dict[object, int] = {}
 
     def write(self) -> list[Words]:
@@ -66,7 +66,7 @@ class FunctionPass:
         return rewrite(self._editor, self._body, self._splits, self._visit)
 
     def _escaping(self) -> set[int]:
-        """Returns the access chains whose result has uses that cannot be skipped; their indices are kept in range."""
+        """Returns the access chains whose result has uses that cannot be skipped; their indices are clamped."""
         chains = {item[2]: item for item in self._body if opcode_of(item) in (Op.CopyObject, *CHAINS)}
         escapes: set[int] = set()
         for item in self._body:
@@ -134,7 +134,7 @@ class FunctionPass:
         )
 
     def _has_range(self, path: Path) -> bool:
-        """Whether the bytes of an access are compared with the range that is bound."""
+        """Whether the bytes of an access are compared with the bound range."""
         if path.is_runtime or path.offset is None or path.size is None or not path.variable:
             return False
         if path.storage == StorageClass.StorageBuffer:

@@ -1,9 +1,9 @@
 """Checks of device addresses: null, misaligned, and outside of every live buffer.
 
-Two words of the report are the address of the table of live buffers, or zero: then nothing is known of them. The table
-has entries of four words. The first word of the first entry has the number of ranges in its low 12 bits, and above them
-the first entry in use, counted from the second; its second word is not zero where nothing is known. The other entries,
-sorted, tell where a buffer starts and ends, the low word first.
+Two words of the report are the address of the table of live buffers; zero means that no table exists. The table has
+entries of four words. In the first entry, the low 12 bits of the first word are the number of ranges, the bits above
+are the first entry in use, counted from the second, and a nonzero second word means that the buffers are unknown. The
+other entries, sorted, are the start and the end of a buffer, the low word first.
 """
 
 from __future__ import annotations
@@ -56,8 +56,9 @@ class AddressChecks:
         return writer.op(Op.CompositeExtract, u32, both, 0), writer.op(Op.CompositeExtract, u32, both, 1)
 
     def _write_search(self) -> int:
-        """Returns the function that tells whether bytes lie within a live buffer: (low and high word of the first,
-        size).
+        """Returns the function that tells whether bytes lie within a live buffer:
+
+        (low word, high word, size) of the range.
         """
         editor = self._editor
         u32, boolean, two, four = editor.u32(), editor.bool_type(), editor.vector(2), editor.vector(4)
@@ -97,7 +98,7 @@ class AddressChecks:
             below = writer.op(Op.ULessThan, boolean, a[0], b[0])
             return writer.op(Op.LogicalOr, boolean, above, writer.op(Op.LogicalAnd, boolean, same, below))
 
-        # How many entries start at or before the address, by halves.
+        # The number of entries that start at or before the address, by bisection.
         passed = constant(0)
         step = (MAX_RANGES + 1) // 2
         while step:

@@ -34,7 +34,7 @@ class Block:
 
     @property
     def is_unreachable(self) -> bool:
-        """Whether it does nothing but say that it is not reached."""
+        """Whether it only says that it is not reached."""
         return opcode_of(self.code[self.first]) == Op.Unreachable
 
 
@@ -45,7 +45,7 @@ class Loop:
     Attributes:
         header, merge, latch: the labels of its header, merge block and continue target.
         blocks: the labels of its blocks, without the merge block.
-        is_outermost: whether no other loop of the function has it.
+        is_outermost: whether no other loop of the function encloses it.
     """
 
     header: int
@@ -110,7 +110,7 @@ class Flow:
         return frozenset(labels)
 
     def calls(self) -> Iterator[tuple[int, int]]:
-        """Yields (label of the block, function called) of each call."""
+        """Yields (label of the block, called function) of each call."""
         for block in self.blocks.values():
             for instruction in block.code:
                 if opcode_of(instruction) == Op.FunctionCall:

@@ -26,7 +26,7 @@ NARROW_CAPABILITIES: Final = {
     "shaderInt16": _CAPABILITY.Int16,
     "shaderFloat16": _CAPABILITY.Float16,
 }
-# By the bytes of the smallest type that a buffer may hold.
+# By the size in bytes of the smallest type that a buffer may hold.
 _STORED: Final = {
     1: (_CAPABILITY.StorageBuffer8BitAccess, _CAPABILITY.UniformAndStorageBuffer8BitAccess),
     2: (_CAPABILITY.StorageBuffer16BitAccess, _CAPABILITY.UniformAndStorageBuffer16BitAccess),
@@ -67,7 +67,7 @@ class Checks:
         self._aliases: dict[int, tuple[int, int]] = {}
 
     def note(self, writer: Writer, is_well: int, site: Site, low: int, high: int, limit: int) -> None:
-        """Notes a failure unless a condition holds; all arguments but the place are ids."""
+        """Notes a failure unless a condition holds; all arguments but the site are ids."""
         is_bad = writer.op(Op.LogicalNot, self.editor.bool_type(), is_well)
         self.reporter.note(writer, is_bad, self.reporter.number_of(site), low, high, limit)
 
@@ -85,9 +85,9 @@ class Checks:
         return is_below
 
     def may_compute(self, types: list[int]) -> bool:
-        """Whether instructions besides loads and stores may take values of these types, and pointers to them.
+        """Whether values of these types may be computed with, and pointers to them formed.
 
-        Types of 8 and 16 bits need a capability for that, which is declared here.
+        Types of 8 and 16 bits need a capability for that; it is declared here.
         """
         needed: set[int] = set()
         seen: set[int] = set()
@@ -115,9 +115,7 @@ class Checks:
         return True
 
     def range_of(self, writer: Writer, path: Path, descriptor: int) -> int:
-        """Returns the bytes that are bound to a storage buffer's variable; ``descriptor`` is an index
-        that is in range.
-        """
+        """Returns the bytes bound to a storage buffer's variable; ``descriptor`` is an index in range."""
         editor = self.editor
         alias, unit = self._alias(path.variable)
         pointer = alias
@@ -152,7 +150,7 @@ class Checks:
         return alias, unit
 
     def as_u32(self, writer: Writer, value: int) -> tuple[int, int, bool]:
-        """Returns low and high word of an integer, and whether it may have a high word that is not its sign."""
+        """Returns the low and high word of an integer, and whether its high word may be more than its sign."""
         editor = self.editor
         declared = editor.defs[self.paths.type_of(value)]
         width, is_signed = declared[2], bool(declared[3])

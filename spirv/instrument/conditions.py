@@ -1,4 +1,4 @@
-"""The conditions of loops that test them at their head: repeated after the loop, and the bounds of its length."""
+"""Conditions of loops that are tested at the head: repeated after the loop, and bounds of its trip count."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ class Condition:
     """The condition of a loop.
 
     Attributes:
-        id: the truth value that is asked.
-        goes_on: the value with which the loop goes on.
-        slice: the instructions that make it, in order, phis of the header included.
+        id: the truth value that the loop tests.
+        continues_on: the value on which the loop continues.
+        slice: the instructions that compute it, in order, including phis of the header.
     """
 
     id: int
-    goes_on: bool
+    continues_on: bool
     slice: tuple[Words, ...]
 
 
 def condition_of(editor: Editor, flow: Flow, loop: Loop) -> Condition | None:
-    """Returns the condition of a loop that has a single exit, after its head, and may be tested again."""
+    """Returns the condition of a loop whose single exit follows its head, if it may be tested again."""
     exits = [label for label in loop.blocks if loop.merge in flow.blocks[label].targets]
     label = loop.header
     code: list[Words] = []
@@ -98,7 +98,7 @@ def _is_integer(editor: Editor, type_id: int) -> bool:
 def ask_again(writer: Writer, reporter: Reporter, condition: Condition) -> int:
     """Tests a condition once more; returns whether the loop would have continued.
 
-    Compilers know that it would not. So the loop's values are combined with a zero that they do not know.
+    A compiler knows that it would not. Therefore the loop's values are combined with a zero that compilers cannot fold.
     """
     editor = reporter.editor
     zero = reporter.zero(writer, 0)
@@ -116,4 +116,4 @@ def ask_again(writer: Writer, reporter: Reporter, condition: Condition) -> int:
             value = writer.op(Op.BitwiseXor, type_id, value, zero)
         names[result] = value
     answer = names[condition.id]
-    return answer if condition.goes_on else writer.op(Op.LogicalNot, editor.bool_type(), answer)
+    return answer if condition.continues_on else writer.op(Op.LogicalNot, editor.bool_type(), answer)

@@ -44,7 +44,7 @@ class Editor:
 
     Attributes:
         version: the module's SPIR-V version.
-        functions: the instructions of each, from ``OpFunction`` to ``OpFunctionEnd``.
+        functions: the instructions of each function, from ``OpFunction`` to ``OpFunctionEnd``.
         defs: the declarations outside functions by their result id: types, constants, variables.
         decorations: the decorations by target, each as (decoration, operands …).
         member_decorations: the decorations by structure and member.
@@ -118,19 +118,17 @@ class Editor:
         elif opcode in (Op.Constant, Op.ConstantNull):
             self._found.setdefault((opcode, instruction[1], *instruction[3:]), result)
 
-    # -- what there is ---------------------------------------------------------------------------------
+    # -- queries ---------------------------------------------------------------------------------
 
     def decoration(self, target: int, decoration: int) -> int | None:
-        """Returns the operand of a decoration, 0 for a decoration without operand, ``None`` if the target has no such
-        one.
-        """
+        """Returns the operand of a decoration, 0 if it has none, ``None`` if the target lacks the decoration."""
         for entry in self.decorations.get(target, ()):
             if entry[0] == decoration:
                 return entry[1] if len(entry) > 1 else 0
         return None
 
     def member_decoration(self, struct: int, member: int, decoration: int) -> int | None:
-        """Returns a ``decoration`` of a structure's member."""
+        """Returns the operand of a structure member's decoration, as ``decoration`` does."""
         for entry in self.member_decorations.get((struct, member), ()):
             if entry[0] == decoration:
                 return entry[1] if len(entry) > 1 else 0
@@ -172,9 +170,7 @@ class Editor:
         return set_id
 
     def type(self, opcode: int, *operands: int) -> int:
-        """Returns the id of a type: the module's own if there is one; structures and arrays, which are decorated, are
-        new.
-        """
+        """Returns the id of a type: the module's own if there is one; structures and arrays are always new."""
         key = (opcode, *operands)
         type_id = None if opcode in _DISTINCT else self._found.get(key)
         if type_id is None:
@@ -198,11 +194,11 @@ class Editor:
         return self.type(Op.TypePointer, storage, pointee)
 
     def constant(self, type_id: int, *words: int) -> int:
-        """Returns the constant of these words."""
+        """Returns the constant with these words."""
         return self._kept(Op.Constant, type_id, *words)
 
     def composite(self, type_id: int, *members: int) -> int:
-        """Returns the constant of these constants."""
+        """Returns the composite of these constants."""
         return self._kept(Op.ConstantComposite, type_id, *members)
 
     def constant_u32(self, value: int) -> int:
@@ -265,9 +261,7 @@ class Editor:
         return block
 
     def built_in(self, built_in: int, type_id: int, entry: int) -> int:
-        """Returns the variable of a built-in input for the entry point of that index: the module's own
-        if it has one.
-        """
+        """Returns the variable of a built-in input for an entry point, by index: the module's own if it has one."""
         listed = interface_of(self._sections[4][entry])
         known = [candidate for candidate in self.defs if self.decoration(candidate, Decoration.BuiltIn) == built_in]
         known = [candidate for candidate in known if opcode_of(self.defs[candidate]) == Op.Variable]
@@ -297,10 +291,10 @@ class Editor:
         return function_id, names, body
 
     def wrap(self, entry: int) -> list[Words]:
-        """Makes the entry point of that index a new function that calls the old one.
+        """Makes the entry point of that index a new function, which calls the old entry point.
 
         Returns:
-            The function's instructions up to that call: the caller appends more, and at last ``OpReturn`` and
+            The function's instructions up to that call. The caller appends more, and finally ``OpReturn`` and
                 ``OpFunctionEnd``.
         """
         instruction = self._sections[4][entry]

@@ -1,7 +1,7 @@
-"""Checks of the integer coordinates that images and texel buffers are accessed at.
+"""Checks of the integer coordinates of accesses to images and texel buffers.
 
-Writes to images are not checked: outside they have no effect, on every device (Vulkan specification, "Texel Output
-Validation Operations"), and kernels whose grid is larger than the image rely on it.
+Writes to images are not checked. Outside the image they have no effect on any device (Vulkan specification, "Texel
+Output Validation Operations"), and kernels whose grid is larger than the image rely on it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from .editor import Words, opcode_of
 from .reports import Site
 from .rewrite import Writer
 
-# Words of the coordinate and of the operands that may follow; the image is the word before the coordinate.
+# Word indices of the coordinate and of the operands that may follow; the image is the word before the coordinate.
 TEXEL_ACCESSES: Final = {
     Op.ImageRead: (4, 5),
     Op.ImageFetch: (4, 5),
@@ -27,7 +27,7 @@ TEXEL_ACCESSES: Final = {
 _STORAGE: Final = 2
 _IMAGE_QUERY: Final = ENUMERATIONS["Capability"].ImageQuery
 _LOD, _CONST_OFFSET, _OFFSET, _SAMPLE = 2, 8, 16, 64
-# Numbers of sizes that a query returns, by dimensionality.
+# The number of components of a size query, by dimensionality.
 _ONE_D, _TWO_D, _THREE_D, _CUBE, _RECT, _BUFFER = range(6)
 _AXES: Final = {_ONE_D: 1, _TWO_D: 2, _THREE_D: 3, _CUBE: 2, _RECT: 2, _BUFFER: 1}
 
@@ -76,7 +76,7 @@ class ImageChecks:
                 level = writer.op(Op.Select, kind_of_level, condition, level, editor.null(kind_of_level))
         sizes = self._sizes(writer, image, _AXES[dim] + is_arrayed, level)
         if dim == _CUBE:
-            # Coordinates have the face, and the cube times six, where sizes have the cube.
+            # Coordinates count faces, six for each cube; sizes count cubes.
             sizes = [*sizes[:2], editor.constant_u32(6)] if not is_arrayed else sizes[:2]
         offset = operands.get(_OFFSET) or operands.get(_CONST_OFFSET)
         for axis, size in enumerate(sizes):
@@ -119,7 +119,7 @@ class ImageChecks:
 
 
 def _image_operands(instruction: Words, word: int) -> Iterator[tuple[int, int]]:
-    """Yields the image operands of an instruction whose mask is at that word: each bit with its first id."""
+    """Yields the image operands of an instruction with a mask at that word: each bit with its first id."""
     if word >= len(instruction) or opcode_of(instruction) == Op.ImageTexelPointer:
         return
     mask, at = instruction[word], word + 1

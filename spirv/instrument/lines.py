@@ -16,8 +16,7 @@ class Lines:
     """The source lines of a module.
 
     Attributes:
-        file, line: the source position of the instruction that was passed over last, ``""`` and 0 where it is not
-            known.
+        file, line: the source position of the last instruction passed over; ``""`` and 0 if unknown.
     """
 
     def __init__(self, editor: Editor) -> None:
@@ -29,7 +28,7 @@ class Lines:
         self.line: int = 0
 
     def of(self, flow: Flow, header: int) -> tuple[str, int]:
-        """Returns file and line of the loop with a header."""
+        """Returns the file and line of the loop with this header."""
         for block in flow.blocks.values():
             for instruction in block.code:
                 self.pass_over(instruction)
@@ -38,7 +37,7 @@ class Lines:
         return "", 0
 
     def pass_over(self, instruction: Words) -> None:
-        """Takes note of an instruction; they come in order."""
+        """Updates the position from an instruction; instructions come in order."""
         match opcode_of(instruction):
             case Op.Line:
                 self.file, self.line = self._editor.strings.get(instruction[1], ""), instruction[2]

@@ -1,13 +1,13 @@
 """Reports loops that a driver ends before their time.
 
-llvmpipe, the software driver of Mesa, gives the invocations that it runs together (a SIMD vector of them) one counter
-for all their loops. It starts at 65,535, and each pass of any loop takes one from it. Once it is used up, a loop ends
-after the pass under way, whatever its condition says, and every later loop after its first pass. Source: Mesa,
-``lp_exec_endloop`` in src/gallium/auxiliary/gallivm/lp_bld_ir_common.c; seen with version 22.3.
+llvmpipe, the software driver of Mesa, runs invocations together as a SIMD vector, and the vector has one counter for
+all its loops. The counter starts at 65,535, and each pass of any loop decrements it. Once it is used up, the current
+loop ends after the pass under way, whatever its condition says, and every later loop ends after its first pass. Source:
+Mesa, ``lp_exec_endloop`` in src/gallium/auxiliary/gallivm/lp_bld_ir_common.c; seen with version 22.3.
 
-So nothing has to be counted. Behind each outermost loop stands a *sentinel*, a loop of three passes whose bounds follow
-from the workgroup's number, so that no compiler knows them: if it made fewer, the counter was used up, and loops before
-it were cut. A counter that a loop brings within three of its end cannot be told from one that is used up.
+So the pass need not count iterations. Each outermost loop is followed by a *sentinel*, a loop of three passes. Its
+bounds follow from the workgroup's number, so that no compiler knows them. If it made fewer passes, the counter was used
+up, and an earlier loop was cut. A counter within three of its end cannot be distinguished from an exhausted counter.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from .reports import ReportKind, Site
 from .rewrite import Writer
 from .trip_counts import TripCounts
 
-# Compilers may run the first pass of a loop outside it, so one more than the two that tell a cut.
+# Compilers may peel the first pass of a loop, so one more pass than the two that show a cut.
 _PASSES: Final = 3
-# Loops with fewer iterations in total are not guarded: those of other kernels do not count.
+# Kernels whose loops have fewer iterations in total are not guarded.
 _SHORT: Final = 65_000
 
 
 def guard_loops(editor: Editor, reporter: Reporter) -> None:
-    """Adds sentinels to a module; none where all its loops together are short."""
+    """Adds sentinels to a module, unless all its loops together are short."""
     flows = {flow.id: flow for flow in map(Flow.of, editor.functions)}
     guard = _Guard(editor, reporter, flows)
     guard.run()
@@ -71,7 +71,8 @@ class _Guard:
                 if label not in in_loops and callee in looping and callee not in once:
                     last = last or self._site(self._flows[callee], None)
         if last is not None:
-            # Loops from which invocations return, or whose end is not reached, and functions called in many places.
+            # Loops from which invocations return, loops whose end is not reached, and functions called from many
+            # places.
             self._reporter.endings += self._sentinel(last)
 
     # -- which functions ------------------------------------------------------------------------------
@@ -99,7 +100,7 @@ class _Guard:
         return False
 
     def _run_once(self, reached: list[int]) -> set[int]:
-        """Returns the functions that no loop calls."""
+        """Returns the functions that are called outside loops only."""
         once = set(reached)
         while True:
             inside: set[int] = set()
@@ -119,7 +120,7 @@ class _Guard:
         return Site(ReportKind.LOOPS_CUT, name, file=file, line=line)
 
     def _is_leaf(self, flow: Flow, loop: Loop) -> bool:
-        """Whether no other loop runs within it."""
+        """Whether it contains no other loop."""
         inner = any(other.header in loop.blocks for other in flow.loops if other is not loop)
         return not inner and not any(
             label in loop.blocks and function in self._flows and self._loops_within(function)
@@ -135,8 +136,8 @@ class _Guard:
         condition = condition_of(self._editor, flow, loop) if self._is_leaf(flow, loop) else None
         if condition is not None:
             writer = Writer(self._editor)
-            goes_on = ask_again(writer, self._reporter, condition)
-            self._reporter.note(writer, goes_on, self._reporter.number_of(site))
+            is_repeated = ask_again(writer, self._reporter, condition)
+            self._reporter.note(writer, is_repeated, self._reporter.number_of(site))
             merge.code[merge.first : merge.first] = writer.out
             return True
         after = self._editor.fresh()
@@ -159,10 +160,10 @@ class _Guard:
         return True
 
     def _sentinel(self, site: Site, after: int = 0) -> list[Words]:
-        """Returns a loop of three iterations, a note if it made fewer, and a branch to ``after``."""
+        """Returns a loop of three iterations, a note for fewer iterations, and a branch to ``after``."""
         editor, reporter, writer = self._editor, self._reporter, Writer(self._editor)
         u32, boolean = editor.u32(), editor.bool_type()
-        zero, one, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))
+        zero, unit, passes = (editor.constant_u32(value) for value in (0, 1, _PASSES))
         before, header, body, latch, merge, count, next_count = (editor.fresh() for _ in range(7))
         writer.do(Op.Branch, before)
         writer.block(before)
@@ -175,7 +176,7 @@ class _Guard:
         writer.block(body)
         writer.do(Op.BranchConditional, writer.op(Op.ULessThan, boolean, count, bound), latch, merge)
         writer.block(latch)
-        writer.do(Op.IAdd, u32, next_count, count, one)
+        writer.do(Op.IAdd, u32, next_count, count, unit)
         writer.do(Op.Branch, header)
         writer.block(merge)
         expected = writer.op(Op.IAdd, u32, reporter.zero(writer, 1), passes)
@@ -187,7 +188,7 @@ class _Guard:
 
 
 def _renamed(instruction: Words, old: int, new: int) -> Words:
-    """Returns a phi with another parent; other instructions unchanged."""
+    """Returns a phi with a parent replaced; other instructions unchanged."""
     if opcode_of(instruction) != Op.Phi or old not in instruction[4::2]:
         return instruction
     words = list(instruction)

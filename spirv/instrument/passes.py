@@ -1,12 +1,12 @@
-"""One entry for all passes, and the pass that makes a module report accesses that go wrong, and skip them.
+"""One entry for all passes, and the pass that makes a module report and skip wrong accesses.
 
 Every access to memory is followed back to its root (`paths.py`). Indices into arrays, vectors, matrices and arrays of
-descriptors are compared with the lengths, those of run-time arrays as ``OpArrayLength`` gives them. Blocks of fixed
-size are compared with the range that is bound: a second variable of the same binding, an array of words, tells it.
+descriptors are compared with the lengths; ``OpArrayLength`` gives the length of a run-time array. Blocks of fixed size
+are compared with the bound range, which comes from a second variable of the same binding, an array of words.
 Coordinates of texels are compared with the image's size, device addresses with null and with the table of live buffers.
-What fails does not take place: reads give zero, writes and atomics do nothing.
+A failed access is skipped: reads give zero, writes and atomics do nothing.
 
-Cooperative matrices and vectors, untyped pointers and raw access chains are left alone, and named.
+Cooperative matrices and vectors, untyped pointers and raw access chains are left unchecked, and listed.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ def instrument(
     sanitize: SanitizeOptions | None = None,
     reserved: Sequence[tuple[int, int]] = (),
 ) -> Instrumented | None:
-    """Returns a module with passes applied to its compute shaders; ``None`` where none has anything to report.
+    """Returns a module with passes applied to its compute shaders; ``None`` if no shader has anything to report.
 
     Args:
         code: a valid SPIR-V module.
         guard: whether to report loops that end before their time; see ``loop_guard``.
         sanitize: the device's facts, to report wrong accesses; ``None`` not to check accesses.
-        reserved: the (set, binding) pairs that the pipeline's layout has beside those of the module. The report is the
-            last binding of the last set.
+        reserved: further (set, binding) pairs of the pipeline's layout. The report is the last binding of the last set.
 
     Raises:
         InvalidArgumentError: the code is damaged.
@@ -67,7 +66,7 @@ def instrument(
 
 
 def _sanitize(editor: Editor, code: bytes, reporter: Reporter, options: SanitizeOptions) -> tuple[str, ...]:
-    """Rewrites all functions of a module; for passes that add functions, it comes first.
+    """Rewrites all functions of a module; it must run before passes that add functions.
 
     Args:
         editor: the module's editor.

@@ -1,7 +1,7 @@
 """Targets of pointers: the root, the indices on the way, and the bytes within a block.
 
 Pointers are followed back through access chains within one function. A function's parameter stands for a variable if
-every call passes that one.
+every call passes that variable.
 """
 
 from __future__ import annotations
@@ -55,15 +55,16 @@ class Path:
 
     Attributes:
         root: the id that the chains start from.
-        variable: the variable that the root is, or stands for; 0 if it is not known.
+        variable: the variable that the root denotes; 0 if unknown.
         storage: the storage class.
-        pointee: the type that is pointed to.
+        pointee: the type of the target.
         steps: the indices that may be out of range.
         name: the name in reports.
         offset, strides: the bytes from the start of the block, a constant and (index, bytes); ``None`` if not laid out.
-        size: the bytes that are pointed to, ``None`` if that is not known.
+        size: the bytes of the target, ``None`` if unknown.
         is_runtime: whether it lies within a run-time array of the block.
-        components: the scalars from the start of the variable, as ``offset`` and ``strides``; for types without layout.
+        components: the offset in scalars from the start of the variable, in the form of ``offset`` and ``strides``; for
+            types without layout.
         descriptor: the id of the index into an array of descriptors, or 0.
     """
 
@@ -101,11 +102,11 @@ class Paths:
         self._runtime_member = 0, 0
 
     def enter(self, body: list[Words]) -> None:
-        """Turns to a function."""
+        """Switches to another function."""
         self._locals = {result: instruction for instruction in body if (result := result_of(instruction))}
 
     def define(self, instruction: Words) -> None:
-        """Adds an instruction that a pass wrote to the function."""
+        """Adds an instruction that a pass wrote to the current function."""
         self._locals[result_of(instruction)] = instruction
 
     def definition(self, value: int) -> Words:
@@ -113,7 +114,7 @@ class Paths:
         return self._locals.get(value) or self.editor.defs.get(value) or ()
 
     def binding_of(self, variable: int) -> tuple[int, int] | None:
-        """Returns descriptor set and binding of a variable, ``None`` if it has none."""
+        """Returns the descriptor set and binding of a variable, ``None`` if it has none."""
         number = self.editor.decoration(variable, Decoration.Binding)
         if number is None:
             return None
@@ -125,7 +126,7 @@ class Paths:
         return definition[1] if definition else 0
 
     def literal(self, value: int) -> int | None:
-        """Returns the value of an integer constant as SPIR-V has it, unsigned; ``None`` if it may be specialised."""
+        """Returns the unsigned value of an integer constant; ``None`` if it may be specialised."""
         definition = self.editor.defs.get(value, ())
         if not definition:
             return None
@@ -136,7 +137,7 @@ class Paths:
         return definition[3] | (definition[4] << 32 if len(definition) > 4 else 0)
 
     def length(self, value: int) -> int | None:
-        """Returns an array's length with the constants' current values."""
+        """Returns an array's length at the constants' current values."""
         constant = self._constants.get(value)
         return constant.value if constant is not None and type(constant.value) is int else None
 
@@ -161,7 +162,7 @@ class Paths:
             variable = at
         path = Path(at, variable, storage, pointee, name=self._name(variable or at, pointee))
         if chains and opcode_of(chains[-1]) in POINTER_CHAINS and storage != StorageClass.PhysicalStorageBuffer:
-            path.offset = path.component = None  # an element after the root: how many there are is not known
+            path.offset = path.component = None  # an element after the root: their number is unknown
         matrix: tuple[int, bool] = (0, False)
         for chain in reversed(chains):
             first = 5 if opcode_of(chain) in POINTER_CHAINS else 4
@@ -182,7 +183,7 @@ class Paths:
         return editor.names.get(root, "") or struct
 
     def _step(self, path: Path, chain: Words, operand: int, matrix: tuple[int, bool]) -> tuple[int, bool]:
-        """Follows one index; returns the stride and order of the matrix if it selects a column or row."""
+        """Follows one index; returns a matrix's stride and order if the index selects a column or row."""
         editor = self.editor
         index, of = chain[operand], editor.defs[path.pointee]
         opcode = opcode_of(of)
@@ -284,7 +285,7 @@ class Paths:
         return None
 
     def _size(self, type_id: int, matrix_stride: int = 0, row_major: bool = False) -> int | None:
-        """Returns the bytes of a type in a block, up to its last byte; ``None`` if that is not known."""
+        """Returns the bytes of a type in a block, up to its last byte; ``None`` if unknown."""
         editor = self.editor
         of = editor.defs.get(type_id, ())
         opcode = opcode_of(of) if of else 0
@@ -323,7 +324,7 @@ class Paths:
 
 
 def _parameter_variables(editor: Editor) -> dict[int, int]:
-    """Returns the variable that each parameter of a function stands for, where all calls pass the same."""
+    """Returns the variables that function parameters stand for, where all calls pass the same variable."""
     parameters: dict[int, list[int]] = {}
     for body in editor.functions:
         parameters[body[0][2]] = [item[2] for item in body if opcode_of(item) == Op.FunctionParameter]

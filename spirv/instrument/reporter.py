@@ -1,8 +1,8 @@
-"""Code that shaders report with.
+"""Code with which shaders report.
 
-The first writer wins, by an atomic compare-and-exchange of word 0. An invocation notes its finding in Private
-variables, and reports at its end: drivers that run all lanes of a branch run atomics and stores lane by lane even where
-no lane takes it. For the same reason a cut loop reports one word only.
+The first report wins, by an atomic compare-and-exchange of word 0. An invocation notes its finding in Private
+variables, and reports at its end, because some drivers run the atomics and stores of a branch lane by lane even if no
+lane takes the branch. For the same reason a cut loop reports a single word.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class Reporter:
         return self._variables[name]
 
     def note(self, writer: Writer, condition: int, site: int, low: int = 0, high: int = 0, limit: int = 0) -> None:
-        """Notes a place where a condition holds, unless one is noted already.
+        """Notes a site where a condition holds, unless a site is noted already.
 
         ``low``, ``high`` and ``limit`` are ids of u32 values, 0 for none.
         """
@@ -78,10 +78,10 @@ class Reporter:
         return writer.op(Op.AccessChain, kind, self._buffer, editor.constant_u32(0), editor.constant_u32(number))
 
     def zero(self, writer: Writer, number: int) -> int:
-        """Returns a zero that compilers cannot fold; ``number``, 0 to 2, gives different ones.
+        """Returns a zero that compilers cannot fold; ``number``, 0 to 2, selects one of three.
 
-        It is whether a workgroup's number is not below their count. Other than words in memory it costs next to
-        nothing.
+        It is computed as "a workgroup's number is not below the number of workgroups". Unlike a word in memory, it
+        costs almost nothing.
         """
         editor = self.editor
         parts = [
@@ -110,7 +110,7 @@ class Reporter:
         return part if scalar == self.editor.u32() else writer.op(Op.Bitcast, self.editor.u32(), part)
 
     def finish(self) -> None:
-        """Wraps the compute shaders in functions that report the notes."""
+        """Wraps the compute shaders in functions that report noted sites."""
         editor = self.editor
         for index, entry in enumerate(editor.entry_points):
             if entry[1] == ExecutionModel.GLCompute:
@@ -148,7 +148,7 @@ class Reporter:
 
 
 def free_binding(editor: Editor, reserved: Iterable[tuple[int, int]] = ()) -> tuple[int, int]:
-    """Returns the highest set in use, 0 if there is none, and the binding past its last."""
+    """Returns the highest set in use, 0 if there is none, and the binding after its last."""
     used = list(reserved)
     for target, definition in editor.defs.items():
         if opcode_of(definition) in (Op.Variable, Op.UntypedVariableKHR):
@@ -156,4 +156,4 @@ def free_binding(editor: Editor, reserved: Iterable[tuple[int, int]] = ()) -> tu
             if binding is not None:
                 used.append((editor.decoration(target, Decoration.DescriptorSet) or 0, binding))
     set_index, binding = max(used, default=(0, -1))
-    return set_index, min(binding + 1, 0xFFFFFFFF)  # where that is taken, pipelines refuse the number
+    return set_index, min(binding + 1, 0xFFFFFFFF)  # if that is taken, pipelines refuse the number

@@ -2,11 +2,11 @@
 
 A report is a storage buffer of 32-bit words, the same for all invocations of a pipeline:
 
-- word 0 has the kind in its low byte, 0 while there is nothing to report, and above it the number of the place in the
-  table that the pass returns;
+- word 0 has the kind in its low byte, 0 while there is nothing to report, and above it the site's number in the table
+  that the pass returns;
 - words 2 to 4 are the global invocation id of a wrong access;
-- words 5 and 6 are an index, its low word first, and word 7 the limit that it passed;
-- words 14 and 15 are the host's: the address of its table of ranges.
+- words 5 and 6 are an index, its low word first, and word 7 is the limit that it exceeds;
+- words 14 and 15 are written by the host: the address of its table of ranges.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ...base.lazy_dataclass import dataclass
 
 REPORT_WORDS: Final = 16
 REPORT_BYTES: Final = 4 * REPORT_WORDS
-#: So many words are cleared when a report has been read.
+#: The number of words that are cleared after a report is read.
 CLEARED_WORDS: Final = 8
 #: The words of a report that hold the address of the table of ranges.
 TABLE_WORDS: Final = (14, 15)
-#: A table begins with the number of its ranges, in this many bits.
+#: The number of bits at the start of a table that are the number of its ranges.
 COUNT_BITS: Final = 12
 MAX_RANGES: Final = (1 << COUNT_BITS) - 1
-#: The number of a place comes above the kind.
+#: The number of a site lies above the kind.
 KIND_BITS: Final = 8
 _FORMAT: Final = struct.Struct("<8I")
 _SIGN: Final = 1 << 63
@@ -52,7 +52,7 @@ class Site:
         name: the name of the binding, variable or function; empty if stripped.
         rule: the check that an access failed: ``index``, ``byte``, ``descriptor``, ``coordinate``, ``level``,
             ``sample``; ``null``, ``wild``, ``misaligned``; ``read``.
-        binding: the descriptor set and binding of an access, where it is of one.
+        binding: the descriptor set and binding of an access, if it has them.
         file, line: the position in the source, empty and 0 if stripped.
     """
 
@@ -86,7 +86,7 @@ class Report:
 
     @classmethod
     def read(cls, data: bytes | memoryview, sites: Sequence[Site]) -> Report | None:
-        """Returns the report in a buffer, ``None`` if there is none."""
+        """Returns the report in a buffer, ``None`` if it is empty."""
         word, _, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
         if not word:
             return None

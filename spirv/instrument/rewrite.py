@@ -1,8 +1,8 @@
-"""Rewrites the body of a function, instruction by instruction, where an instruction may become several blocks.
+"""Rewrites the body of a function, one instruction at a time; an instruction may become several blocks.
 
-Structured control flow stays structured. A loop's header that is split keeps its phis and its merge instruction, and
-goes on in a block of its own; where it is its own continue target, that becomes a block of its own, too. Phis name the
-block that their value comes from by its last part.
+Structured control flow stays structured. A split loop header keeps its phis and its merge instruction, and its rest
+becomes a new block; if the header is its own continue target, the continue target becomes a new block, too. Phis refer
+to the last part of a split block.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Writer:
         return self.op(Op.FunctionCall, result_type, function, *arguments)
 
     def enter(self, label: int) -> None:
-        """Starts a block that the body has; the source line of the block before ends."""
+        """Starts a block of the original body; the source line of the previous block ends."""
         self._line = ()
         self.block(label)
 
@@ -63,9 +63,7 @@ class Writer:
         self.label = label
 
     def when(self, condition: int, then: Callable[[], None]) -> int:
-        """Runs the instructions that ``then`` appends only if the condition holds, and returns the label of the
-        preceding block.
-        """
+        """Runs the instructions that ``then`` appends only if the condition holds; returns the previous block."""
         inside, after = self.editor.fresh(), self.editor.fresh()
         self.do(Op.SelectionMerge, after, 0)
         self.do(Op.BranchConditional, condition, inside, after)
@@ -118,10 +116,10 @@ def rewrite(
     Args:
         editor: the module's editor.
         body: the function's instructions.
-        splits: a function that tells whether ``visit`` may write several blocks for an instruction.
-        visit: a function that writes the replacement of an instruction. It is called with a block\'s label, which stays
-            and may be followed by more, and with all instructions of the block but phis, variables, merge instructions
-            and terminators, which stay as they are.
+        splits: a predicate: whether ``visit`` may write several blocks for an instruction.
+        visit: a function that writes the replacement of an instruction. It is called with a block's label, after which
+            it may write more, and with all instructions of the block except phis, variables, merge instructions and
+            terminators, which are copied unchanged.
     """
     writer = Writer(editor)
     tails: dict[int, int] = {}
@@ -177,7 +175,7 @@ def rewrite(
 
 
 def _blocks(body: list[Words]) -> list[list[Words]]:
-    """Returns the blocks of a body. A line instruction between two blocks is dropped: it belongs to no instruction."""
+    """Returns the blocks of a body. Line instructions between blocks, which belong to no instruction, are dropped."""
     blocks: list[list[Words]] = []
     is_open = False
     for instruction in body:

@@ -1,4 +1,4 @@
-"""Upper bounds for the trips of loops that follow from constants."""
+"""Upper bounds of loops' trip counts that follow from constants."""
 
 from __future__ import annotations
 
@@ -36,21 +36,17 @@ class TripCounts:
         self._instructions: dict[int, dict[int, Words]] = {}
 
     def of_function(self, number: int) -> float:
-        """Returns the iterations of all loops that a call of a function runs, including its calls; ``UNKNOWN`` without
-        a bound.
-        """
+        """Returns the iterations of all loops in a call of a function, with its calls; ``UNKNOWN`` if unbounded."""
         if number not in self._flows:
             return 0
         if number not in self._totals:
-            self._totals[number] = UNKNOWN  # of recursion, which shaders do not have
+            self._totals[number] = UNKNOWN  # for recursion, which shaders do not have
             flow = self._flows[number]
             self._totals[number] = self._within(flow, frozenset(flow.blocks), None)
         return self._totals[number]
 
     def _within(self, flow: Flow, blocks: frozenset[int], outer: Loop | None) -> float:
-        """Returns the iterations while some blocks run once: of the loops directly within, and of calls outside of
-        loops.
-        """
+        """Returns the iterations while some blocks run once, in loops directly within them and calls outside loops."""
         total = 0.0
         inner = [nested for nested in flow.loops if nested is not outer and nested.header in blocks]
         right_within = [
@@ -78,11 +74,11 @@ class TripCounts:
             (candidate for candidate in flow.blocks[label].code if opcode_of(candidate) == Op.BranchConditional), None
         )
         if end is None or end[3] != loop.merge or end[2] == loop.merge:
-            return UNKNOWN  # the loop goes on where the condition holds
+            return UNKNOWN  # the loop continues while the condition holds
         made = self._made(flow)
         comparison = made.get(end[1], (0,))
         is_carried = opcode_of(comparison) == Op.Phi and comparison in flow.blocks[loop.header].code
-        if is_carried:  # the head asks for what the body computed at its end
+        if is_carried:  # the head tests a value that the body computed at its end
             pairs = zip(comparison[3::2], comparison[4::2], strict=True)
             computed = {value for value, parent in pairs if parent in loop.blocks}
             if label != loop.header or len(computed) != 1:
@@ -96,7 +92,7 @@ class TripCounts:
             left, right, sign = right, left, _MIRRORED[sign]
         bound = self._constant(right)
         counter = made.get(left, (0,))
-        is_next = opcode_of(counter) == Op.IAdd  # a phi's next value, asked at the end
+        is_next = opcode_of(counter) == Op.IAdd  # a phi's next value, tested at the end
         if is_next:
             counter = made.get(counter[3], (0,))
         is_phi = opcode_of(counter) == Op.Phi and counter in flow.blocks[loop.header].code
@@ -130,9 +126,7 @@ class TripCounts:
         return self._instructions[flow.id]
 
     def _phi(self, flow: Flow, loop: Loop, phi: Words) -> tuple[set[int | None], set[int | None]]:
-        """Returns the constants that a counter starts at, and those that are added to it; ``None`` for a value that is
-        not constant.
-        """
+        """Returns the constants that a counter starts at and that are added to it; ``None`` stands for other values."""
         starts: set[int | None] = set()
         steps: set[int | None] = set()
         for value, parent in zip(phi[3::2], phi[4::2], strict=True):
@@ -143,7 +137,7 @@ class TripCounts:
         return starts, steps
 
     def _variable(self, flow: Flow, loop: Loop, load: Words) -> tuple[set[int | None], set[int | None]]:
-        """Returns the trips of a loop whose counter is a variable of the function that is only loaded and stored."""
+        """Returns the trips of a loop whose counter is a variable of the function, only loaded and stored."""
         variable = load[3]
         starts: set[int | None] = set()
         steps: set[int | None] = set()
@@ -186,9 +180,7 @@ class TripCounts:
 
 
 def _count(start: int, bound: int, step: int, sign: str, *, is_signed: bool) -> float:
-    """Returns the iterations of a loop that continues while its counter has a relation to a bound; there is no count
-    for counters that wrap.
-    """
+    """Returns the iterations of a loop that continues while its counter compares to a bound; UNKNOWN if it wraps."""
     offset = 1 << 31 if is_signed else 0
     start, bound = (((value + offset) & 0xFFFFFFFF) - offset for value in (start, bound))
     step = ((step + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)

@@ -1,7 +1,7 @@
 """Checks of reads of uninitialised workgroup memory.
 
-One bit for each scalar, also in workgroup memory, records whether it was written. A read is reported if none of the
-scalars that it reads was: programs may read a whole vector or structure for the parts that they wrote.
+One bit for each scalar, also in workgroup memory, records whether it was written. A read is reported only if none of
+its scalars was written, because programs may read a whole vector or structure of which they wrote a part.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from .paths import CHAINS, POINTER_CHAINS, Path
 from .reports import Site
 from .rewrite import Writer
 
-# Scalars of one access: more take too much code.
+# The most scalars of one access: more would take too much code.
 _MAX_SCALARS: Final = 1024
 _WORKGROUP_SCOPE: Final = 2
-# Words of the pointers that memory accesses take.
+# Word indices of the pointers in memory accesses.
 _ACCESSES: Final[dict[int, tuple[int, ...]]] = {Op.Load: (3,), Op.Store: (1,), Op.CopyMemory: (1, 2)}
 
 
@@ -45,7 +45,7 @@ class WorkgroupChecks:
         return path.variable in self._shadows and path.component is not None
 
     def choose(self, functions: list[list[Words]]) -> None:
-        """Chooses the variables that are watched, and adds their bits."""
+        """Chooses the watched variables, and adds their bits."""
         editor, paths, unwatched = self._editor, self._checks.paths, self._checks.unwatched
         variables = [
             variable
@@ -118,7 +118,7 @@ class WorkgroupChecks:
         return refused
 
     def check(self, writer: Writer, path: Path, site: Site, conditions: list[int]) -> None:
-        """Notes a read of scalars that were never written; without the conditions, nothing is read."""
+        """Notes a read of scalars that were never written, where the conditions hold."""
         editor = self._editor
         u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
         shadow = self._shadows[path.variable]
@@ -167,7 +167,7 @@ class WorkgroupChecks:
         return component
 
     def _words(self, writer: Writer, path: Path, is_in_range: int) -> list[tuple[int, int]]:
-        """Returns the words and masks of a path's bits; word 0 where ``is_in_range`` is given and false."""
+        """Returns the words and masks of a path's bits; word 0 if ``is_in_range`` is passed and false."""
         editor, u32, paths = self._editor, self._editor.u32(), self._checks.paths
         constant = editor.constant_u32
         count = paths.scalars(path.pointee) or 1
@@ -191,7 +191,7 @@ class WorkgroupChecks:
             word_index = writer.op(Op.IAdd, u32, word_id, constant(at // 32))
             words.append((word_index, writer.op(Op.ShiftLeftLogical, u32, mask, shift)))
             if count > 1:
-                # What goes past the word; nothing for a shift of 0.
+                # The bits beyond the word; none for a shift of 0.
                 half = writer.op(Op.ShiftRightLogical, u32, mask, constant(1))
                 rest = writer.op(Op.ShiftRightLogical, u32, half, writer.op(Op.ISub, u32, constant(31), shift))
                 words.append((writer.op(Op.IAdd, u32, word_index, constant(1)), rest))

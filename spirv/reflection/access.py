@@ -2,9 +2,9 @@
 
 Two passes over the call graph that an entry point reaches, neither recursive. The first collects the ids of
 module-scope variables among instruction operands: the "static use" of the Vulkan specification (chapter "Shaders",
-section "Static Use"). The second spreads two bits, read and write, from the instructions that access memory back along
-the pointers they got there by: access chains, copies, selections, phis, function arguments and results. An instruction
-of unknown effect counts as reading and writing every id that it takes, so an unknown one only adds access.
+section "Static Use"). The second propagates two bits, read and write, from the instructions that access memory back
+along their pointers: access chains, copies, selections, phis, function arguments and results. An instruction of unknown
+effect counts as reading and writing every id among its operands, so it can only add access.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from ...status import InvalidArgumentError, ResourceExhaustedError
 from ..binary.grammar import LAYOUTS, Op, opcodes_of
 from .module import Function, Module
 
-# The work is entry points times the instructions each reaches; real modules stay far below.
+# The work is the sum, over entry points, of the instructions each reaches; real modules stay far below this.
 _MAX_WORK: Final = 1 << 22
 
 NONE, READ, WRITE, BOTH = 0, 1, 2, 3
-"""What can be done through a pointer: bits."""
+"""The access through a pointer, as bits."""
 
 
 @dataclass(slots=True)
@@ -35,7 +35,7 @@ class _Summary:
     work: int = 0
 
 
-# Opcode -> index of the base: instructions whose result (word 2) is the same memory or image as an operand.
+# Opcode -> index of the base: instructions whose result (word 2) refers to the same memory or image as an operand.
 _DERIVES: Final[dict[int, int]] = {
     **dict.fromkeys(
         Op.numbers(
@@ -52,7 +52,7 @@ _DERIVES: Final[dict[int, int]] = {
         4,
     ),
 }
-# Opcode -> {index of pointer or image: bits}; every other operand of these is a value or a literal.
+# Opcode -> {index of pointer or image: bits}; every other operand of them is a value or a literal.
 _ACCESSES: Final[dict[int, dict[int, int]]] = {
     **{
         opcode: {3: NONE if LAYOUTS[opcode].name.startswith("ImageQuery") else READ}
@@ -81,7 +81,7 @@ _ACCESSES: Final[dict[int, dict[int, int]]] = {
     Op.CooperativeMatrixLoadNV: {3: READ},
     Op.CooperativeMatrixStoreNV: {1: WRITE},
 }
-# Instructions that name no pointer or image to memory.
+# Instructions without operands that refer to memory.
 _INERT: Final = {
     *opcodes_of("Arithmetic", "Bit", "Debug", "Derivative", "Non-Uniform", "Relational_and_Logical"),
     *range(Op.ConvertFToU, Op.QuantizeToF16 + 1),
@@ -91,10 +91,10 @@ _INERT: Final = {
         "CooperativeMatrixLengthKHR"
     ),
 } - {Op.Select}
-# Instructions whose result may be one of several operands (pointers, images or plain data), and which words those are.
+# Instructions whose result may be any of several operands (pointers, images or plain data), and the words of these.
 _COMBINES: Final = {
     Op.Select: slice(4, None),
-    Op.Phi: slice(3, None, 2),  # each is followed by the block it comes from
+    Op.Phi: slice(3, None, 2),  # each value is followed by its parent block
     Op.CompositeExtract: slice(3, 4),
     Op.CompositeInsert: slice(3, 5),
     Op.SampledImage: slice(3, None),
@@ -111,11 +111,10 @@ class AccessAnalysis:
         self._work = 0
 
     def entry(self, function: int) -> dict[int, int]:
-        """Returns the variables that the call graph from a function statically uses, by ascending id, with the access
-        to each.
+        """Returns the variables that a function statically uses, with the access to each, by ascending id.
 
         Raises:
-            InvalidArgumentError: a function that is called does not exist, or an instruction is damaged.
+            InvalidArgumentError: a called function does not exist, or an instruction is damaged.
             ResourceExhaustedError: the module's entry points together reach too many instructions.
         """
         usage = self._entries.get(function)
@@ -125,7 +124,7 @@ class AccessAnalysis:
         return usage
 
     def spend(self, work: int) -> None:
-        """Counts work against the module's limit, which keeps a forged module from taking quadratic time."""
+        """Counts work against the module's limit, which protects from quadratic time in forged modules."""
         self._work += work
         if self._work > _MAX_WORK:
             raise ResourceExhaustedError(
@@ -150,7 +149,7 @@ class AccessAnalysis:
             for callee in summary.callees - reached:
                 reached.add(callee)
                 pending.append(callee)
-        # An id's two bits are passed on when they change, so this takes at most two steps an edge.
+        # An id's two bits are propagated when they change, so this takes at most two steps per edge.
         changed = [target for target, value in bits.items() if value]
         while changed:
             derived = changed.pop()
@@ -187,7 +186,7 @@ class AccessAnalysis:
                     summary.seeds[self._id(start + index)] |= bits
             elif opcode == Op.Load:
                 type_id, result, pointer = map(self._id, range(start + 1, start + 4))
-                # A load of an image only fetches the descriptor that names the memory.
+                # A load of an image only fetches the descriptor, not texels.
                 if self._module.type(type_id).is_opaque:
                     summary.edges.append((result, pointer))
                 else:

@@ -15,18 +15,16 @@ from .reflection_types import BlockMember, BufferBlock, ScalarType
 
 Dtype: TypeAlias = np.dtype[np.generic]
 Run: TypeAlias = tuple[int, Dtype, int]
-"""Offset, type and number of scalars that lie one after the other."""
+"""The offset, type and number of scalars that lie one after another."""
 
 _MAX_ITEM_BYTES: Final = (1 << 31) - 1  # NumPy's limit
 _MAX_RUNS: Final = 1 << 16
 PADDED: Final = "value"
-"""The field of an element that padding follows, which NumPy's arrays have no other form for."""
+"""The field of a padded array element; NumPy's arrays have no other form of padding."""
 
 
 def member_names(members: Sequence[BlockMember]) -> dict[str, BlockMember]:
-    """Returns the members by name in their order; those without a name of their own are ``member0``, ``member1``, … by
-    position.
-    """
+    """Returns the members by name in their order; unnamed members are ``member0``, ``member1``, … by position."""
     members_by_name: dict[str, BlockMember] = {}
     for index, member in enumerate(members):
         name = member.name if member.name and member.name not in members_by_name else f"member{index}"
@@ -35,12 +33,12 @@ def member_names(members: Sequence[BlockMember]) -> dict[str, BlockMember]:
 
 
 def tail(members: Sequence[BlockMember]) -> BlockMember | None:
-    """Returns the run-time sized array that a block ends with, if it does."""
+    """Returns the run-time sized array at the end of a block, or ``None``."""
     return members[-1] if members and members[-1].array_length == 0 else None
 
 
 def only_array(members: Sequence[BlockMember]) -> BlockMember | None:
-    """Returns the array that is a block's only member, if it is: an argument for the block is that array."""
+    """Returns the array that is a block's only member, or ``None``: arguments for such a block are that array."""
     return members[0] if len(members) == 1 and members[0].array_shape else None
 
 
@@ -122,7 +120,7 @@ def _member(member: BlockMember, length: int | None) -> Dtype:
 
 
 def _array(member: BlockMember, shape: Sequence[int], strides: Sequence[int], padded_to: int | None) -> Dtype:
-    """Returns a member's dtype in arrays of these lengths and strides, padded to a size where one is given."""
+    """Returns a member's dtype in arrays of these lengths and strides, padded to a size if specified."""
     dtype = _single(member)
     lengths: tuple[int, ...] = ()
     for length, stride in zip(reversed(shape), reversed(strides), strict=True):
@@ -151,7 +149,7 @@ def _single(member: BlockMember) -> Dtype:
 def _padded(of: Dtype, shape: tuple[int, ...], size: int) -> Dtype:
     if size < of.itemsize * math.prod(shape):
         raise UnimplementedError(
-            f"array elements of {of.itemsize} bytes lie {size} bytes apart; NumPy has none that overlap"
+            f"array elements of {of.itemsize} bytes lie {size} bytes apart; NumPy cannot overlap elements"
         )
     if of.names is not None and not shape and of.fields is not None:
         fields = [of.fields[name] for name in of.names]
@@ -198,10 +196,10 @@ def _runs(dtype: Dtype, start: int) -> Iterator[Run]:
 
 
 def difference(declared: Dtype, actual: Dtype) -> str:
-    """Says where the layout of a dtype differs from the declared one; ``""`` if it does not.
+    """Describes the first difference between a declared and an actual layout; ``""`` if there is none.
 
-    Types of one size that NumPy calls otherwise (bfloat16, which shaders keep in uint16) fit unsigned integers, and
-    bytes anything. What lies in padding does not matter.
+    Types that NumPy lacks (bfloat16, which shaders keep in uint16) fit unsigned integers of their size, and bytes fit
+    any type. The content of padding is ignored.
     """
     parts = runs(actual)
     starts = [offset for offset, _, _ in parts]
@@ -223,7 +221,7 @@ def difference(declared: Dtype, actual: Dtype) -> str:
 
 
 def fits(declared: Dtype, actual: Dtype) -> bool:
-    """Whether scalars of a dtype may be passed for those that a shader declares."""
+    """Whether scalars of a dtype may be passed where a shader declares another."""
     if actual == declared or actual == np.uint8:
         return True
     return actual.itemsize == declared.itemsize and (

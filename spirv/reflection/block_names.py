@@ -1,4 +1,4 @@
-"""Names for blocks of modules that were stripped of them, checked against the layout that the module has."""
+"""Names for blocks of stripped modules, checked against the module's layout."""
 
 from __future__ import annotations
 
@@ -92,17 +92,17 @@ def _type(of: object, where: str) -> DeclaredType | None:
 
 
 def _named(entry: EntryPoint, block: DeclaredBlock) -> EntryPoint:
-    if block.place is None:
+    if block.binding is None:
         if entry.push_constants is None:
             raise NotFoundError(f"layouts: {entry.name} has no push constants; {_known(entry)}")
         members = _renamed(entry.push_constants.members, block.members, "layouts: push constants")
         return dataclasses.replace(entry, push_constants=dataclasses.replace(entry.push_constants, members=members))
     bindings = list(entry.bindings)
     for index, binding in enumerate(bindings):
-        if (binding.set, binding.binding) == block.place and binding.members:
+        if (binding.set, binding.binding) == block.binding and binding.members:
             bindings[index] = _named_binding(binding, block)
             return dataclasses.replace(entry, bindings=tuple(bindings))
-    raise NotFoundError(f"layouts: {entry.name} has no block at {block.place}; {_known(entry)}")
+    raise NotFoundError(f"layouts: {entry.name} has no block at {block.binding}; {_known(entry)}")
 
 
 def _named_binding(binding: Binding, block: DeclaredBlock) -> Binding:

@@ -9,7 +9,7 @@ Grammar, in which ``layout(…)`` and words such as ``readonly`` may stand befor
     length       "[" (NUMBER | NAME)? "]"
 
 Comments and lines that begin with ``#`` are skipped, and so are ``layout(…) in;`` and ``layout(buffer_reference) buffer
-NAME;``. What else a shader holds (constants, functions) is not a declaration of a block.
+NAME;``. Other parts of a shader (constants, functions) are not declarations of blocks.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class DeclaredType:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredMember:
-    """A member: its name, its type unless any will do, and its lengths, 0 where one is not known."""
+    """A member: its name, its type (any if not declared), and its lengths, 0 where a length is unknown."""
 
     name: str
     type: DeclaredType | None = None
@@ -84,9 +84,9 @@ class DeclaredMember:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredBlock:
-    """A block: its place (``None`` for push constants), the names of its structure and variable, and its members."""
+    """A block: its binding (``None`` for push constants), the names of its structure and variable, and its members."""
 
-    place: tuple[int, int] | None
+    binding: tuple[int, int] | None
     structure: str
     variable: str
     members: tuple[DeclaredMember, ...]
@@ -109,15 +109,13 @@ def parse_blocks(text: str) -> list[DeclaredBlock]:
     """Returns the blocks that a text declares.
 
     Raises:
-        InvalidArgumentError: the text declares no blocks; the message has the line and the place in it.
+        InvalidArgumentError: the text declares no blocks; the message has the line and column.
     """
     return _Parser(text).blocks()
 
 
 def parse_members(text: str) -> tuple[DeclaredMember, ...]:
-    """Returns the members that a text lists, which may begin with declarations of structures; errors as
-    ``parse_blocks``.
-    """
+    """Returns the members that a text lists, after optional structure declarations; errors as ``parse_blocks``."""
     return _Parser(text).members_only()
 
 
@@ -162,10 +160,10 @@ class _Parser:
                 variable = self._word("a variable's name")
                 self._lengths()
             self._expect(";")
-            place = None if "push_constant" in layout else (layout.get("set") or 0, layout.get("binding") or 0)
-            if place is not None and "binding" not in layout:
+            binding = None if "push_constant" in layout else (layout.get("set") or 0, layout.get("binding") or 0)
+            if binding is not None and "binding" not in layout:
                 raise self._error(start, "expected layout(binding = …) or layout(push_constant) before the block")
-            blocks.append(DeclaredBlock(place, structure, variable, members))
+            blocks.append(DeclaredBlock(binding, structure, variable, members))
         return blocks
 
     def members_only(self) -> tuple[DeclaredMember, ...]:
@@ -220,7 +218,7 @@ class _Parser:
         return tuple(lengths)
 
     def _qualifiers(self) -> dict[str, int | None]:
-        """Skips qualifiers; returns the entries of those in ``layout(…)``."""
+        """Skips qualifiers; returns the entries of ``layout(…)``."""
         qualifiers: dict[str, int | None] = {}
         while True:
             if self._accept("layout"):

@@ -26,11 +26,11 @@ class Constant:
     Attributes:
         id: the result id.
         scalar: the type of a scalar constant, or ``None``.
-        value: a scalar, the components of a vector, or ``None`` where it is neither or unknown.
+        value: a scalar, the components of a vector, or ``None`` if it is neither or unknown.
         constituents: the ids of a composite's parts, and the operands of an operation on specialization constants.
         is_spec: a scalar that specialization can set if it has a ``SpecId``.
         varies: whether specialization can change it.
-        divides_by_zero: whether it divides by zero at the module's values, and so is undefined.
+        divides_by_zero: whether it divides by zero at the module's values, which makes it undefined.
     """
 
     id: int
@@ -62,7 +62,7 @@ def decode_scalar(scalar: ScalarType, words: Sequence[int]) -> Scalar:
 
 
 def divides_by_zero(opcode: int, operands: Sequence[int], constants: dict[int, Constant]) -> bool:
-    """Whether an `OpSpecConstantOp`, or an operand that decides its value, divides by zero at the operands' values."""
+    """Whether an `OpSpecConstantOp`, or an operand that determines it, divides by zero at the operands' values."""
     if opcode == Op.Select and (chosen := _chosen(operands, constants)) is not None:
         operands = (operands[0], chosen.id)
     known = [constants[operand] for operand in operands if operand in constants]
@@ -71,7 +71,7 @@ def divides_by_zero(opcode: int, operands: Sequence[int], constants: dict[int, C
 
 
 def _chosen(operands: Sequence[int], constants: dict[int, Constant]) -> Constant | None:
-    """Returns the operand that a Select chooses; the other one may be undefined."""
+    """Returns the operand that a Select chooses; the other operand may be undefined."""
     condition = constants.get(operands[0])
     if condition is None or condition.value is None or len(operands) != 3:
         return None
@@ -91,12 +91,12 @@ def _quotient(a: int, b: int) -> int:
 
 _Binary = Callable[[int, int], int]
 
-# By opcode. The table's name says how operands are interpreted.
+# By opcode. Each table's name says how operands are interpreted.
 _UNSIGNED: Final[dict[int, _Binary]] = {**FOLDS, Op.UGreaterThan: operator.gt, Op.UGreaterThanEqual: operator.ge}
 _SIGNED: Final[dict[int, _Binary]] = {
     Op.SDiv: _quotient,
     Op.SRem: lambda a, b: a - b * _quotient(a, b),
-    Op.SMod: operator.mod,  # the sign of the divisor, as Python's
+    Op.SMod: operator.mod,  # the sign of the divisor, as in Python
     Op.SGreaterThan: operator.gt,
     Op.SGreaterThanEqual: operator.ge,
     Op.SLessThan: operator.lt,
@@ -121,7 +121,7 @@ def fold_spec_constant_op(
 ) -> ConstantValue:
     """Returns the value of an `OpSpecConstantOp` at the operands' default values.
 
-    ``None`` for what is not folded: vectors, floats, undefined results.
+    ``None`` for vectors, floats and undefined results, which are not folded.
     """
     if scalar is None or not operands:
         return None
@@ -170,7 +170,7 @@ def _fold_integers(opcode: int, scalar: ScalarType, values: list[int], bits: int
         return _LOGICAL[opcode](bool(a), bool(b))
     if not bits or (opcode in _DIVISIONS and b == 0):
         return None
-    if opcode in _SHIFTS:  # the base has the result's width; the count may have another
+    if opcode in _SHIFTS:  # the base has the result's width; the count's may differ
         return _SHIFTS[opcode](a, b, scalar.bits) if 0 <= b < scalar.bits else None
     if opcode in _UNSIGNED:
         return _UNSIGNED[opcode](_wrap(a, bits), _wrap(b, bits))

@@ -1,6 +1,6 @@
-"""Kernels that run a part of a larger grid, for dispatches of more workgroups than a device takes at once.
+"""Kernels that run a part of a larger grid, for dispatches beyond a device's workgroup limits.
 
-``vkCmdDispatchBase`` does not help: base and count together may not pass the limit either
+``vkCmdDispatchBase`` does not help: the sum of base and count must not exceed the limit either
 (VUID-vkCmdDispatchBase-groupCountX-00424). So the kernel is changed: constants are added to loads of WorkgroupId and
 GlobalInvocationId, and loads of NumWorkgroups become constants.
 """
@@ -22,7 +22,7 @@ _ACCESS_CHAINS: Final = (Op.AccessChain, Op.InBoundsAccessChain)
 
 
 def grid_parts(groups: Three, limits: Three) -> Iterator[tuple[Three, Three]]:
-    """Returns base and workgroup counts of the parts that a grid is split into, none larger than `limits`."""
+    """Returns the base and the workgroup counts of each part of a grid, none larger than `limits`."""
     axes = [
         [(base, min(limit, count - base)) for base in range(0, count, limit)]
         for count, limit in zip(groups, limits, strict=True)
@@ -41,7 +41,7 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
         local_size: the number of invocations in a workgroup.
 
     Raises:
-        UnimplementedError: the kernel reaches its number in a way that is not a plain load.
+        UnimplementedError: the kernel reads its workgroup number other than by a plain load.
         InvalidArgumentError: the code is invalid.
     """
     binary = read_binary(code)
@@ -52,7 +52,7 @@ def part_of_grid(code: bytes, base: Three, groups: Three, local_size: Three) -> 
         BuiltIn.GlobalInvocationId: (base[0] * local_size[0], base[1] * local_size[1], base[2] * local_size[2]),
     }
     maker = _Constants(binary.bound)
-    # Pointers to a built-in vector of three, and to a component of one.
+    # Pointers to a built-in vector of three, and to a component of such a vector.
     pointers: dict[int, tuple[int, int | None]] = {}
     indices: dict[int, int] = {}
     body: list[int] = []

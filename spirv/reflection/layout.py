@@ -50,7 +50,7 @@ class BlockLayout:
         members: the members in declaration order.
         size: the number of bytes up to the end of the last member; a run-time sized array counts as empty.
         element: the element of the block's array; see `Binding.element`.
-        scalars: the scalar types within, every one.
+        scalars: all scalar types within.
         depth: the number of levels of nested structures, its own included.
         total: the number of members, nested ones included.
     """
@@ -64,9 +64,7 @@ class BlockLayout:
 
 
 def _element(members: list[BlockMember], scalars: frozenset[ScalarType]) -> ElementLayout | None:
-    """Returns the elements of the last member's array, or the only member, which has these scalars; see
-    `Binding.element`.
-    """
+    """Returns the elements of the last member's array, or of the only member; see `Binding.element`."""
     if len(scalars) != 1 or (len(members) > 1 and not members[-1].array_shape):
         return None
     last, shape = members[-1], members[-1].array_shape
@@ -92,7 +90,7 @@ def _required(value: int | None, decoration: int, noun: str) -> int:
 
 
 class BlockLayouts:
-    """The layouts of one module's structures, each computed once."""
+    """The layouts of a module's structures, each computed once."""
 
     def __init__(self, module: Module) -> None:
         self._module = module
@@ -118,7 +116,7 @@ class BlockLayouts:
                 if base.kind is TypeKind.STRUCT and base.id not in needed and base.id not in self._layouts:
                     needed.add(base.id)
                     pending.append(base.id)
-        # Members are defined before the structure that holds them, so this order needs no recursion.
+        # Members are defined before their structure, so this order needs no recursion.
         for needed_id in sorted(needed, key=self._order.__getitem__):
             self._layouts[needed_id] = self._lay_out(self._module.type(needed_id))
         return self._layouts[struct_id]
@@ -264,10 +262,10 @@ class BlockLayouts:
     # -- what pointers point to ----------------------------------------------------------------------
 
     def pointees(self, spend: Callable[[int], None]) -> tuple[BufferBlock, ...]:
-        """Returns the blocks that pointers point to, from the blocks laid out so far and from the code.
+        """Returns the target blocks of pointers in the code and in the blocks laid out so far.
 
-        A structure without a valid layout is left out, since nothing but its layout depends on it. ``spend`` receives
-        the member count of each block, so that it can end the work.
+        A structure without a valid layout is left out, since only its layout depends on it. ``spend`` is called with
+        the member count of each block, and may raise to end the work.
         """
         module = self._module
         for of in module.types.values():
@@ -276,7 +274,7 @@ class BlockLayouts:
                 self._pointee(of)
         blocks: list[BufferBlock] = []
         done = 0
-        while done < len(self._pointees):  # laying one out may find more
+        while done < len(self._pointees):  # a layout may add more pointees
             for type_id, name in list(self._pointees.items())[done:]:
                 done += 1
                 try:
@@ -289,7 +287,7 @@ class BlockLayouts:
         return tuple(blocks)
 
     def _pointee(self, pointer: Type) -> str:
-        """Returns the unique name of the structure that a pointer points to; the type's name for a plain type."""
+        """Returns the unique name of a pointer's target structure; the type's name for a plain type."""
         of = self._module.types.get(pointer.element)
         if of is None:
             return ""

@@ -37,7 +37,7 @@ _WITH_OPERAND: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class Variable:
-    """A module-scope variable; ``pointee`` is the id of the type it holds, 0 if untyped."""
+    """A module-scope variable; ``pointee`` is the id of its type, 0 if untyped."""
 
     id: int
     storage_class: int
@@ -80,7 +80,7 @@ class Module:
         self.member_decorations: dict[tuple[int, int], dict[int, int]] = {}
         self.constants: dict[int, Constant] = {}
         self.unsettled: dict[int, str] = {}
-        """By id: what may not be run at the values that the module has, but may at others. See `unsettle`."""
+        """Types and sizes, by id, that are invalid at the module's values but not at all others. See `unsettle`."""
         self._types = TypeTable(self.constants, self.unsettle)
         self.types: dict[int, Type] = self._types.types
         self.type: Callable[[int], Type] = self._types.get
@@ -90,7 +90,7 @@ class Module:
         self._read()
 
     def decoration(self, target: int, decoration: int) -> int | None:
-        """Returns the operand of a decoration of an id (0 for one without operand), or ``None`` if not so decorated."""
+        """Returns the operand of an id's decoration, 0 if the decoration has none; ``None`` if not so decorated."""
         return self.decorations.get(target, {}).get(decoration)
 
     def member_decoration(self, struct_id: int, member: int, decoration: int) -> int | None:
@@ -108,7 +108,7 @@ class Module:
 
     def unsettle(self, target: int, noun: str, constant: int) -> None:
         """Notes that a length or size needs other values of the specialization constants that it depends on."""
-        if target in self.unsettled or len(self.unsettled) >= _MAX_UNSETTLED:  # a forged module has any number
+        if target in self.unsettled or len(self.unsettled) >= _MAX_UNSETTLED:  # a forged module may have many
             return
         pending, seen = [constant], set[int]()
         setting: dict[int, str] = {}
@@ -127,7 +127,7 @@ class Module:
         self.unsettled[target] = noun + settable
 
     def check_id(self, value: int) -> int:
-        """Returns an id, after a check that it lies within the header's bound."""
+        """Returns an id after checking that it lies within the header's bound."""
         bound = self.binary.bound
         if not 0 < value < bound:
             raise InvalidArgumentError(

@@ -107,7 +107,7 @@ class _Reflector:
 
     def _specialization_constants(self) -> tuple[SpecializationConstant, ...]:
         # Several constants may share an id, which sets them all: glslang makes one for local_size_x_id and another for
-        # the constant_id of the source. The first that has a name represents them.
+        # the constant_id of the source. The first named constant represents them.
         module = self._module
         declared: dict[int, list[tuple[str, ScalarType, int | float | bool]]] = {}
         names: dict[int, list[str]] = {}
@@ -352,7 +352,7 @@ class _Reflector:
         )
 
     def _merged(self, first: Binding, second: Binding) -> Binding:
-        """Returns two variables on one binding as one descriptor."""
+        """Merges two variables on one binding to one descriptor."""
         descriptor_type = _Kind(first.descriptor_type)
         if descriptor_type != second.descriptor_type:
             if not {descriptor_type, second.descriptor_type} <= _COMBINABLE:

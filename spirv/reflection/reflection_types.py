@@ -18,7 +18,7 @@ JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "Jso
 
 @functools.cache
 def _encoded_floats() -> dict[str, np.dtype]:
-    import ml_dtypes  # here: programs start sooner without
+    import ml_dtypes  # imported here so that programs start sooner
 
     return {
         "bfloat16": np.dtype(ml_dtypes.bfloat16),
@@ -60,7 +60,7 @@ class ScalarType(_Plain):
 
     @property
     def dtype(self) -> np.dtype | None:
-        """The NumPy dtype of one such scalar, or ``None`` for ``bool`` and formats NumPy has no dtype for."""
+        """The NumPy dtype of the scalar, or ``None`` for ``bool`` and formats NumPy has no dtype for."""
         if self.encoding:
             return _encoded_floats().get(self.encoding)
         if self.kind == "bool" or self.bits not in ((16, 32, 64) if self.kind == "float" else (8, 16, 32, 64)):
@@ -108,7 +108,7 @@ class BlockMember(_Plain):
 
 @dataclass(frozen=True, slots=True)
 class ElementLayout(_Plain):
-    """The elements of a block's last member, if that may be an array.
+    """The elements of a block's last member, if it may be an array.
 
     Attributes:
         scalar: the scalar type of an element; for a structure, the one type that all its members share.
@@ -158,7 +158,7 @@ class ImageType(_Plain):
         sampled: the scalar type of reads and writes.
         storage: whether it is read and written without a sampler.
         format: the texel format of storage images by SPIR-V's name in lower case (``"rgba8"``, ``"r32f"``,
-            ``"rgba8snorm"``); ``"unknown"`` where any format goes.
+            ``"rgba8snorm"``); ``"unknown"`` where any format is allowed.
     """
 
     dim: ImageDim
@@ -233,7 +233,7 @@ class Binding(_Plain):
 
     @property
     def blocks(self) -> tuple[BufferBlock, ...]:
-        """The layout as each variable on the binding declares it: one, but for aliases."""
+        """The layout as each variable on the binding declares it: one, except for aliases."""
         return self.aliases or (BufferBlock(self.name, self.block, self.element, self.fixed_size, self.members),)
 
 
@@ -278,7 +278,7 @@ class SpecializationConstant(_Plain):
         default: the value in the module, exact.
         names: the names of all constants with this id.
         scalars: the types of these constants, in the module's order.
-        defaults: the different defaults of these constants, in the module's order. Without a value each constant keeps
+        defaults: the distinct defaults of these constants, in the module's order. Without a value each constant keeps
             its own.
     """
 
@@ -302,8 +302,8 @@ class EntryPoint(_Plain):
         name: the name, as ``VkPipelineShaderStageCreateInfo::pName`` expects it.
         execution_model: the execution model by its SPIR-V name, ``"GLCompute"`` for compute.
         local_size: the number of invocations in a workgroup in x, y, z, specialization constants at their defaults;
-            ``(1, 1, 1)`` for execution models without workgroups. 0 is not settled.
-        local_size_spec_ids: the specialization constant that sets each, or ``None`` for a fixed one.
+            ``(1, 1, 1)`` for execution models without workgroups. 0 if it is not settled.
+        local_size_spec_ids: the specialization constant that sets each size, or ``None`` for a fixed size.
         bindings: the bindings by set, then by binding.
         push_constants: the push constant block, or ``None``.
         workgroup_memory_bytes: the bytes of workgroup (shared) memory, specialization constants at their defaults, laid
@@ -355,7 +355,7 @@ class ShaderModuleReflection(_Plain):
     declared_push_constants: tuple[str, ...] = ()
 
     def entry_point(self, name: str | None = None) -> EntryPoint:
-        """Returns the entry point of that name, a ``GLCompute`` one before others, or the only ``GLCompute`` one.
+        """Returns the entry point of that name, preferring ``GLCompute``; without a name the only ``GLCompute`` one.
 
         Args:
             name: the name, or ``None`` if the module has one compute entry point.

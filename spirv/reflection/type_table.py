@@ -65,7 +65,7 @@ class Type:
         members: the ids of a structure's member types.
         natural_size: the number of bytes by std430 rules with 4-byte booleans, ``None`` if there is no such size.
         natural_align: the alignment by the same rules.
-        is_opaque: whether it holds an image, sampler or the like.
+        is_opaque: whether it contains an image, a sampler or another opaque type.
         storage_class: the storage class of a pointer, else -1.
         image: the properties of an image.
     """
@@ -95,8 +95,8 @@ def _bounded(size: int) -> int | None:
 class TypeTable:
     """The types defined so far, by id, in the order of their definition.
 
-    ``constants`` are for array lengths. ``unsettle`` is told of an array type whose length is not positive, but may be
-    with other specialization: its id, a sentence, and the length's id.
+    ``constants`` are for array lengths. ``unsettle`` is called for an array type whose length is not positive but may
+    be under another specialization, with its id, a sentence, and the length's id.
     """
 
     def __init__(self, constants: dict[int, Constant], unsettle: Callable[[int, str, int], None]) -> None:
@@ -104,7 +104,7 @@ class TypeTable:
         self._constants = constants
         self._unsettle = unsettle
         self.forward_pointers: set[int] = set()
-        """Ids that will be pointer types, so that structures may use them before."""
+        """Ids of announced pointer types, so that structures may use them before their definition."""
 
     def get(self, type_id: int) -> Type:
         """Returns the type of that id, which must be defined already."""
@@ -196,7 +196,7 @@ class TypeTable:
         return Type(result, kind, element.scalar, count, element.id, natural_size=size, natural_align=align)
 
     def _part(self, type_id: int) -> Type:
-        """Returns a type that another is made of: it is defined already, or announced as a pointer."""
+        """Returns a part of a type: it is already defined, or announced as a pointer."""
         if type_id in self.forward_pointers and type_id not in self.types:
             return Type(type_id, TypeKind.POINTER, natural_size=8, natural_align=8)
         return self.get(type_id)

@@ -1,13 +1,13 @@
-"""Rounding of doubles by ``Floor`` and ``Ceil``, for a driver that gets other instructions wrong.
+"""Rounding of doubles by ``Floor`` and ``Ceil``, for a driver whose other rounding instructions are wrong.
 
-Mesa's llvmpipe rounds by an instruction of the CPU where a vector of eight values has the size of its registers, and
-elsewhere by way of integers, with constants that are meant for 32-bit floats: from 2**24 on a double keeps its
-fraction, 1.5 becomes 1, and zero loses its sign. Eight doubles are 512 bits, so that this is every x86 without AVX-512.
-``Floor`` and ``Ceil`` are right everywhere. Source: ``arch_rounding_available``, ``lp_build_trunc`` and
-``lp_build_iround`` in Mesa's src/gallium/auxiliary/gallivm/lp_bld_arit.c; tried with version 22.3, the same in 26.1.
+Mesa's llvmpipe rounds by an instruction of the CPU if a vector of eight values has the size of its registers. Otherwise
+it rounds through integers, with constants that are meant for 32-bit floats: from 2**24 on a double keeps its fraction,
+1.5 becomes 1, and zero loses its sign. Eight doubles are 512 bits, so every x86 without AVX-512 is affected. ``Floor``
+and ``Ceil`` are always right. Source: ``arch_rounding_available``, ``lp_build_trunc`` and ``lp_build_iround`` in Mesa's
+src/gallium/auxiliary/gallivm/lp_bld_arit.c; tried with version 22.3, the same in 26.1.
 
-These go wrong: ``Trunc``, ``RoundEven`` and ``Round``; ``OpFRem``, which truncates a quotient; and ``OpConvertSToF`` of
-what ``OpConvertFToS`` gave, as Mesa makes a truncation of the two unless the second has to be exact.
+The wrong instructions are ``Trunc``, ``RoundEven`` and ``Round``; ``OpFRem``, which truncates a quotient; and
+``OpConvertSToF`` of a result of ``OpConvertFToS``, which Mesa fuses to a truncation unless the second has to be exact.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ _HALF: Final = (0, 0x3FE00000)
 
 
 def with_exact_rounding(code: bytes, reflection: ShaderModuleReflection) -> bytes:
-    """Returns a valid module that rounds doubles by ``Floor`` and ``Ceil``; the same bytes if it does not round
-    otherwise.
-    """
+    """Returns a valid module that rounds doubles by ``Floor`` and ``Ceil`` only; the same bytes if it already does."""
     if "Float64" not in reflection.capabilities:
         return code
     editor = Editor(code)
@@ -49,7 +47,7 @@ class _Rounding:
         self.has_changed = False
 
     def rewritten(self, body: list[Words]) -> list[Words]:
-        """Returns the instructions of a function."""
+        """Returns the rewritten instructions of a function."""
         self._writer = Writer(self._editor)
         for instruction in body:
             if self._replaces(instruction):
@@ -59,7 +57,7 @@ class _Rounding:
         return self._writer.out
 
     def _replaces(self, instruction: Words) -> bool:
-        """Whether the driver gets an instruction wrong; then others that give its result are written."""
+        """Whether the driver gets an instruction wrong; if so, emits correct instructions for its result."""
         opcode = opcode_of(instruction)
         if opcode not in (Op.ExtInst, Op.FRem, Op.ConvertSToF) or not self._is_double(instruction[1]):
             return False
@@ -76,7 +74,7 @@ class _Rounding:
                 whole = self._truncate(kind, self._writer.op(Op.FDiv, kind, x, y))
                 self._exact(Op.FSub, kind, x, self._exact(Op.FMul, kind, y, whole), result=result)
             case [x] if self._truncates and self._editor.decoration(result, Decoration.NoContraction) is None:
-                # Mesa 25 makes a truncation of the two all the same, whose zeros may be negative.
+                # Mesa 25 fuses the two to a truncation nevertheless, whose zeros may be negative.
                 converted = self._exact(opcode, kind, x)
                 self._exact(Op.FAdd, kind, converted, self._editor.null(kind), result=result)
             case _:
@@ -90,9 +88,10 @@ class _Rounding:
         )
 
     def _round(self, kind: int, x: int, result: int) -> None:
-        """Emits the nearer of the integers below and above, or the even one.
+        """Emits the nearer of the integers below and above, or the even integer on a tie.
 
-        Distances are exact, save from a number within 1/2 of zero to 1 or -1: that one is the larger, rounded or not.
+        Distances are exact except from a number within 1/2 of zero to 1 or -1, and that distance is the larger in any
+        case.
         """
         boolean = self._boolean(kind)
         lower, upper = self._whole(_FLOOR, kind, x), self._whole(_CEIL, kind, x)

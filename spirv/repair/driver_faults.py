@@ -1,7 +1,7 @@
-"""The faults of drivers that pumice has a repair for, by the names that caches and commands use.
+"""The driver faults that pumice can repair, by the names that caches and commands use.
 
-A repair changes a module in front of a driver that has the fault: its results are then what SPIR-V, and IEEE 754 for
-floats, say. ``self_test`` finds a driver's faults, ``driver_repairs`` has the repairs.
+A repair changes a module before a faulty driver sees it, so that its results follow SPIR-V, and IEEE 754 for floats.
+``self_test`` finds a driver's faults; ``driver_repairs`` has the repairs.
 """
 
 from __future__ import annotations
@@ -20,5 +20,5 @@ class DriverFault(enum.Enum):
 
 
 ALL_FAULTS: Final = frozenset(DriverFault)
-"""Every fault: a repair of what a driver does right costs speed, and changes no result."""
+"""Every fault: a repair that a driver does not need costs speed, and changes no result."""
 NO_FAULTS: Final[frozenset[DriverFault]] = frozenset()

@@ -1,4 +1,4 @@
-"""Modules as a driver with faults computes them right."""
+"""Modules rewritten so that a faulty driver computes them right."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from .driver_faults import DriverFault
 from .signed_integers import with_opaque_extension, with_signed_modulo
 from .special_constants import with_hidden_specials
 
-# In the order in which they are applied: what one repair writes, a later one may have to mend.
+# In order of application: a later repair may have to mend the code of an earlier repair.
 _REPAIRS: Final[Mapping[DriverFault, Callable[[bytes, ShaderModuleReflection], bytes]]] = {
     DriverFault.DOUBLE_ROUNDING: with_exact_rounding,
     DriverFault.SIGNED_MODULO: with_signed_modulo,
@@ -21,7 +21,7 @@ _REPAIRS: Final[Mapping[DriverFault, Callable[[bytes, ShaderModuleReflection], b
 
 
 def with_repairs(code: bytes, reflection: ShaderModuleReflection, faults: Collection[DriverFault]) -> bytes:
-    """Returns a valid module that a driver with these faults computes right; the same bytes if none concerns it."""
+    """Returns a valid module that a driver with these faults computes right; the same bytes if no fault concerns it."""
     for fault, repair in _REPAIRS.items():
         if fault in faults:
             code = repair(code, reflection)

@@ -1,8 +1,8 @@
-"""Exponents of ``ldexp`` as 32-bit integers, which is all that many drivers take.
+"""Exponents of ``ldexp`` as 32-bit integers, the only form that many drivers support.
 
-GLSL.std.450's Ldexp has an exponent of any integer type. Drivers of Mesa take 32 bits for granted, and lavapipe ends
-the process on any other type. The exponent is converted in front of the instruction; one of 64 bits is clamped to 16
-before, as no float tells exponents beyond those apart.
+GLSL.std.450's Ldexp has an exponent of any integer type. Drivers of Mesa assume 32 bits, and lavapipe crashes the
+process on any other type. The exponent is converted before the instruction; a 64-bit exponent is first clamped to the
+range of 16 bits, beyond which all exponents give the same float.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _is_ldexp(instruction: Words, sets: set[int]) -> bool:
 
 
 def _plain_type(editor: Editor, type_id: int) -> int | None:
-    """Returns the type of 32 bits in place of another integer type, or ``None`` where it has them."""
+    """Returns the 32-bit replacement of an integer type, or ``None`` if it has 32 bits."""
     declared = editor.defs[type_id]
     if opcode_of(declared) == Op.TypeVector:
         scalar = _plain_type(editor, declared[2])
@@ -74,7 +74,7 @@ def _scalar_bits(editor: Editor, type_id: int) -> int:
 
 
 def _constant(editor: Editor, type_id: int, value: int) -> int:
-    """Returns a value of 64 bits as a constant, in every component of a vector."""
+    """Returns a 64-bit constant, in every component of a vector."""
     declared = editor.defs[type_id]
     if opcode_of(declared) == Op.TypeVector:
         return editor.composite(type_id, *[_constant(editor, declared[2], value)] * declared[3])

@@ -1,7 +1,7 @@
-"""Extensions and decorations without a meaning for execution, and modules without them.
+"""Removes extensions and decorations that do not affect execution.
 
-Compilers note how sources name things (semantics and types of HLSL, debug information), and what optimizers may assume.
-Devices without the extension run the module as well without the note.
+Compilers record names of the source (semantics and types of HLSL, debug information) and assumptions for optimizers. A
+device without the extension runs the module without these records just as well.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _DECORATIONS: Final = {
     "SPV_GOOGLE_decorate_string": _OF_HLSL | _OF_TYPES,
     "SPV_KHR_no_integer_wrap_decoration": frozenset({Decoration.NoSignedWrap, Decoration.NoUnsignedWrap}),
 }
-# The second is for instructions of such sets alone.
+# The second is only for instructions of such sets.
 _DEBUG: Final = frozenset({"SPV_KHR_non_semantic_info", "SPV_KHR_relaxed_extended_instruction"})
 _EXPECT: Final = "SPV_KHR_expect_assume"
 _OPENCL_DEBUG: Final = "OpenCL.DebugInfo."
 
-#: Extensions by a name that devices of Vulkan 1.2 do not have, with their later one.
+#: Extension names that devices of Vulkan 1.2 do not have -> the later name.
 RENAMED: Final = {"SPV_EXT_physical_storage_buffer": "SPV_KHR_physical_storage_buffer"}
 #: Extensions and capabilities that a device need not have.
 HINT_EXTENSIONS: Final = frozenset({*_DECORATIONS, *_DEBUG, _EXPECT})
 HINT_CAPABILITIES: Final = frozenset({"ExpectAssumeKHR"})
 
-# Where an instruction has its decoration.
+# The word index of an instruction's decoration.
 _DECORATES: Final = {
     **dict.fromkeys((Op.Decorate, Op.DecorateId, Op.DecorateString), 2),
     **dict.fromkeys((Op.MemberDecorate, Op.MemberDecorateString), 3),
@@ -44,8 +44,8 @@ _EXPECT_ASSUME: Final = ENUMERATIONS["Capability"].ExpectAssumeKHR
 def without_hints(code: bytes, extensions: frozenset[str]) -> bytes:
     """Returns a valid module without the given ones of `HINT_EXTENSIONS`; the same bytes if it has none of them.
 
-    SPV_EXT_physical_storage_buffer becomes SPV_KHR_physical_storage_buffer, its later name, under which alone devices
-    of Vulkan 1.2 have it.
+    SPV_EXT_physical_storage_buffer becomes SPV_KHR_physical_storage_buffer, the only name that devices of Vulkan 1.2
+    have it under.
     """
     if not extensions and not any(name.encode() in code for name in RENAMED):
         return code

@@ -1,7 +1,7 @@
 """Values that a driver cannot know before a kernel runs: constants, and results, combined with a hidden zero.
 
-The zero is computed from ``NumWorkgroups``, of which no component is zero while a kernel runs. It costs a load, a
-comparison and a selection in each function that needs it, and one exclusive or for each value.
+The zero is computed from ``NumWorkgroups``, whose components are never zero while a kernel runs. It costs a load, a
+comparison and a selection in each function that needs it, and an exclusive or for each value.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ _FIRST: Final = (Op.Variable, Op.UntypedVariableKHR, Op.Line, Op.NoLine)
 
 
 def can_hide(editor: Editor) -> bool:
-    """Whether values of a module can be hidden: of compute shaders that declare ``NumWorkgroups`` at most once.
+    """Whether a module's values can be hidden: its compute shaders must declare ``NumWorkgroups`` at most once.
 
-    Entry points that list one of several variables each could not share a function; no compiler is known to write them.
+    Entry points that list different variables could not share a function; no compiler is known to write such modules.
     """
     counts = [
         variable
@@ -55,7 +55,7 @@ class Hider:
         """Emits the same value, unknown to the driver.
 
         Args:
-            writer: where it is needed.
+            writer: the writer of the block that needs the value.
             type_id: a float or an integer of 32 or 64 bits, a float of 16 bits, or a vector of one of these.
             value: the value.
             result: the id of the result; 0 for a new one.
@@ -85,7 +85,7 @@ class Hider:
             variable = 0
             for entry in range(len(editor.entry_points)):
                 variable = editor.built_in(BuiltIn.NumWorkgroups, vector, entry)
-            kind = editor.defs[editor.defs[variable][1]][3]  # the module's own may be of signed integers
+            kind = editor.defs[editor.defs[variable][1]][3]  # the module's own may have signed integers
             count = start.op(Op.CompositeExtract, editor.defs[kind][2], start.op(Op.Load, kind, variable), 0)
             none = start.op(Op.IEqual, editor.bool_type(), count, editor.null(editor.defs[kind][2]))
             self._zero = start.op(Op.Select, editor.u32(), none, editor.constant_u32(1), editor.constant_u32(0))
@@ -102,7 +102,7 @@ class Hider:
         return self._pair
 
     def started(self, body: list[Words]) -> list[Words]:
-        """Returns a function's body with the definitions of what it uses in its first block."""
+        """Returns a function's body with its hidden definitions in the first block."""
         first = next((at + 1 for at, words in enumerate(body) if opcode_of(words) == Op.Label), 0)
         while opcode_of(body[first]) in _FIRST:
             first += 1

@@ -6,18 +6,17 @@ Three mistakes are known, in releases 3.0 to 3.13:
   SPIR-V 1.4 (SPIR-V specification, OpEntryPoint): they are left out;
 - ``NoSignedWrap`` and ``NoUnsignedWrap`` decorate results without the extension SPV_KHR_no_integer_wrap_decoration,
   needed before 1.4. They only permit optimizations, and are left out;
-- SPV_EXT_physical_storage_buffer is named where devices of Vulkan 1.2 have SPV_KHR_physical_storage_buffer, its later
-  name.
+- SPV_EXT_physical_storage_buffer is declared, which devices of Vulkan 1.2 have only by its later name,
+  SPV_KHR_physical_storage_buffer.
 
 Nothing else changes.
 
-A fourth is only recognised (`misread_type`): kernels made for devices without narrow types, which misread tensors of
-them.
-IREE's compiler, told of no device in particular, assumes that there is no 16-bit and no 8-bit storage. It reads bytes
-and shorts out of words, which is right. But it makes floats of halves, in registers and in memory alike: such kernels
-take two halves for one float. And where it has made vectors of bytes, shorts or bfloat16s, it loads a vector of words.
-Nothing in SPIR-V says what a buffer should have held; the names of kernels do (``sum_dispatch_0_reduction_8x7_f16``).
-Seen in releases 3.0 to 3.13.
+A fourth mistake is only recognised (`misread_type`): kernels for devices without narrow types that misread tensors of
+narrow types. Without a target device, IREE's compiler assumes that there is no 16-bit and no 8-bit storage. It reads
+bytes and shorts out of words, which is right. But it replaces halves by floats, in registers and in memory alike, so
+such kernels take two halves for one float. And for vectors of bytes, shorts or bfloat16s it loads a vector of words.
+SPIR-V does not record the intended element type; kernel names do (``sum_dispatch_0_reduction_8x7_f16``). Seen in
+releases 3.0 to 3.13.
 """
 
 from __future__ import annotations
@@ -40,9 +39,7 @@ _PACKS: Final = (58, 62)  # PackHalf2x16 and UnpackHalf2x16 of GLSL.std.450
 
 
 def repair(code: bytes | memoryview) -> bytes:
-    """Returns the module without these mistakes; the same bytes where there are none, or where it is damaged in other
-    ways.
-    """
+    """Returns the module without these mistakes; the same bytes if it has none, or is damaged in other ways."""
     data = bytes(code)
     try:
         return _repaired(read_binary(data)) or data
@@ -85,9 +82,7 @@ def _repaired(binary: Binary) -> bytes | None:
 
 
 def misread_type(name: str, code: bytes) -> str | None:
-    """Returns the element type that a kernel of that name misreads, as compilers write types; ``None``
-    if it does not.
-    """
+    """Returns the element type that a kernel of that name misreads, in compilers' notation; ``None`` if none."""
     match = _SUFFIX.search(name)
     types: set[str] = set(match[1].split("x")) if match else set()
     if not types & _NARROW:
@@ -104,7 +99,7 @@ def misread_type(name: str, code: bytes) -> str | None:
 
 
 def _storage(code: bytes) -> tuple[set[int], set[tuple[int, int]], bool, bool]:
-    """Reads the types and operations that narrow storage depends on.
+    """Reads the types and operations on which narrow storage depends.
 
     Returns:
         The widths of scalar types; for each array in a storage buffer, its element's scalar opcode and number of

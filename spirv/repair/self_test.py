@@ -4,8 +4,8 @@ Calling sequence: ``probes`` → run one workgroup of each kernel, with its inpu
 `Probe.result_bytes` in binding 1 → ``Probe.wrong_cases``. Nothing here calls Vulkan or depends on the driver's name.
 
 Expected values come from Python's integers and floats. Only values that are exact in every width are used, apart from
-quotients, which may be off by a part in a thousand: the specification allows drivers to divide roughly, but not to take
-an infinity for a number.
+quotients, which may be off by a part in a thousand: the specification allows inexact division, but not a number in
+place of an infinity.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _ROUGHLY: Final = 1e-3
 
 
 class _Operation(NamedTuple):
-    """A scalar operation: its opcode, or its number in GLSL.std.450, and its result by the definition."""
+    """A scalar operation: its opcode, or its number in GLSL.std.450, and the definition of its result."""
 
     number: int
     meaning: Callable[..., Number]
@@ -44,8 +44,8 @@ class Case(NamedTuple):
     """One operation on the input and constants.
 
     Attributes:
-        operation: its name.
-        operands: ``None`` for the input.
+        operation: the operation's name.
+        operands: the constant operands, ``None`` for the input.
     """
 
     operation: str
@@ -117,14 +117,14 @@ def _probe(fault: DriverFault, kind: Kind, values: Sequence[Number], cases: Sequ
         first = lane * words + index * _LANES * words
         for word, part in enumerate(_words(builder, stored, value_of_case)):
             builder.store(result, first + word, part)
-    # Integers come as 32 bits, so that wider ones are converted.
+    # Integers are stored as 32 bits; wider integers are converted.
     shape = "i" if kind.letter == "u" else _FLOAT_SHAPE[stored.bits]
     inputs = struct.pack(f"<{_LANES}{shape}", *values)
     return Probe(fault, kind, builder.finish("main", (_LANES, 1, 1)), inputs, values, cases)
 
 
 def _stored(kind: Kind) -> Kind:
-    """Returns the type in memory: devices with halves need not store them."""
+    """Returns the type in memory: devices with half floats need not support storing them."""
     return F32 if kind == F16 else kind
 
 
@@ -243,7 +243,7 @@ def _right_side(operations: str, constants: Sequence[Number]) -> Iterator[Case]:
         yield Case(operation, (None, constant))
 
 
-# A driver's compiler takes up to 5 ms of a CPU for each case: wider types have those that showed faults.
+# A driver's compiler takes up to 5 ms of CPU time per case: wider types only have cases that showed faults.
 _SPECIALS: Final = (
     *_both_sides("FAdd FSub FMul FDiv", (0.0, -0.0, math.inf)),
     *_right_side("FOrdEqual FUnordNotEqual FOrdLessThan", (0.0, math.nan)),

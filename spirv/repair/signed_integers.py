@@ -1,8 +1,8 @@
-"""Signed integers, for a driver that extends or divides them wrong.
+"""Signed integers, for a driver that extends or divides them incorrectly.
 
-Mesa's llvmpipe computes ``SMod`` as ``SRem``: the result has the dividend's sign. And its optimizer takes comparisons
-of a converted 32-bit integer with a 64-bit constant for unsigned ones, divisions by powers of two among them.
-Tried with version 22.3.
+Mesa's llvmpipe computes ``SMod`` as ``SRem``: the result has the dividend's sign. Its optimizer also makes comparisons
+of a converted 32-bit integer with a 64-bit constant unsigned, including those in divisions by powers of two. Tried with
+version 22.3.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ def _with_remainders(editor: Editor, body: list[Words]) -> list[Words]:
 
 
 def with_opaque_extension(code: bytes, reflection: ShaderModuleReflection) -> bytes:
-    """Returns a valid module whose conversions to signed 64-bit integers a driver does not see through; the same bytes
-    if it has none.
-    """
+    """Returns a valid module with conversions to signed 64-bit integers hidden; the same bytes if it has none."""
     if "Int64" not in reflection.capabilities:
         return code
     editor = Editor(code)

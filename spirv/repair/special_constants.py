@@ -1,13 +1,13 @@
-"""Zeros, infinities and NaNs as constants of floats, hidden from a driver that folds operations with them wrong.
+"""Zeros, infinities and NaNs as float constants, hidden from a driver that folds them incorrectly.
 
-Mesa's llvmpipe takes ``x * 0`` and ``0 / x`` for 0, ``x + 0`` for x, and the result of ``x / 0`` for undefined, so
-that a store of it disappears. It does so wherever the operand is a constant in the end: literally, by a variable or a
-phi, or as the counter of an unrolled loop that is converted. Source: ``lp_build_add``, ``lp_build_mul`` and
-``lp_build_div`` in Mesa's src/gallium/auxiliary/gallivm/lp_bld_arit.c.
+Mesa's llvmpipe folds ``x * 0`` and ``0 / x`` to 0 and ``x + 0`` to x, and treats ``x / 0`` as undefined, so that a
+store of it disappears. This concerns every operand that turns out to be constant: literally, through a variable or a
+phi, or as the converted counter of an unrolled loop. Source: ``lp_build_add``, ``lp_build_mul`` and ``lp_build_div`` in
+Mesa's src/gallium/auxiliary/gallivm/lp_bld_arit.c.
 
-Every use of such a constant by an instruction that computes, moves or stores it is replaced, and conversions of
-integers that may be constants are hidden. Values that only become zero by the driver's own folding of other constants
-are not found: compilers fold these before.
+Uses of such a constant by instructions that compute, move or store it are replaced, and conversions of possibly
+constant integers are hidden. Values that become zero only by the driver's own folding of other constants are not found:
+compilers fold these beforehand.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class _Hiding:
         return tuple(words)
 
     def _may_be_constant(self, value: int, passed: set[int]) -> bool:
-        """Whether a driver may find an integer to be constant: by propagation, or by unrolling a loop."""
+        """Whether a driver may find an integer to be constant, by propagation or by unrolling a loop."""
         if value in passed:
             return True
         words = self._defs.get(value)
@@ -121,9 +121,7 @@ class _Hiding:
         return False
 
     def _bits(self, type_id: int) -> int:
-        """Returns the width of a float or of the floats in a vector; 0 for other types, and for bfloat16 and the
-        like.
-        """
+        """Returns the width of a float, or of a vector's floats; 0 for other types, including bfloat16."""
         declared = self._editor.defs[type_id]
         if opcode_of(declared) == Op.TypeVector:
             return self._bits(declared[2])

@@ -1,7 +1,7 @@
 """SPIR-V with other defaults for its specialization constants.
 
 Local sizes, array lengths and shared memory may depend on specialization constants. The driver gets the unchanged
-module and the values; reflection gets the module made here, which has the values as its defaults.
+module and the values; reflection gets this module, whose defaults are the values.
 """
 
 from __future__ import annotations

@@ -19,7 +19,7 @@ _DXC_TARGETS: Final = {"1.4": "vulkan1.1spirv1.4"}
 class Glslang(Compiler):
     """``glslangValidator`` or ``glslang``."""
 
-    # The file part is lazy and ends at the first `:<digits>:`, so a drive letter stays part of it.
+    # The file part is lazy and ends at the first `:<digits>:`, so it includes a drive letter.
     error: ClassVar[re.Pattern[str]] = re.compile(
         r"^ERROR: (?P<file>.+?):(?P<line>\d+): (?P<message>.*)$", re.MULTILINE
     )
@@ -40,7 +40,7 @@ class Glslang(Compiler):
 
 
 class Glslc(Compiler):
-    """``glslc``, which takes ``#include`` without an extension."""
+    """``glslc``, which accepts ``#include`` without an extension."""
 
     error: ClassVar[re.Pattern[str]] = re.compile(
         r"^(?P<file>.+?):(?P<line>\d+): error: (?P<message>.*)$", re.MULTILINE
@@ -55,7 +55,7 @@ class Glslc(Compiler):
 
 
 class Dxc(Compiler):
-    """``dxc``, built with its SPIR-V backend, as its releases and the Vulkan SDK's are."""
+    """``dxc`` with its SPIR-V backend, which its releases and the Vulkan SDK's have."""
 
     error: ClassVar[re.Pattern[str]] = re.compile(
         r"^(?P<file>.+?):(?P<line>\d+):(?P<column>\d+): (?:fatal )?error: (?P<message>.*)$", re.MULTILINE
@@ -69,7 +69,7 @@ class Dxc(Compiler):
 
 
 class SpirvAs(Compiler):
-    """``spirv-as``. Ids that are numbers keep them."""
+    """``spirv-as``; numeric ids keep their numbers."""
 
     error: ClassVar[re.Pattern[str]] = re.compile(
         r"^error: (?P<line>\d+): (?:(?P<column>\d+): )?(?P<message>.*)$", re.MULTILINE
@@ -80,7 +80,7 @@ class SpirvAs(Compiler):
 
 
 def glslang_or_glslc(path: Path) -> Glslang | Glslc | str:
-    """Returns the compiler by an executable's ``--version``, or its output if that names none."""
+    """Returns the compiler by an executable's ``--version``, or the output if it names neither."""
     lines = spirv_tools.printed(path).splitlines()
     for line in lines:
         if match := re.match(r"glslang version:?\s*(\S+)", line, re.IGNORECASE):

@@ -5,8 +5,8 @@ version, and looks the hash up in the cache. If it is not there, the compiler ru
 file changed meanwhile. Thread-safe; two threads that compile the same source at once both succeed.
 
 Environment: the compilers of `find`, and for the cache
-    ``PUMICE_CACHE_DIR``: where it lives instead of the user's cache directory.
-    ``PUMICE_CACHE``: ``0`` switches it off.
+    ``PUMICE_CACHE_DIR``: the folder of the cache, instead of the user's cache directory. ``PUMICE_CACHE``: ``0``
+    switches it off.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def compile_source(
             mark at its start is skipped.
         stage: the shader stage of GLSL: ``comp``, ``vert``, ``tesc``, ``tese``, ``geom`` or ``frag``; other languages
             have ``comp``.
-        entry_point: the entry function of HLSL and Slang; ``None`` takes all that are marked as entry points. Modules
-            of other languages have all of theirs.
+        entry_point: the entry function of HLSL and Slang; ``None`` takes all functions marked as entry points. Other
+            languages always keep all entry points.
         defines: the macros by name; an empty string defines a name without a value.
         include_dirs: the folders for ``#include``, searched after the including file's own. GLSL need not enable an
             extension for it.
@@ -75,7 +75,7 @@ def compile_source(
             SPIR-V version (``spirv1.4``).
         optimize: whether to run ``spirv-opt -O`` over the result.
         debug: whether to keep the source and line numbers in the module.
-        parts: the texts that the source holds under a ``#line`` with a name, by that name, to be shown in errors.
+        parts: the texts under each named ``#line`` of the source, by that name, for errors.
 
     Returns:
         The module's bytes, in the byte order of this machine.
@@ -134,7 +134,7 @@ def compile_source(
         code = with_bindings(code, [text, *files.values()])
     if optimize:
         code = spirv_tools.optimize(without_new_languages(code), target_env.replace("spirv", "spv"))
-    # The compiler read the files after they were read here.
+    # The compiler reads the files after they are read here.
     if ingredients()[2] == key:
         entry.store(code)
     return code
@@ -168,8 +168,8 @@ def _run(
         if root is not None and compiled == text and root.suffix in job.language.suffixes:
             name = str(root)
         else:
-            # A file that is changed is compiled as a copy, in another folder than its neighbours. In a folder of its
-            # own a text always has the same name, so debug information is reproducible.
+            # A file that has to be changed is compiled as a copy, in a folder apart from its neighbours. In a folder of
+            # its own a text always has the same name, so debug information is reproducible.
             name = _TEXT_NAME + job.language.suffixes[0]
             (folder / name).write_bytes(compiled)
             near = [root.parent] if root is not None else []
@@ -188,7 +188,7 @@ def _run(
         own = [name, str(folder / name), ""] + ([str(root)] if root is not None else [])  # a copy may name its original
         texts |= dict.fromkeys(own, text)
         reported = compiler.diagnostics(said)
-        # Relative names are relative to the folder of the compile.
+        # Relative names refer to the folder of the compilation.
         placed = [
             diagnostic
             if diagnostic.file in texts
@@ -199,7 +199,7 @@ def _run(
         error = compile_error(placed, dict.fromkeys(own, shown_name), texts, notes)
         if error is not None:
             raise error
-        start = _ERROR.search(said)  # what comes before are warnings
+        start = _ERROR.search(said)  # warnings come before errors
         message = shorten(said[start.start() :], _MAX_MESSAGE) if start else spirv_tools.tool_message(result)
         message = "\n".join(line for line in message.splitlines() if line.strip())
         notes = [advice, *notes] if (advice := compiler.advice(said)) else notes

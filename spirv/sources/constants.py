@@ -1,7 +1,7 @@
 """The specialization constants that a source declares.
 
-Compilers drop constants that no code uses. One that the source declares and the module lacks was dropped; one that
-neither has is a typing error.
+Compilers drop constants that no code uses. A constant that the source declares and the module lacks was dropped; a
+constant in neither is a misspelling.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _SIZE: Final = re.compile(r"\blocal_size_[xyz]_id\s*=\s*(\w+)")
 
 
 def declares(text: str, key: int | str) -> bool:
-    """Whether a source in GLSL, HLSL, Slang or WGSL declares a specialization constant of an id or a name.
+    """Whether a source in GLSL, HLSL, Slang or WGSL declares a specialization constant by an id or a name.
 
     Ids may be macros, or left to the compiler: then any id may be declared.
     """
@@ -35,7 +35,7 @@ def declares(text: str, key: int | str) -> bool:
 
 
 def embedded_source(code: bytes) -> str:
-    """Returns the text of the source that a module's debug information holds; ``""`` if it has none."""
+    """Returns the source text in a module's debug information; ``""`` if it has none."""
     binary = read_binary(code)
     texts = []
     for opcode, start, end in binary:
@@ -44,4 +44,4 @@ def embedded_source(code: bytes) -> str:
         first = {Op.String: 2, Op.Source: 4, Op.SourceContinued: 1}.get(opcode)
         if first is not None and start + first < end:
             texts.append(binary.string(start + first, end, "replace")[0])
-    return "\n".join(text for text in texts if "\n" in text)  # the others are names
+    return "\n".join(text for text in texts if "\n" in text)  # single-line strings are names

@@ -1,6 +1,6 @@
-"""The choice of the compiler for a language.
+"""Finds the compiler of a language.
 
-The first that is installed is taken, in the order of `_KNOWN`, unless a variable of the environment names one:
+The first installed compiler is used, in the order of `_KNOWN`, unless an environment variable names a compiler:
 ``PUMICE_GLSLC``, ``PUMICE_HLSLC``, ``PUMICE_SLANGC`` or ``PUMICE_WGSLC``, a path or a command's name. SPIR-V's
 assembler is that of SPIRV-Tools.
 """
@@ -31,9 +31,9 @@ class _Known:
 
     Attributes:
         commands: the compilers on PATH, in the order of preference.
-        others: the ways to find compilers that are not commands.
+        others: functions that find compilers which are not commands.
         component: the component to install.
-        last: the commands that are taken where there is no other compiler.
+        last: the commands to use if there is no other compiler.
     """
 
     variable: str
@@ -59,8 +59,8 @@ def find_compiler(language: Language) -> Compiler:
     """Returns the compiler of a language.
 
     Raises:
-        UnavailableError: there is no compiler, or the variable names something else; the message says how to install
-            one.
+        UnavailableError: no compiler is installed, or the variable names something else; the message says how to
+            install one.
     """
     if language is Language.ASSEMBLY:
         return find_assembler()

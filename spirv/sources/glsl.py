@@ -1,4 +1,4 @@
-"""GLSL to SPIR-V: `compile_source` for the language that pumice's own shaders are in."""
+"""GLSL to SPIR-V: `compile_source` for the language of pumice's own shaders."""
 
 from __future__ import annotations
 

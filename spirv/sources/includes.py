@@ -1,7 +1,7 @@
 """The files that a source can include or import, found without evaluating conditions.
 
-A file that an inactive ``#if`` includes counts, and where a name exists in several search folders all of those files
-count. A name that exists nowhere is left to the compiler.
+A file that an inactive ``#if`` includes counts, and if a name exists in several search folders, each of these files
+counts. A name that is found nowhere is left to the compiler.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from ...status import InvalidArgumentError, NotFoundError, shorten, shown
 from .language import Language
 
 BYTE_ORDER_MARK: Final = b"\xef\xbb\xbf"
-"""Some editors start a file with it; no compiler takes it."""
+"""Some editors start a file with it; compilers reject it."""
 
-# A comment may hold what looks like a directive, and a directive may be split by a line continuation.
+# A comment may contain text that looks like a directive, and a directive may be split by a line continuation.
 _COMMENT: Final = re.compile(rb"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
 _CONTINUATION: Final = re.compile(rb"\\\r?\n")
 _INCLUDE: Final = re.compile(rb"^[ \t]*#[ \t]*include[ \t]*(?:\"([^\"\n]+)\"|<([^>\n]+)>)", re.MULTILINE)
@@ -27,14 +27,14 @@ _DIRECTIVE: Final = re.compile(rb"^[ \t]*#[ \t]*include\b", re.MULTILINE)
 _VERSION: Final = re.compile(rb"^[ \t]*#[ \t]*version[ \t]+(\d{1,9})([ \t]+es)?[^\n]*\n", re.MULTILINE)
 _GUARD: Final = re.compile(rb"\s*#[ \t]*ifndef[ \t]+(\w+)\s*#[ \t]*define[ \t]+\1\b")
 _ONCE: Final = re.compile(rb"^[ \t]*#[ \t]*pragma[ \t]+once\b", re.MULTILINE)
-# Slang's modules: `import a.b;` is the file a/b.slang, an underscore may be a hyphen in its name.
+# Slang's modules: `import a.b;` is the file a/b.slang, where an underscore may be a hyphen in the file's name.
 _IMPORT: Final = re.compile(
     rb"(?:^|[;\s])(?:import|__include|implementing|module)\s+(?:\"([^\"\n]+)\"|([A-Za-z_][\w.]*))\s*;", re.MULTILINE
 )
 
 
 def absolute(path: str | Path) -> Path:
-    """Returns the path from the root, symbolic links kept: compilers look for neighbours in a link's own folder."""
+    """Returns the absolute path with symbolic links kept: compilers look for neighbours in a link's own folder."""
     return Path(os.path.abspath(path))  # noqa: PTH100
 
 
@@ -48,7 +48,7 @@ def _include_names(text: bytes) -> list[str]:
 
 
 def _imported_names(text: bytes) -> list[str]:
-    """Returns the names that files of modules can have."""
+    """Returns the possible file names of imported modules."""
     names = []
     for quoted, module in _IMPORT.findall(without_comments(text)):
         path = os.fsdecode(quoted) if quoted else module.decode().replace(".", "/")
@@ -83,7 +83,7 @@ def enable_includes(text: bytes, name: Path | None) -> bytes:
 
     Args:
         text: the GLSL source, without a byte order mark.
-        name: the file's name, for debug information; ``None`` leaves the name to the compiler.
+        name: the file's name, for debug information; ``None`` keeps the compiler's name.
     """
     bare = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), text)
     version = _VERSION.search(bare)
@@ -91,7 +91,8 @@ def enable_includes(text: bytes, name: Path | None) -> bytes:
         return text
     head, rest = text[: version.end()], text[version.end() :]
     line = head.count(b"\n") + 1
-    # The number in a #line is that of the next line since GLSL 3.30 and in all of GLSL ES, of its own line before.
+    # The number in a #line is that of the next line in GLSL 3.30 and later and in GLSL ES; of its own line in older
+    # GLSL.
     line -= not version[2] and int(version[1]) < 330
     directive = b"#line %d" % line
     if name is not None and '"' not in str(name) and "\\" not in str(name):
@@ -106,7 +107,7 @@ def included_files(
     text: bytes | None = None,
     language: Language = Language.GLSL,
 ) -> dict[Path, bytes]:
-    """Returns every file whose content can take part in a compile through ``#include`` or, in Slang, ``import``.
+    """Returns every file that can take part in a compilation through ``#include`` or, in Slang, ``import``.
 
     Args:
         source: the text (``str``) or the file (``Path``).
@@ -114,7 +115,7 @@ def included_files(
         text: the content of ``source``, where it was read before.
 
     Returns:
-        The content by absolute path, in sorted order, without ``source`` itself (unless it is included too).
+        The content by absolute path, in sorted order, without ``source`` unless it is included, too.
 
     Raises:
         InvalidArgumentError: files include each other in a cycle without an include guard, which no compiler
@@ -129,8 +130,8 @@ def included_files(
     names = dict.fromkeys([*_include_names(text), *(_imported_names(text) if is_slang else ())])
     files: dict[Path, bytes] = {}
     tried: set[Path] = set()
-    # glslang searches the folders of all files on its include stack, so a new file's folder can give a new
-    # meaning to a name seen before: repeat until nothing is new.
+    # glslang searches the folders of all files on its include stack, so the folder of a new file can resolve a known
+    # name differently: repeat until no file is new.
     while new := [p for f in folders for n in names if (p := absolute(f / n)) not in tried]:
         for path in new:
             tried.add(path)

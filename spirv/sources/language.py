@@ -1,4 +1,4 @@
-"""The languages that kernels are written in, their file names, and the options of compiling a source."""
+"""The languages of kernels, their file names, and the options of compiling a source."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Language(enum.Enum):
 
     @property
     def compiles_entry_point(self) -> bool:
-        """Whether any function can be made the entry point by the compiler."""
+        """Whether the compiler can make any function the entry point."""
         return self in (Language.HLSL, Language.SLANG)
 
 
@@ -66,7 +66,7 @@ LANGUAGES: Final = tuple(language.value for language in Language)
 
 
 def language_of(path: PurePath) -> Language | None:
-    """Returns the language that a file's name tells; ``None`` for others."""
+    """Returns the language by a file name's suffix; ``None`` if unknown."""
     return _BY_SUFFIX.get(path.suffix.lower())
 
 
@@ -89,11 +89,11 @@ def described_languages() -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceOptions:
-    """The options of compiling a shader's source; a SPIR-V module takes none of them.
+    """The options of compiling a shader's source; they do not apply to SPIR-V modules.
 
     Attributes:
-        language: the language; ``None`` infers it from the file's name; texts are GLSL.
-        entry_point: the entry function of HLSL and Slang; ``None`` takes all that are marked as entry points.
+        language: the language; ``None`` infers it from the file's name, and takes texts as GLSL.
+        entry_point: the entry function of HLSL and Slang; ``None`` takes all functions marked as entry points.
         defines: the macros by name; an empty text defines a name without a value.
         include_dirs: the folders for ``#include``, searched after the including file's own.
         debug: whether to keep names of files and line numbers in the module.

@@ -16,18 +16,18 @@ from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_o
 _PACKAGE: Final = "slangpy"
 _LIBRARIES: Final = (
     *("libslang-compiler*.so*", "libslang-compiler*.dylib", "slang-compiler*.dll"),
-    *("libslang.so*", "libslang.dylib", "slang.dll"),  # before 2026
+    *("libslang.so*", "libslang.dylib", "slang.dll"),  # names before 2026
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Slangc(Compiler):
     """Attributes:
-    library: of a wheel, which the driver in `slang_driver` runs; ``None`` for an executable.
+    library: the library of a wheel, which `slang_driver` loads; ``None`` for an executable.
     """
 
     library: Path | None = None
-    # As releases before 2026 write them.
+    # The form of releases before 2026.
     error: ClassVar[re.Pattern[str]] = re.compile(
         r"^(?P<file>.+?)\((?P<line>\d+)\): (?:fatal )?error (?P<code>\d+): (?P<message>.*)$", re.MULTILINE
     )
@@ -72,5 +72,5 @@ def from_wheel() -> Slangc | None:
 
 
 def _profile(version: str) -> str:
-    # Slang writes nothing older than SPIR-V 1.3, the version of Vulkan 1.1.
+    # Slang's oldest output is SPIR-V 1.3, the version of Vulkan 1.1.
     return "spirv_" + max(version, "1.3").replace(".", "_")

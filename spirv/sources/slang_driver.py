@@ -1,4 +1,4 @@
-"""A command line for the library of Slang's compiler, in a process of its own: a crash of the compiler ends it alone.
+"""A command line for the library of Slang's compiler, in a process of its own, so that its crashes are contained.
 
     python slang_driver.py LIBRARY OUTPUT ARGUMENT…
 

@@ -1,6 +1,6 @@
 """The interface of a source compiler: a program with its own command line and messages.
 
-Its messages about a source become one error, with the place, the line and a caret for each mistake.
+The compiler's messages become one error, with the location, the line and a caret for each mistake.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _SPIRV_OF_VULKAN: Final = {"vulkan1.0": "1.0", "vulkan1.1": "1.3", "vulkan1.2": 
 _VULKAN_OF_SPIRV: Final = {"1.3": "vulkan1.1", "1.4": "vulkan1.1", "1.5": "vulkan1.2", "1.6": "vulkan1.3"}
 _SHOWN_ERRORS: Final = 10
 _TOKEN: Final = re.compile(r"\w+|\S")
-# An error with its source in a frame, as the compilers of Slang and naga write it.
+# An error with its source in a frame: the form of Slang's compiler and naga.
 _FRAMED: Final = re.compile(
     r"^(?:fatal )?error(?:\[(E\d+)\])?: ([^\n]*)\n"
     r" *(?:-->|\u250c\u2500) (.+?):(\d+):(\d+) *\n"
@@ -54,7 +54,7 @@ class Job:
     """The options of one compilation.
 
     Attributes:
-        entry_point: the entry point's name; ``None`` is all of them, where the compiler finds them by itself.
+        entry_point: the entry point's name; ``None`` for all, if the compiler finds them by itself.
         macros: the macros, each as ``NAME=VALUE``.
         target_env: the target environment, ``vulkan1.2`` or ``spirv1.5``.
     """
@@ -73,12 +73,12 @@ class Job:
 
     @property
     def vulkan_version(self) -> str:
-        """The Vulkan version whose rules hold for the target."""
+        """The Vulkan version whose rules apply to the target."""
         known = self.target_env.startswith("vulkan")
         return self.target_env if known else _VULKAN_OF_SPIRV.get(self.spirv_version, "vulkan1.0")
 
     def preprocessor(self) -> list[str]:
-        """Returns ``-D`` and ``-I`` options, which most compilers take in this form."""
+        """Returns ``-D`` and ``-I`` options in the form of most compilers."""
         return [*(f"-D{macro}" for macro in self.macros), *(f"-I{folder}" for folder in self.folders)]
 
 
@@ -94,7 +94,7 @@ class Compiler(ABC):
     path: Path
     version: str
     error: ClassVar[re.Pattern[str]]
-    """An error in its messages: its line, its message and, if the compiler reports them, file, column and code."""
+    """The pattern of an error in its messages: the line, the message and, where reported, file, column and code."""
 
     def prepared(self, text: bytes, job: Job, name: Path | None) -> bytes:
         """Returns the text that is compiled for a source of a file, or of none, with the same line numbers."""
@@ -121,7 +121,7 @@ class Compiler(ABC):
 
 
 def version_of(path: Path, option: str = "--version") -> str:
-    """Returns the version that an executable prints, or else its file's stamp."""
+    """Returns the version that an executable prints, or otherwise its file's stamp."""
     said = " ".join(spirv_tools.printed(path, option).split())[:200]
     if said:
         return said
@@ -145,7 +145,7 @@ def compile_error(
     """Returns the error of a source that does not compile; ``None`` without diagnostics.
 
     Args:
-        names: the names of files in messages, by the compiler's names; others keep theirs.
+        names: the file names to show, by the compiler's names; other files keep their names.
         texts: the files' contents, by the compiler's names.
         notes: the lines for the end of the message.
     """
@@ -177,7 +177,7 @@ def _excerpt(text: bytes, diagnostic: Diagnostic) -> str:
         match = _TOKEN.match(content, start)
         if match is None and start <= len(content):
             return f"{excerpt}\n       | {' ' * start}^"
-    elif token := _QUOTED.match(diagnostic.message):  # without a column the quoted token says where to look
+    elif token := _QUOTED.match(diagnostic.message):  # without a column, the quoted token gives the position
         match = re.search(rf"(?<!\w){re.escape(token[1])}(?!\w)", content)
     if match:
         excerpt += f"\n       | {' ' * match.start()}{'^' * len(match[0])}"

@@ -36,7 +36,7 @@ class Naga(Compiler):
     """``naga``, of ``cargo install naga-cli``."""
 
     def command(self, job: Job, source: str, output: Path) -> list[str]:
-        # Only a debug build of naga writes names without the option.
+        # Without the option, only a debug build of naga writes names.
         return ["--generate-debug-symbols", source, str(output)]
 
     def diagnostics(self, said: str) -> Iterator[Diagnostic]:
