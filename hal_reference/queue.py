@@ -90,8 +90,8 @@ class Queue:
                     semaphore.query()  # raises
                 if value <= semaphore.scheduled:
                     raise FailedPreconditionError(
-                        f"{semaphore.name}: a payload only goes up: {semaphore.scheduled} is reached or submitted, and "
-                        f"{value} was to be signalled"
+                        f"{semaphore.name}: a payload only increases: {semaphore.scheduled} is reached or submitted, "
+                        f"got {value}"
                     )
             actions = [action for commands in command_buffers for action in commands.prepare(bindings)]
             submission = _Submission(actions, tuple(waits), tuple(signals))

@@ -65,8 +65,8 @@ class Semaphore(AnySemaphore):
             self._check_usable()
             if not self.reached < value <= MAX_PAYLOAD:
                 raise InvalidArgumentError(
-                    f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {self.reached} and {value} "
-                    "was to be signalled"
+                    f"{self.name}: a payload only increases (to at most {MAX_PAYLOAD}): it is {self.reached}, "
+                    f"got {value}"
                 )
             if self.pending and self.pending[0] <= value:
                 raise FailedPreconditionError(

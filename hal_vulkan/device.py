@@ -91,7 +91,7 @@ class Device(LogicalDevice, AnyDevice):
         """Makes a VkDevice.
 
         Args:
-            driver: the driver; ``None`` takes the process's shared one.
+            driver: the driver; ``None`` uses the process's shared driver.
             index: the index among the driver's devices, or a device URI; ``None`` reads ``PUMICE_DEVICE``, then takes
                 the best.
             options: the choices for the device plan.
@@ -103,7 +103,7 @@ class Device(LogicalDevice, AnyDevice):
         """
         super().__init__(driver, index, options)
         self._is_closing = self._is_unused = False
-        self._is_ended = False  # but for what host views keep
+        self._is_ended = False  # except for memory that host views keep
         try:
             self.allocator: Allocator = Allocator(self)
             self.semaphore_context: SemaphoreContext = SemaphoreContext(self, self.plan.wait)
@@ -125,7 +125,7 @@ class Device(LogicalDevice, AnyDevice):
             raise
 
     def _drop(self) -> None:
-        """Destroys a device that was not made to the end."""
+        """Destroys a partly constructed device."""
         self.is_closed = self._is_ended = True
         if hasattr(self, "allocator"):
             self.allocator.close()
@@ -156,7 +156,7 @@ class Device(LogicalDevice, AnyDevice):
 
         Raises:
             InvalidArgumentError: the size is negative, or the device does not have the memory type.
-            ResourceExhaustedError: there is no memory; the message has sizes and heaps, nothing is made.
+            ResourceExhaustedError: there is no memory; the message lists sizes and heaps.
         """
         return Buffer.create(self.allocator, size, memory_type=memory_type, usage=usage, access=access)
 
@@ -179,9 +179,9 @@ class Device(LogicalDevice, AnyDevice):
             format: the format of the texels, such as ``"rgba8unorm"``.
             extent: the width, height and depth in texels, one for each dimension.
             dim: the kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``; ``None`` infers it from the extent.
-            layers: the number of array layers; six a cube.
+            layers: the number of array layers; six per cube.
             levels: the number of mip levels; 0 for all down to one texel.
-            samples: a texel.
+            samples: the samples per texel.
             usage: the allowed uses by queues; ``None`` allows all that the device can do with the format.
             mutable_format: whether views may have other formats of the same size, which may cost speed.
 
@@ -209,7 +209,7 @@ class Device(LogicalDevice, AnyDevice):
             with self.create_command_buffer(one_shot=True, name="image layout") as commands:
                 commands.begin().initialize_image(image)
                 self.compute_queue.execute(commands.end())
-            if self.plan.compute_queue_count > 1:  # the others start without waiting for this one
+            if self.plan.compute_queue_count > 1:  # other queues do not wait for this queue
                 self.compute_queue.wait_idle()
         except BaseException:
             image.close()
@@ -262,7 +262,7 @@ class Device(LogicalDevice, AnyDevice):
         return buffer
 
     def create_semaphore(self, initial_value: int = 0, name: str | None = None) -> TimelineSemaphore:
-        """Returns a timeline semaphore at a payload."""
+        """Returns a timeline semaphore with an initial payload."""
         self.check_usable()
         return TimelineSemaphore(self.semaphore_context, initial_value, name)
 
@@ -275,7 +275,7 @@ class Device(LogicalDevice, AnyDevice):
         Args:
             code: the module or blob.
             validate: whether to check modules with ``spirv-val``: drivers may crash on invalid ones.
-            sanitize: whether shaders report accesses that go wrong; ``None`` as the device was opened.
+            sanitize: whether shaders report accesses that go wrong; ``None`` uses the device's setting.
         """
         sanitize = self.plan.sanitize if sanitize is None else sanitize
         self.check_usable()
@@ -381,7 +381,7 @@ class Device(LogicalDevice, AnyDevice):
         return self.allocator.trim()
 
     def abandon(self, error: PumiceError) -> None:
-        """Refuses every use from now on, in a forked child, without a native call."""
+        """Makes every later use raise ``error``, without native calls; for forked children."""
         super().abandon(error)
         self.allocator.abandon()
         for queue in self.queues:
@@ -391,16 +391,17 @@ class Device(LogicalDevice, AnyDevice):
     def close(self, timeout: float | None = CLOSE_TIMEOUT_S) -> None:
         """Waits for the queues, and destroys the device with everything made from it; idempotent.
 
-        Submissions still held back are dropped and their semaphores fail with CANCELLED. Uses in other threads are
-        waited for, and later ones get ClosedError. Host views of mapped memory (``Buffer.map``, DLPack) stay valid: the
-        memory goes with the last of them. After an error or Ctrl-C the device refuses every use, and another ``close``
-        continues; while a thread closes it, others return at once.
+        Submissions still held back are dropped, and their semaphores fail with CANCELLED. Close waits for uses in other
+        threads, and later uses get ClosedError. Host views of mapped memory (``Buffer.map``, DLPack) stay valid: the
+        memory is freed with the last view. After an error or Ctrl-C the device refuses every use, and another ``close``
+        continues. While one thread closes it, other threads' calls return at once.
 
         Args:
             timeout: the seconds for work and for other threads; ``None`` waits for ever.
 
         Raises:
-            DeadlineExceededError: they did not end in time; the message says which. Nothing is destroyed.
+            DeadlineExceededError: the work or the other threads did not end in time; the message says which. Nothing is
+                destroyed.
         """
         deadline = deadline_after(timeout)
         is_closing = False
@@ -423,8 +424,8 @@ class Device(LogicalDevice, AnyDevice):
         """Does the steps of ``close``, each of which may be repeated."""
         if not self._is_unused:
             self._finish_uses(deadline)
-            self._is_unused = True  # from here on it may be gone
-        self.command_context.stop_recording()  # what was begun meanwhile
+            self._is_unused = True  # from here on it may be destroyed
+        self.command_context.stop_recording()  # recordings begun meanwhile
         self.allocator.when_unviewed(self._tear_down)
         self._is_ended = True
 
@@ -450,10 +451,10 @@ class Device(LogicalDevice, AnyDevice):
             raise self._left_behind(f"it is still used{here if self.rundown.is_inside() else ' in another thread'}")
 
     def finish_work(self, timeout: float | None) -> str:
-        """Waits until no thread of the driver has work left. For ``close``, and for the end of the process.
+        """Waits until no thread of the driver has work left. Called by ``close``, and at the end of the process.
 
         Returns:
-            The names of what is still running after ``timeout`` seconds; empty if nothing is.
+            The names of the work still running after ``timeout`` seconds; empty if there is none.
         """
         deadline = deadline_after(timeout)
         for queue in self.queues:
@@ -462,7 +463,7 @@ class Device(LogicalDevice, AnyDevice):
                 more = f" and {len(flying) - 8} more" if len(flying) > 8 else ""
                 return f"{', '.join(flying[:8]) or 'unnamed work'}{more}"
         # The queues have signalled, but the driver's threads may still be finishing the last submission. This returns
-        # in finite time on a lost device, too. A driver without memory is asked again.
+        # in finite time even on a lost device. A driver that is out of memory is asked again.
         for _ in range(_MOST_TRIES):
             if self.fn.vkDeviceWaitIdle(self.handle) in (VK_SUCCESS, VK_ERROR_DEVICE_LOST):
                 break
@@ -470,7 +471,7 @@ class Device(LogicalDevice, AnyDevice):
         return ""
 
     def _finish(self, queue: Queue, timeout: float | None) -> bool:
-        """Waits for a queue; returns whether it has become idle, or the device is lost."""
+        """Waits for a queue; returns whether it is idle or the device is lost."""
         try:
             wait_timeline(self, queue.timeline, queue.submitted, timeout, f"{queue.name} to become idle")
         except DeadlineExceededError:
@@ -488,7 +489,7 @@ class Device(LogicalDevice, AnyDevice):
         )
 
     def _tear_down(self) -> None:
-        """Destroys everything; nobody uses it. May be repeated after an interrupt."""
+        """Destroys everything, when nothing uses it. May be repeated after an interrupt."""
         self.allocator.close()
         self.destroy_native()
 

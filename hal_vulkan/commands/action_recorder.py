@@ -31,7 +31,7 @@ _RECORDING: Final = CommandBufferState.RECORDING
 
 
 class ActionRecorder(ImageRecorder):
-    """A recorder of dispatches, and of transfers at any alignment: a kernel fills ranges that are not whole words."""
+    """A recorder of dispatches, and of transfers at any alignment: a kernel fills ranges of partial words."""
 
     def dispatch(
         self,
@@ -43,10 +43,10 @@ class ActionRecorder(ImageRecorder):
         """Runs a pipeline over ``groups`` workgroups (x, y, z).
 
         Args:
-            bindings: the arguments of ``pipeline.bind``, or its result, which saves a look-up; a ``BindingSlot`` for a
-                resource that comes with the submission.
-            push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI the HAL
-                constants alone).
+            bindings: the arguments of ``pipeline.bind``, or its result, which saves a look-up; a ``BindingSlot`` stands
+                for a resource that the submission supplies.
+            push: the push constants, from offset 0, of the size that the pipeline declares (for the address ABI only
+                the HAL constants).
 
         Raises:
             InvalidArgumentError: the number of buffers or the size of push constants is wrong, or an offset is
@@ -72,7 +72,7 @@ class ActionRecorder(ImageRecorder):
             if bound is None or bindings is not bound or pipeline is not self._pipeline:
                 self._prepare_dispatch(pipeline, bindings, push)
             elif push is not self._push and push != self._push:
-                # Only the push constants differ from the dispatch before (benchmarks/submit_wait.py).
+                # Only the push constants differ from the previous dispatch (benchmarks/submit_wait.py).
                 size = len(push)
                 if size != len(self._push):
                     _check_push(pipeline, push)
@@ -214,7 +214,7 @@ class ActionRecorder(ImageRecorder):
             )
 
     def _push_constants(self, pipeline: ComputePipeline, push: bytes) -> None:
-        words = push if len(push) % 4 == 0 else bytes(push) + bytes(-len(push) % 4)  # as the layout's range
+        words = push if len(push) % 4 == 0 else bytes(push) + bytes(-len(push) % 4)  # padded like the layout's range
         self.device.fn.vkCmdPushConstants(
             self._handle, pipeline.layout, COMPUTE_STAGE, 0, len(words), ffi.from_buffer(words)
         )
@@ -325,14 +325,14 @@ class ActionRecorder(ImageRecorder):
 
     @guarded
     def generate_mips(self, image: Image, *, filter: Filter = "linear") -> None:
-        """Fills every mip level from the one above it, with barriers between.
+        """Fills every mip level from the level above it, with barriers between levels.
 
-        Queues without graphics do not blit; there a kernel does it, for formats that shaders read as floats and write.
-        There must be a barrier between it and commands that write the first level or read another.
+        Queues without graphics cannot blit; they run a kernel, for formats that shaders can write and read as floats.
+        The caller puts barriers between this and commands that write the first level or read another level.
 
         Raises:
             InvalidArgumentError: the image was made without the usages that blits and kernels need.
-            UnimplementedError: the device makes mip levels of other formats only; the message lists them.
+            UnimplementedError: the device cannot make mip levels of the format; the message lists the formats it can.
         """
         self.check_recording()
         blits = self.device.profile.queue_families[self.family].has_graphics

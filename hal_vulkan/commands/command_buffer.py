@@ -39,17 +39,18 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
     orders hazards within a command buffer, as in Vulkan. Each command buffer ends with a full barrier, which orders it
     before later ones of the same queue and makes its writes visible to the host.
 
-    With ``binding_capacity`` the buffer takes *slots* in place of buffers; a table given at submit fills them. The
-    native commands are recorded for a table when it is first seen and replayed when its memory ranges come again.
+    With ``binding_capacity`` commands may name *slots* instead of buffers; a table passed at submission fills them. The
+    native commands are recorded for a table at its first submission, and replayed for tables with the same memory
+    ranges.
 
     Thread rule: record in one thread at a time; submit from any.
 
     Attributes:
         name: the name in messages, debug labels and reports of faults.
-        one_shot: whether it is submitted at most once, and recycled when it has retired.
-        binding_capacity: the number of slots; 0 for a buffer whose bindings are all given at recording.
-        ready_epoch: the device's epoch when it was last found ready for any number of submissions; -1 while it is not.
-            Until the device's epoch changes, queues need not check again.
+        one_shot: whether it is submitted at most once, and recycled after it has retired.
+        binding_capacity: the number of slots; 0 for a buffer whose bindings are all known at recording.
+        ready_epoch: the device's epoch of the last check that it is ready for any number of submissions; -1 if it is
+            not ready. Until the device's epoch changes, queues need not check again.
         generation: the number of recordings so far. It increases before ``record_dispatch`` records, perhaps while
             other threads submit the buffer.
     """
@@ -69,7 +70,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
             self._drop()
             self.state = _INITIAL
         self.ready_epoch = -1
-        # end() and submission find resources that are closed from here on.
+        # end() and submission detect resources that are closed from here on.
         self._checked_epoch = device.close_epoch
         self._labels = 0
         if not self._noting:
@@ -90,7 +91,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         self.context.recording.pop(id(self), None)
         if self._recording is not None:
             try:
-                # Native commands that name something destroyed may not even be ended.
+                # Native commands that name a destroyed object may not even be ended.
                 if self._checked_epoch != self.device.close_epoch:
                     self._check_open(self._recording.resources)
                 self._finish()
@@ -110,14 +111,14 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         push: bytes,
         epoch: int | None = None,
     ) -> bool:
-        """Does ``begin``, one ``dispatch`` and ``end`` in one step, in place where the last run has retired.
+        """Does ``begin``, one ``dispatch`` and ``end`` in one step; reuses the recording if its last run has retired.
 
-        For caches of single dispatches, which check the arguments, and at each submission the memory that ``sets`` (or
-        for push descriptors ``infos``) name. Takes over the pins of ``sets``, also if it raises; then nothing is
-        recorded.
+        For caches of single dispatches, which check the arguments and, at each submission, the memory that ``sets`` (or
+        for push descriptors ``infos``) name. Takes over the pins of ``sets``, even if it raises; in that case nothing
+        is recorded.
 
         Args:
-            epoch: the device's ``close_epoch`` from before the caller checked the memory. ``None`` if the caller has a
+            epoch: the device's ``close_epoch`` from before the caller checked the memory; ``None`` if the caller has a
                 pending submission (``LogicalDevice.begin_pending``) that does not use these commands yet.
 
         Returns:
@@ -136,7 +137,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         try:
             device = self.device
             fn, handle, barriers = device.fn, recording.native.handle, self._barriers
-            with device.lock:  # nothing that the native commands name is destroyed meanwhile
+            with device.lock:  # nothing that the native commands name is destroyed under the lock
                 if device.is_closed:
                     device.check_usable()
                 if epoch is not None and epoch != device.close_epoch:
@@ -166,12 +167,12 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return True
 
     def _reopen(self, pending: int) -> Recording:
-        """Returns a begun recording for ``record_dispatch``: the last one if no queue runs it any more.
+        """Returns a begun recording for ``record_dispatch``: the last recording if no queue runs it any more.
 
-        ``pending``: the number of pending submissions that are known not to use it.
+        ``pending`` is the number of pending submissions that are known not to use it.
         """
         device = self.device
-        with device.lock:  # submissions check the generation and note the number under it
+        with device.lock:  # submissions check the generation and note the number under this lock
             self.generation += 1
             recording = self._recording
             is_idle = (
@@ -196,7 +197,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording
 
     def prepare(self, bindings: Sequence[Resource] | None) -> Recording:
-        """Checks that it can be submitted, and returns the native commands. For ``Queue``."""
+        """Checks that it can be submitted, and returns the native commands. Called by ``Queue``."""
         if self.state is not _EXECUTABLE:
             self.check_executable()
         if self.binding_capacity:
@@ -216,8 +217,9 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording
 
     def find_recording(self, bindings: Sequence[Resource] | None) -> Recording | None:
-        """Does ``prepare`` if nothing has to be recorded, else returns ``None``. For ``Queue``, under the device's
-        lock.
+        """Does ``prepare`` if nothing has to be recorded, else returns ``None``.
+
+        Called by ``Queue``, under the device's lock.
         """
         if not self.binding_capacity:
             return self.prepare(bindings)
@@ -227,7 +229,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return self._recordings.use(self._key_of(bindings or ()))
 
     def _note_submitted(self) -> None:
-        """Marks a one-shot buffer as submitted; of two threads the second gets an error."""
+        """Marks a one-shot buffer as submitted; if two threads submit it, the second gets an error."""
         is_noted = False
         try:
             with self.device.lock:
@@ -236,13 +238,13 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                 self.state = _SUBMITTED
                 is_noted = True
         except BaseException:
-            if is_noted:  # Ctrl-C: the caller does not know of it
+            if is_noted:  # Ctrl-C: the caller does not know that it was noted
                 self.state = _EXECUTABLE
             raise
 
     def unprepare(self, recording: Recording) -> None:
         """Undoes the ``prepare`` that gave ``recording``, after a submission that failed."""
-        # Unless it was recorded anew, or the recording evicted.
+        # Not if it was recorded anew, or the recording was evicted.
         if self.state is _SUBMITTED and (
             recording is self._recording or (self._recordings is not None and self._recordings.holds(recording))
         ):
@@ -290,7 +292,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording
 
     def _check_open(self, resources: Sequence[Named]) -> None:
-        epoch = self.device.close_epoch  # read first: resources closed during the checks are found by the next ones
+        epoch = self.device.close_epoch  # read first: the next checks detect resources closed during these
         for resource in resources:
             if resource.is_closed:
                 if isinstance(resource, ComputePipeline):
@@ -305,14 +307,14 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
 
     @property
     def timestamps(self) -> TimestampRecorder | None:
-        """The timestamps of its latest recording, or ``None``."""
+        """The timestamps of the latest recording, or ``None``."""
         recording = self._latest()
         return None if recording is None else recording.timestamps
 
     def timings(self) -> tuple[DispatchTiming, ...]:
         """Returns the device time of each dispatch of the last run, in recording order, once that run has finished.
 
-        With ``timing="span"`` one figure, from the begin of the first command to the end of the last.
+        With ``timing="span"`` it returns one time, from the start of the first command to the end of the last.
 
         Raises:
             FailedPreconditionError: the command buffer was not created with ``timing=True``, or has not finished a run.
@@ -332,14 +334,14 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         return recording.timestamps.read()
 
     def retired(self, recording: Recording) -> None:
-        """Gives back the native commands of a one-shot buffer that has run. For ``Queue``."""
+        """Gives back the native commands of a one-shot buffer that has run. Called by ``Queue``."""
         # After another begin() or close() the recording no longer belongs to this buffer.
         if not self._timing and self._recording is recording:
             self._recording = None
             self.context.recycle(recording)
 
     def device_closed(self) -> None:
-        """Ends recording, as the device is being closed. For ``CommandContext``."""
+        """Ends recording, as the device is being closed. Called by ``CommandContext``."""
         self.state = _CLOSED
 
     def _reset(self) -> None:
@@ -357,7 +359,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         if self._recordings is not None:
             self._recordings.drop()
         self._commands.clear()
-        self._static = []  # recordings that are still in use have the list
+        self._static = []  # recordings in use still refer to the list
         self._bound = None
         self._handle = NULL
 
@@ -365,7 +367,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         """Gives everything back once no queue runs it any more; idempotent."""
         if self.state is not _CLOSED:
             self.state: CommandBufferState = (
-                _CLOSED  # first: submissions prepared before keep the recording until they have retired
+                _CLOSED  # first: submissions prepared earlier keep the recording until they retire
             )
             self._drop()
 

@@ -104,7 +104,7 @@ class CommandContext:
         self.device.defer(lambda: self.recycle(recording))
 
     def trim(self) -> None:
-        """Drops the recordings that are kept, and destroys the free command pools."""
+        """Drops the kept recordings, and destroys the free command pools."""
         with contextlib.suppress(KeyError):  # until it is empty
             while True:
                 self.release(self.kept.popitem()[1])

@@ -78,12 +78,12 @@ class ImageRecorder(CommandRecorder):
     ) -> None:
         """Copies texels, packed row by row, slice by slice and layer by layer, from any byte of a buffer.
 
-        Of compressed formats the rows are of blocks, and offset and extent go from block to block or to the image's
-        edge. ``aspect`` chooses between depth and stencil.
+        For compressed formats the rows consist of blocks, and a region starts and ends on block boundaries or at the
+        image's edge. ``aspect`` selects depth or stencil.
 
         Raises:
             OutOfRangeError: the image does not have these texels, or the buffer these bytes.
-            InvalidArgumentError: the image is multisampled, or the region has part of a compressed block.
+            InvalidArgumentError: the image is multisampled, or the region cuts a compressed block.
             UnimplementedError: the aspect is depth or stencil, and the device's compute queues have no graphics.
         """
         self.check_recording()
@@ -134,7 +134,7 @@ class ImageRecorder(CommandRecorder):
             owned.check_target(subject)
         assert self._recording is not None
         self._recording.resources += (owned, image)
-        # Texels of a buffer start at a multiple of their size, and of 4 bytes those of depth and stencil.
+        # Texels of a buffer start at a multiple of their size; those of depth and stencil at a multiple of 4 bytes.
         unit = image.format.texel_bytes if region.aspect == "color" else 4
         if not (owned.offset + at) % unit:
             self._copy_region(upload, owned, owned.offset + at, image, region)
@@ -191,14 +191,14 @@ class ImageRecorder(CommandRecorder):
         written = region_of(target, "copy target", target_level, target_layer, count, target_offset, read.extent)
         self._check_image(source, ImageUsage.TRANSFER_SOURCE, "copy source")
         self._check_image(target, ImageUsage.TRANSFER_TARGET, "copy target")
-        one, other = source.format, target.format
-        if (one.texel_bytes, one.aspects, one.block) != (
-            other.texel_bytes,
-            other.aspects,
-            other.block,
+        before, after = source.format, target.format
+        if (before.texel_bytes, before.aspects, before.block) != (
+            after.texel_bytes,
+            after.aspects,
+            after.block,
         ) or source.samples != target.samples:
             raise InvalidArgumentError(
-                f"copy: {source.name} has {one} texels of {source.samples} sample(s), {target.name} has {other} of "
+                f"copy: {source.name} has {before} texels of {source.samples} sample(s), {target.name} has {after} of "
                 f"{target.samples}; copies keep the bytes, so both need texels of one size (see blit_image)"
             )
         if (source.dim == "3d") != (target.dim == "3d"):
@@ -238,11 +238,11 @@ class ImageRecorder(CommandRecorder):
 
         Args:
             target: a color image.
-            value: the value of each channel in the order red, green, blue, alpha, or one value for all: ints where
-                shaders read ints.
+            value: the value of each channel in the order red, green, blue, alpha, or one value for all channels; ints
+                for formats that shaders read as ints.
 
         Raises:
-            OutOfRangeError: the image does not have these levels or layers, or its channels do not hold an int.
+            OutOfRangeError: the image does not have these levels or layers, or its channels cannot represent an int.
             UnimplementedError: the image has depth, stencil or compressed blocks.
         """
         self.check_recording()
@@ -328,16 +328,18 @@ class ImageRecorder(CommandRecorder):
         self._check_graphics("blit")
         if source.samples > 1 or target.samples > 1:
             raise InvalidArgumentError("blit: multisampled images cannot be blitted; resolve them in a shader")
-        one, other = source.format, target.format
-        if (one.scalar, one.aspects) != (other.scalar, other.aspects) or (one.aspects != ("color",) and one != other):
+        before, after = source.format, target.format
+        if (before.scalar, before.aspects) != (after.scalar, after.aspects) or (
+            before.aspects != ("color",) and before != after
+        ):
             raise InvalidArgumentError(
-                f"blit: {one} is read as {one.scalar}s, {other} as {other.scalar}s; both have "
+                f"blit: {before} is read as {before.scalar}s, {after} as {after.scalar}s; both have "
                 "to be alike, and depth formats the same"
             )
-        if filter == "linear" and one.scalar != "float":
+        if filter == "linear" and before.scalar != "float":
             raise InvalidArgumentError(
-                f"blit: texels of {one} are integers, which no filter averages; use filter='nearest', or fill each mip "
-                "level with level(i).copy_from()"
+                f"blit: texels of {before} are integers, which no filter averages; use filter='nearest', or fill each "
+                "mip level with level(i).copy_from()"
             )
         wanted = BLIT_SOURCE | (LINEAR_FILTER if filter == "linear" else 0)
         for image, bits in ((source, wanted), (target, BLIT_TARGET)):

@@ -1,7 +1,7 @@
 """Counters of the device by performance queries. Source: VK_KHR_performance_query.
 
 Calling sequence: ``profiling_lock`` → within it ``PerformanceQuery`` → ``begin`` and ``end`` around the commands of one
-command buffer → that submitted once for each of ``passes`` → ``read`` → ``close``. One thread.
+command buffer → one submission of it for each of ``passes`` → ``read`` → ``close``. One thread.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOCK_NS: Final = 1_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """A counter of a device; ``index`` is its place among those of the queue family, ``storage`` a member's name."""
+    """A counter of a device; ``index`` is its position in the queue family's list, ``storage`` a member's name."""
 
     index: int
     name: str
@@ -66,8 +66,9 @@ def device_counters(driver: Driver, index: int, family: int) -> list[Counter]:
 
 
 def counters_named(driver: Driver, index: int, family: int, names: Sequence[str]) -> list[Counter]:
-    """Returns counters by name. NotFoundError lists those that exist; UnimplementedError for a counter that commands do
-    not have.
+    """Returns counters by name.
+
+    NotFoundError lists those that exist; UnimplementedError for a counter that does not work per command.
     """
     known = {counter.name: counter for counter in device_counters(driver, index, family)}
     device = driver.profiles[index].name
@@ -88,8 +89,8 @@ def profiling_lock(device: LogicalDevice) -> Iterator[None]:
         result = device.fn.vkAcquireProfilingLockKHR(device.handle, info)
     if result:
         raise UnavailableError(
-            f"{device.name}: the profiling lock was not to be had within a second (result {result}): another program "
-            "profiles, or this user may not"
+            f"{device.name}: the profiling lock could not be taken within a second (result {result}): another "
+            "program profiles, or this user may not"
         )
     try:
         yield
@@ -100,7 +101,7 @@ def profiling_lock(device: LogicalDevice) -> Iterator[None]:
 
 
 class PerformanceQuery(Closeable):
-    """One query of counters of a device, while the profiling lock is held; ``passes`` are the submissions it takes."""
+    """One query of counters of a device, while the profiling lock is held; it needs ``passes`` submissions."""
 
     def __init__(self, device: LogicalDevice, counters: Sequence[Counter]) -> None:
         self.device = device
@@ -129,12 +130,12 @@ class PerformanceQuery(Closeable):
 
     @guarded
     def begin(self, commands: CommandBuffer) -> None:
-        """Counts the commands that are recorded from here on."""
+        """Starts counting, for the commands recorded from here on."""
         self.device.fn.vkCmdBeginQuery(_native(commands), self._pool, 0, 0)
 
     @guarded
     def end(self, commands: CommandBuffer) -> None:
-        """Counts no further commands."""
+        """Stops counting."""
         self.device.fn.vkCmdEndQuery(_native(commands), self._pool, 0)
 
     @guarded

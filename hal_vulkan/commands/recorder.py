@@ -1,7 +1,7 @@
 """Recording: native commands, or commands that are noted until a binding table fills their slots.
 
-With ``binding_capacity`` commands take slots in place of buffers. They are checked and noted, and recorded natively
-once a table of buffers fills the slots.
+With ``binding_capacity`` commands may name slots instead of buffers. Commands are checked and noted, and recorded
+natively once a table of buffers fills the slots.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class CommandRecorder:
         if timing:
             context.check_timestamps(self.family)
         self._rundown = device.rundown
-        # The guard's lock of the thread that records, looked up once: to the guard any thread's is as good.
+        # The guard's lock of the recording thread, looked up once: the guard accepts any thread's lock.
         self._inside: threading.RLock = device.guard.lock
         self._barriers = context.barriers[self.family]
         self._groups_max = device.groups_max
@@ -78,11 +78,11 @@ class CommandRecorder:
         self._push_native = device.fn.vkCmdPushConstants
         self._noting = binding_capacity > 0
         self._commands: list[tuple[Callable[..., None], tuple[object, ...], dict[str, int]]] = []
-        self._static: list[Named] = []  # resources that the noted commands name without a slot
+        self._static: list[Named] = []  # resources that the noted commands name directly
         self._recordings: RecordingCache[bytes, Recording] | None = (
             RecordingCache(self.MAX_RECORDINGS, context.release) if binding_capacity else None
         )
-        self._checked_epoch = -1  # of the device, when all named resources were last found open
+        self._checked_epoch = -1  # the device's epoch when all named resources were last checked to be open
         self.ready_epoch = -1
         self.generation = 0
         self._labels = 0
@@ -99,7 +99,7 @@ class CommandRecorder:
         device, context = self.device, self.context
         self._inside = device.guard.lock
         native = context.take(self.family)
-        if device.validation:  # its messages name the command buffer
+        if device.validation:  # the layers' messages name the command buffer
             device.set_name("VK_OBJECT_TYPE_COMMAND_BUFFER", native.handle, self.name)
         info = context.begin_once if self.one_shot else context.begin_again
         result = device.fn.vkBeginCommandBuffer(native.handle, info)
@@ -158,7 +158,7 @@ class CommandRecorder:
 
     @guarded
     def end_label(self) -> None:
-        """Closes the debug label opened last; FailedPreconditionError if none is open."""
+        """Closes the innermost debug label; FailedPreconditionError if none is open."""
         self.check_recording()
         if not self._labels:
             raise FailedPreconditionError(f"command buffer {self.name} has no open label; begin_label() first")
@@ -211,7 +211,7 @@ class CommandRecorder:
             )
 
     def _note(self, command: Callable[..., None], *arguments: object, **offsets: int) -> None:
-        """Keeps a command until a table fills its slots, and the resources that it names without a slot."""
+        """Keeps a command until a table fills its slots, and the resources that it names directly."""
         self._commands.append((command, arguments, offsets))
         for argument in arguments:
             if isinstance(argument, _NAMED):

@@ -1,4 +1,4 @@
-"""The native side of a command buffer: pool, VkCommandBuffer, barriers, and recordings with the resources they name."""
+"""The native side of a command buffer: pool, VkCommandBuffer, barriers, and recordings with their resources."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class NativeCommands:
 class Barriers:
     """The two barriers of a queue family: ``record(handle, *between)`` and ``record(handle, *at_end)``.
 
-    With synchronization2 a barrier has two arguments instead of ten, and a native call costs by the argument.
+    With synchronization2 a barrier has two arguments instead of ten, and a native call's cost grows with its arguments.
     """
 
     __slots__ = ("at_end", "between", "record")
@@ -101,12 +101,12 @@ class Recording:
     def __init__(self, native: NativeCommands) -> None:
         self.native: NativeCommands = native
         self.resources: list[Named] = []
-        self.reports: tuple[ReportSlot, ...] = ()  # of the instrumented pipelines among them
+        self.reports: tuple[ReportSlot, ...] = ()  # of instrumented pipelines
         self.scratch: list[Buffer] = []
         self.timestamps: TimestampRecorder | None = None
         self.pinned: list[tuple[DescriptorSetLayout, DescriptorSet]] = []
         self._named: set[DescriptorSet] = set()
-        self.queue: DeviceQueue | None = None  # of its last submission, with the number there
+        self.queue: DeviceQueue | None = None  # the queue of its last submission, with the submission's number
         self.number: int = 0
         self._owned = [True]
 
@@ -145,7 +145,7 @@ class Recording:
             self.timestamps.close()
 
     def take(self) -> bool:
-        """Returns whether this is the first call: retirement and ``close`` may race, and only one recycles it."""
+        """Returns whether this is the first call: of retirement and ``close``, only one recycles the recording."""
         try:
             return self._owned.pop()
         except IndexError:

@@ -1,7 +1,7 @@
-"""Recordings cached by the memory ranges that they name: the oldest makes room for the newest.
+"""Recordings cached by the memory ranges that they name; the oldest is evicted first.
 
 A key names ranges, not buffers: the serial of a memory block, which is never reused, with an offset and a size
-(``Buffer.descriptor``). So a recording serves any owner of the same ranges, and recordings for a freed block are just
+(``Buffer.descriptor``). So a recording serves any owner of the same ranges, and recordings for a freed block are simply
 never used again.
 """
 
@@ -16,9 +16,9 @@ R = TypeVar("R")
 
 
 class RecordingCache(OrderedDict[K, R]):
-    """A cache of at most ``capacity`` recordings. ``get`` leaves their order; ``use`` makes one the youngest.
+    """A cache of at most ``capacity`` recordings. ``get`` keeps their order; ``use`` makes a recording the youngest.
 
-    Thread rule: any thread, but ``drop``, for which the caller must have exclusive access.
+    Thread rule: any thread, except for ``drop``, which requires exclusive access.
     """
 
     __slots__ = ("_capacity", "_give_back")
@@ -37,7 +37,7 @@ class RecordingCache(OrderedDict[K, R]):
             return None
 
     def evict(self) -> R | None:
-        """Removes the oldest recording if there is no room for another one; the caller owns it then."""
+        """Removes the oldest recording if there is no room for another; the caller then owns it."""
         if len(self) < self._capacity:
             return None
         try:
@@ -46,9 +46,10 @@ class RecordingCache(OrderedDict[K, R]):
             return None
 
     def keep(self, key: K, recording: R) -> R:
-        """Keeps a recording and returns it; gives back the oldest if there is no room.
+        """Keeps a recording and returns it; recycles the oldest if there is no room.
 
-        If another thread has kept one for the key meanwhile, that one is returned and this one given back.
+        If another thread has meanwhile kept a recording for the key, that recording is returned, and this one is
+        recycled.
         """
         while len(self) >= self._capacity and (oldest := self.evict()) is not None:
             self._give_back(oldest)
@@ -62,7 +63,7 @@ class RecordingCache(OrderedDict[K, R]):
         return any(kept is recording for kept in list(self.values()))
 
     def drop(self) -> None:
-        """Gives all recordings back."""
+        """Recycles all recordings."""
         for recording in self.values():
             self._give_back(recording)
         self.clear()

@@ -1,9 +1,9 @@
 """Prepared commands of a program, which are recorded for one binding table after another.
 
-Overlapping calls meet ever new combinations of arguments, results and transient memory, so tables come that no
-recording is kept for. A ``Replay`` has done all that does not depend on the table: it has found the pipelines, laid out
-the push constants, and left out state that the previous command has set. Writing the ranges of the table into
-descriptors and the native calls remain. (Measured in benchmarks/recording.py.)
+Overlapping calls produce ever new combinations of arguments, results and transient memory, and so tables without a kept
+recording. A ``Replay`` prepares everything that does not depend on the table: it looks up pipelines, lays out push
+constants, and leaves out state that the previous command has set. What remains is to write the table's ranges into
+descriptors and to make the native calls. (Measured in benchmarks/recording.py.)
 
 Thread rule: immutable; any thread.
 """
@@ -23,14 +23,14 @@ from .action_recorder import ActionRecorder, Groups
 from .recorder import CommandRecorder
 from .recording import Recording
 
-_RANGE: Final = struct.Struct("=QQQQ")  # of a descriptor: handle, offset, size, serial
+_RANGE: Final = struct.Struct("=QQQQ")  # a descriptor: handle, offset, size, serial
 
 Noted: TypeAlias = "tuple[Callable[..., None], tuple[Any, ...], dict[str, int]]"
 """A command as ``CommandRecorder`` notes it: method, arguments, and offsets by name."""
 
 
 class _Part(NamedTuple):
-    """A range of a slot: ``size`` ``None`` goes to the end of the table's entry."""
+    """A range of a slot; a ``size`` of ``None`` means up to the end of the table's entry."""
 
     slot: int
     offset: int
@@ -41,9 +41,9 @@ class _Dispatch(NamedTuple):
     """A dispatch whose bindings are buffers, as descriptors or parts of slots."""
 
     pipeline: ComputePipeline
-    binds: bool  # whether the pipeline has to be bound
+    binds: bool  # whether the dispatch must bind the pipeline
     bindings: tuple[bytes | _Part, ...]
-    push: CData | None  # unless the command before has pushed the same
+    push: CData | None  # None if the previous command has pushed the same
     push_bytes: int
     groups: Groups
 
@@ -90,7 +90,7 @@ class Replay:
         """Returns the descriptors of each dispatch, for a table with these joined descriptors.
 
         Returns:
-            The descriptors, or ``None`` if some binding might not take a range: recording the commands one by one has
+            The descriptors, or ``None`` if a binding might not accept a range: then recording command by command gives
                 the message.
         """
         words = struct.unpack(f"={len(key) // 8}Q", key)
@@ -183,14 +183,14 @@ class Replay:
 
 
 def _bindings_of(arguments: tuple[Any, ...]) -> tuple[bytes | _Part, ...] | None:
-    """Returns the bindings of a noted dispatch; ``None`` if they are not all buffers, bound to descriptors."""
+    """Returns the bindings of a noted dispatch; ``None`` unless all are buffers, bound as descriptors."""
     pipeline, bindings, _, _ = arguments
     if isinstance(bindings, BoundSets) or not pipeline.takes_plain_buffers:
         return None
     parts: list[bytes | _Part] = []
     for binding in bindings:
         if isinstance(binding, bytes):
-            parts.append(binding)  # a descriptor already, or several
+            parts.append(binding)  # already a descriptor, or several
         elif isinstance(binding, BindingSlot):
             parts.append(_Part(binding.slot, binding.offset, binding.size))
         elif isinstance(binding, Buffer):

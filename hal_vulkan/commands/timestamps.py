@@ -2,12 +2,12 @@
 
 Both timestamps of a dispatch are written at the compute-shader stage: the first when all compute work before it is
 done, the second when the dispatch is. With a barrier between dispatches the difference is the time of the dispatch;
-where dispatches overlap, it is the time by which this one delayed the end of all work. Every figure has its stage and
-clock. (Timestamps at the top of the pipe would be written before the barrier in front of the dispatch is reached, see
-wgpu#2521.)
+where dispatches overlap, it is the time by which this dispatch delayed the end of all work. Every time is labelled with
+its stage and clock. (Timestamps at the top of the pipe would be written before the barrier in front of the dispatch is
+reached, see wgpu#2521.)
 
-A *span* is one pair for a whole command buffer: the first at the top of the pipe, when the device begins with it, the
-second at the bottom, when all its commands are done. It adds nothing between the commands.
+A *span* is one pair for a whole command buffer: the first at the top of the pipe, when the device starts the command
+buffer, the second at the bottom, when all its commands are done. It adds nothing between the commands.
 """
 
 from __future__ import annotations
@@ -82,10 +82,10 @@ class QueryPools:
 
 
 class TimestampRecorder:
-    """Writes two timestamps for each dispatch, or two in all, while a command buffer is recorded; reads them back.
+    """Writes two timestamps for each dispatch, or two in all, during recording; reads them back.
 
     Attributes:
-        span: whether there is one pair for all commands.
+        span: whether one pair covers all commands.
         dispatches, barriers: the pipeline and workgroups of each dispatch, and whether a barrier precedes it.
         is_muted: whether dispatches are only noted, without timestamps.
     """

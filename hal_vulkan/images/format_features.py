@@ -78,7 +78,7 @@ def format_features(device: LogicalDevice, image_format: ImageFormat) -> FormatF
         image, buffer = narrow.optimalTilingFeatures, narrow.bufferFeatures
         if wide is not None:
             image, buffer = image | wide.optimalTilingFeatures, buffer | wide.bufferFeatures
-        else:  # what the wide bits say goes for all formats (VkFormatFeatureFlagBits2)
+        else:  # the wide bits apply to all formats (VkFormatFeatureFlagBits2)
             features = device.plan.features
             if image & STORAGE and "shaderStorageImageReadWithoutFormat" in features:
                 image |= STORAGE_READ_WITHOUT_FORMAT
@@ -102,7 +102,7 @@ def _compression(image_format: ImageFormat) -> str:
 
 
 def formats_with(device: LogicalDevice, like: ImageFormat, *, image: int = 0, buffer: int = 0) -> str:
-    """Lists formats with the feature bits that shaders read like ``like``, for messages."""
+    """Lists formats that have the feature bits and that shaders read like ``like``, for messages."""
     names = []
     for candidate in FORMATS:
         if candidate.scalar == like.scalar and candidate.aspects == like.aspects:

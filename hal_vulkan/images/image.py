@@ -42,10 +42,10 @@ class Image(Closeable):
     Attributes:
         format: the format of the texels.
         dim: the kind of dimensions: ``"1d"``, ``"2d"``, ``"3d"`` or ``"cube"``.
-        extent: the texels of the largest level in x, y and z; 1 past the image's dimensions.
-        layers: the number of array layers; six a cube.
+        extent: the texels of the largest level in x, y and z; 1 beyond the image's dimensions.
+        layers: the number of array layers; six per cube.
         levels: the number of mip levels.
-        samples: a texel; 1 unless it is multisampled.
+        samples: the samples per texel; 1 unless it is multisampled.
         usage: the allowed uses by queues.
         mutable_format: whether views may have other formats of the same size.
     """
@@ -64,7 +64,7 @@ class Image(Closeable):
         mutable_format: bool = False,
         name: str = "",
     ) -> None:
-        """Makes an image whose layout is still undefined; see ``Device.create_image``."""
+        """Makes an image with an undefined layout; see ``Device.create_image``."""
         self.device: LogicalDevice
         device = self.device = allocator.device
         device.check_usable()
@@ -140,11 +140,12 @@ class Image(Closeable):
         layers: int | None = None,
         aspect: Aspect | None = None,
     ) -> ImageView:
-        """Returns a view of its texels that shaders can bind. Views are kept: the same arguments return the same view.
+        """Returns a view of its texels that shaders can bind; the same arguments return the same view.
 
         Args:
-            dim: the kind of dimensions that shaders see: ``"2d"`` of a cube's faces; ``None`` is the image's own.
-            arrayed: whether shaders see layers; ``None`` if it has several.
+            dim: the kind of dimensions that shaders see: such as ``"2d"`` for a cube's faces; ``None`` means the
+                image's own.
+            arrayed: whether shaders see layers; ``None`` means whether it has several.
             format: another format of the same size, for images with ``mutable_format``.
             base_level, levels: the first mip level and the number of levels; ``None`` takes all up to the last.
             base_layer, layers: the first layer and the number of layers; ``None`` takes all up to the last.
@@ -153,7 +154,7 @@ class Image(Closeable):
         Raises:
             ClosedError: the image was closed.
             OutOfRangeError: the image does not have these levels or layers.
-            InvalidArgumentError: the image cannot be seen with this dimension or format.
+            InvalidArgumentError: the image cannot be viewed with this dimension or format.
             UnimplementedError: the device cannot view it like this; the message says what it lacks.
         """
         if self.is_closed:

@@ -84,7 +84,7 @@ class ImageView:
         "usage",
     )
 
-    bindable: Final = False  # as a buffer
+    bindable: Final = False  # like buffers
 
     def __init__(self, image: Viewed, allocator: Allocator, key: ViewKey) -> None:
         self.device: LogicalDevice
@@ -131,11 +131,11 @@ class ImageView:
         return self.image.is_closed
 
     def with_sampler(self, sampler: Sampler) -> CombinedImageSampler:
-        """Returns this view and a sampler as one descriptor. It is kept: the same sampler returns the same descriptor.
+        """Returns this view and a sampler as one descriptor; the same sampler returns the same descriptor.
 
         Raises:
             ClosedError: the image or the sampler was closed.
-            InvalidArgumentError: they belong to different devices, or the sampler does not take such a view.
+            InvalidArgumentError: they belong to different devices, or the sampler does not accept such a view.
             UnimplementedError: the device does not filter the format as the sampler does.
         """
         combined = self._combined.get(sampler.serial)
@@ -177,7 +177,7 @@ class ImageView:
             self._allocator.forget(combined.serial)
 
     def destroy(self) -> None:
-        """Destroys the native view; for the image, once no queue uses it."""
+        """Destroys the native view; called by the image, once no queue uses it."""
         for combined in self._combined.values():
             self._allocator.forget(combined.serial)
             combined.sampler.combined.pop(combined.serial, None)

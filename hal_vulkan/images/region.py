@@ -1,4 +1,4 @@
-"""Regions of images: some texels of one mip level of some layers, and the native structures that name them."""
+"""Regions of images: texels of one mip level in some layers, and the native structures for them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Region(NamedTuple):
 
     @property
     def end(self) -> Extent:
-        """The corner across from ``offset``."""
+        """The corner opposite ``offset``."""
         (x, y, z), (width, height, depth) = self.offset, self.extent
         return x + width, y + height, z + depth
 
@@ -74,7 +74,7 @@ def region_of(
 
 
 def check_span(image: Image, subject: str, of: str, first: int, count: int, most: int) -> None:
-    """Raises unless an image has some levels or layers."""
+    """Raises unless an image has these levels or layers."""
     if type(first) is not int or type(count) is not int or first < 0 or count < 1 or first + count > most:
         number = f"[{first}, {first + count})" if type(first) is type(count) is int else shown((first, count))
         raise OutOfRangeError(f"{subject}: {of} {number} of {image.name}, which has {most}")
@@ -89,22 +89,22 @@ def _three(sizes: tuple[int, ...], default: int, subject: str) -> Extent:
 
 
 def region_bytes(image: Image, region: Region) -> int:
-    """Returns bytes of a region's texels, or blocks, in a buffer."""
+    """Returns the bytes of a region's texels, or blocks, in a buffer."""
     x, y, z = region.extent
     width, height = image.format.block
     blocks = -(-x // width) * -(-y // height) * z * region.layers
     return blocks * image.format.aspect_bytes(region.aspect)
 
 
-def overlap(one: Region, other: Region) -> bool:
+def overlap(first: Region, second: Region) -> bool:
     """Whether two regions of one image have texels in common."""
-    pairs = [(one.level, 1, other.level, 1), (one.base_layer, one.layers, other.base_layer, other.layers)]
-    pairs += zip(one.offset, one.extent, other.offset, other.extent, strict=True)
+    pairs = [(first.level, 1, second.level, 1), (first.base_layer, first.layers, second.base_layer, second.layers)]
+    pairs += zip(first.offset, first.extent, second.offset, second.extent, strict=True)
     return all(a < b + m and b < a + n for a, n, b, m in pairs)
 
 
 def aspect_bits(image: Image) -> int:
-    """Returns the VkImageAspectFlags of all that an image has."""
+    """Returns the VkImageAspectFlags of all aspects of an image."""
     return sum(ASPECTS[aspect] for aspect in image.format.aspects)
 
 

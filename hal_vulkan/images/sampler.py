@@ -28,7 +28,7 @@ Compare = Literal["never", "less", "equal", "less_or_equal", "greater", "not_equ
 Border = Literal["transparent_black", "opaque_black", "opaque_white"]
 """The colour of ``clamp_to_border``: VkBorderColor."""
 Reduction = Literal["average", "min", "max"]
-"""What is made of the texels of a filter: VkSamplerReductionMode."""
+"""The combination of the texels of a filter: VkSamplerReductionMode."""
 
 NO_CLAMP: Final = 1000.0  # VK_LOD_CLAMP_NONE
 _DESCRIPTOR: Final = struct.Struct("=QQQQ")
@@ -41,14 +41,14 @@ class SamplerOptions(TypedDict, total=False):
         filter: the filter between texels, ``"nearest"`` or ``"linear"``; ``min_filter`` applies where the image appears
             smaller.
         mip_filter: the filter between mip levels.
-        address: the addressing outside the image, one for all dimensions or one each: ``"repeat"``,
+        address: the addressing outside the image, one mode for all dimensions or one for each: ``"repeat"``,
             ``"mirrored_repeat"``, ``"clamp_to_edge"``, ``"clamp_to_border"`` or ``"mirror_clamp_to_edge"``.
         lod_bias, min_lod, max_lod: the bias and the bounds of the level of detail; ``None`` means no upper bound.
         anisotropy: the largest number of samples along the steeper direction.
         compare: the comparison with a reference value, for shadow samplers: ``"less"``, ``"greater_or_equal"``, …
-        border: the colour outside the image with ``clamp_to_border``. Its type is the one that shaders read, which is
-            unknown for samplers that are bound alone: ``integer_border`` says that these are for images of ints.
-        reduction: the combination of the texels that a filter takes in: ``"average"``, ``"min"`` or ``"max"``.
+        border: the colour outside the image with ``clamp_to_border``. It has the type that shaders read, which is
+            unknown for samplers bound without a view; ``integer_border`` declares that these sample images of ints.
+        reduction: the combination of the texels under a filter: ``"average"``, ``"min"`` or ``"max"``.
         unnormalized: whether coordinates count texels.
     """
 
@@ -117,7 +117,7 @@ class Sampler(Closeable):
         self._allocator = allocator
         self.settings: SamplerSettings
         chosen = self.settings = _checked(device, SamplerSettings(**options))  # type: ignore[arg-type]  # None is filled in
-        # What compares or reduces is limited by other features of formats.
+        # Comparisons and reductions are limited by other features of formats.
         filters = chosen.filter, chosen.min_filter, chosen.mip_filter
         self.is_linear: bool = "linear" in filters and chosen.compare is None and chosen.reduction == "average"
         self.compare = chosen.compare
@@ -168,10 +168,9 @@ class Sampler(Closeable):
         return handle
 
     def handle_for(self, scalar: str) -> CData:
-        """Returns the VkSampler for an image that is read as ``"float"``, ``"int"`` or ``"uint"``: its border is of
-        that type.
+        """Returns the VkSampler for an image read as ``"float"``, ``"int"`` or ``"uint"``, with a border of that type.
 
-        Another one is made where it is needed.
+        A further VkSampler is made where needed.
         """
         chosen = self.settings
         if "clamp_to_border" not in chosen.address or (scalar != "float") == chosen.integer_border:
@@ -212,7 +211,7 @@ class Sampler(Closeable):
 
 
 def _checked(device: LogicalDevice, asked: SamplerSettings) -> SamplerSettings:
-    """Returns the settings with defaults filled in; raises for wrong ones."""
+    """Returns the settings with defaults filled in; raises for wrong options."""
     profile, limits, features = device.profile, device.profile.limits, device.plan.features
     address: object = asked.address
     requested = (address,) * 3 if isinstance(address, str) else address

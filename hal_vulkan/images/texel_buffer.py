@@ -19,16 +19,16 @@ _DESCRIPTOR: Final = struct.Struct("=QQQQ")
 
 
 class TexelBuffer:
-    """A buffer as texels of a format. Its native view lives as long as the buffer's memory: there is nothing to close.
+    """A buffer as texels of a format. Its native view lives as long as the buffer's memory, so it needs no closing.
 
     Attributes:
-        buffer: the buffer whose bytes they are.
+        buffer: the buffer that provides the bytes.
         descriptor: the data that update templates read, and a serial, which makes it the key of the view in caches.
     """
 
     __slots__ = ("buffer", "descriptor", "device", "features", "format", "texels")
 
-    bindable: Final = False  # as a buffer
+    bindable: Final = False  # like buffers
 
     def __init__(self, buffer: Buffer, image_format: ImageFormat) -> None:
         self.device: LogicalDevice

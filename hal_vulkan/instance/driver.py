@@ -30,14 +30,14 @@ _ENUMERATE_PORTABILITY_BIT = 0x1
 
 
 class Driver(Closeable):
-    """A VkInstance with the profiles of all its physical devices; ``extensions`` are those that instances may have."""
+    """A VkInstance with the profiles of all its physical devices; ``extensions`` are those available to instances."""
 
     def __init__(self, *, validation: bool | None = None, extensions: Sequence[str] = ()) -> None:
         """Loads the Vulkan library and enumerates.
 
         Args:
             validation: whether to turn the Khronos validation layers on; ``None`` reads ``PUMICE_VALIDATION``.
-            extensions: the instance extensions to enable besides its own, such as those of surfaces.
+            extensions: further instance extensions to enable, such as those of surfaces.
 
         Raises:
             UnavailableError: there is no Vulkan loader or no such extension, or validation is requested and no layers
@@ -45,7 +45,7 @@ class Driver(Closeable):
         """
         self.validation: bool = validation_requested(validation)
         self._lock = threading.Lock()
-        self._devices: set[int] = set()  # the numbers of those that are open
+        self._devices: set[int] = set()  # the numbers of the open devices
         self._instance: CData | None = None
         self._messenger: DebugMessenger | None = None
         try:
@@ -101,7 +101,7 @@ class Driver(Closeable):
             result = self._make_instance(functions, info)
             if result != VK_ERROR_INCOMPATIBLE_DRIVER:
                 break
-        else:  # no driver at all, or each refused: the loader returns one code for both
+        else:  # no driver, or all refused: the loader returns the same code for both
             raise UnavailableError(
                 f"a Vulkan loader is installed, but it finds no Vulkan driver that takes Vulkan {major}.{minor} or "
                 f"later (VK_LOADER_DEBUG=error,driver lists those that it finds). {driver_hint()}",
@@ -116,8 +116,8 @@ class Driver(Closeable):
         instance, result = ffi.new("VkInstance *"), VK_SUCCESS
         try:
             result = functions.vkCreateInstance(info, ffi.NULL, instance)
-        finally:  # Ctrl-C during the call is raised when it has returned, and has made the instance
-            if result >= 0 and instance[0] != ffi.NULL:  # a failed call may leave anything there
+        finally:  # Ctrl-C during the call is raised after it has returned and made the instance
+            if result >= 0 and instance[0] != ffi.NULL:  # a failed call may leave garbage there
                 self._instance = instance[0]
                 self.functions: InstanceFunctions = InstanceFunctions(self._instance)
                 live["instance", 0, handle_value(self._instance)] = None
@@ -182,7 +182,7 @@ class Driver(Closeable):
 
 _shared: dict[bool, Driver] = {}
 _shared_lock = threading.Lock()
-# One thread at a time: the environment says for so long where the vendored driver is.
+# One thread at a time: meanwhile an environment variable locates the vendored driver.
 _creation_lock = threading.Lock()
 
 
@@ -193,7 +193,7 @@ def _listing(*, windows: bool) -> Iterator[None]:
 
 
 def window_drivers() -> contextlib.AbstractContextManager[None]:
-    """Makes the Vulkan loader list the drivers of instances with surfaces while open: for libraries that ask it."""
+    """Makes the Vulkan loader list the drivers for instances with surfaces while open, for libraries that query it."""
     return _listing(windows=True)
 
 
@@ -208,7 +208,7 @@ def shared_driver(*, validation: bool | None = None) -> Driver:
 
 
 def close_drivers() -> None:
-    """Closes the process's drivers that have no open device: for a process that ends."""
+    """Closes the process's drivers without open devices, at the end of the process."""
     for driver in list(_shared.values()):
         with contextlib.suppress(FailedPreconditionError):
             driver.close()

@@ -9,8 +9,8 @@ from typing import Final
 
 VERSION: Final = "1.4.359"
 
-# sType | the core version that has it, or -version: chained before that one only | extensions, any of
-# which has it | its members, each a VkBool32, in order. The first row is VkPhysicalDeviceFeatures2.
+# sType | the core version that has it, or -version: chained only before that version | extensions, any of which has it
+# | its members, each a VkBool32, in order. The first row is VkPhysicalDeviceFeatures2.
 STRUCTURES: Final = """
 1000059000 | 1.0 | | robustBufferAccess fullDrawIndexUint32 imageCubeArray independentBlend geometryShader
  tessellationShader sampleRateShading dualSrcBlend logicOp multiDrawIndirect drawIndirectFirstInstance depthClamp
@@ -139,8 +139,8 @@ STRUCTURES: Final = """
 1000689000 |  | VK_NV_cooperative_matrix_decode_vector | cooperativeMatrixDecodeVector
 """
 
-# The core version that has them, or - | what they depend on beyond 1.2: alternatives | extensions:
-# those that only others need end in *.
+# The core version that has them, or - | their dependencies beyond 1.2: alternatives | extensions; an extension that
+# only serves as a dependency ends in *.
 EXTENSIONS: Final = """
 - |  | VK_AMD_gcn_shader VK_AMD_gpu_shader_half_float VK_AMD_gpu_shader_int16 VK_AMD_shader_ballot
  VK_AMD_shader_image_load_store_lod VK_AMD_shader_trinary_minmax VK_AMD_texture_gather_bias_lod

@@ -1,7 +1,7 @@
-"""Vulkan's feature booleans: which structures have them, which of them compute uses, and chains of the structures.
+"""Vulkan's feature booleans: their structures, those that compute uses, and chains of the structures.
 
-The facts are in `feature_tables.py`, made from the registry. Every structure is its header and then booleans, so a
-chain is memory that is laid out by these tables: structures that are newer than the binding's declarations too.
+The facts are in `feature_tables.py`, made from the registry. Every structure consists of a header and booleans, so
+these tables suffice to lay out a chain, including structures newer than the binding's declarations.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from .feature_tables import EXTENSIONS, STRUCTURES
 Version = tuple[int, int]
 
 _NEVER: Final = (99, 0)
-# Of the core's structures those that SPIR-V's capabilities name are used, and these: for how kernels run and what their
-# memory looks like, for arrays of descriptors, for images and samplers, and for the runtime.
+# Of the core's structures, compute uses the booleans that SPIR-V's capabilities name, and these: for the execution and
+# memory layout of kernels, for arrays of descriptors, for images and samplers, and for the runtime.
 _CORE_TABLE: Final = """
 scalarBlockLayout uniformBufferStandardLayout shaderSubgroupExtendedTypes subgroupBroadcastDynamicId subgroupSizeControl
 computeFullSubgroups maintenance4 shaderZeroInitializeWorkgroupMemory vulkanMemoryModelAvailabilityVisibilityChains
@@ -37,8 +37,8 @@ shaderStorageImageExtendedFormats samplerMirrorClampToEdge samplerFilterMinmax
 hostQueryReset timelineSemaphore synchronization2 pipelineCreationCacheControl pushDescriptor
 """
 _CORE: Final = frozenset(_CORE_TABLE.split())
-# Of the extensions' structures all booleans are used but those for sparse memory, tools that replay captures, groups of
-# devices, ray-tracing pipelines and lost devices, and those that cost speed.
+# Of the extensions' structures, all booleans are used except those for sparse memory, tools that replay captures,
+# groups of devices, ray-tracing pipelines and lost devices, and those that cost speed.
 _LEFT_OUT: Final = re.compile(r"sparse|CaptureReplay|Robust|MultiDevice|^deviceFault|^rayTracingPipeline")
 
 
@@ -47,7 +47,7 @@ class FeatureStructure(NamedTuple):
 
     Attributes:
         type: the structure's ``sType``.
-        since, until: the core version from which the structure is chained, and the one below which any of
+        since, until: the core version from which the structure is chained, and the version below which any of
             ``extensions`` chains it.
         extensions: the extensions that have the structure, each by itself.
         members: the names of all its booleans in order.
@@ -67,8 +67,9 @@ class FeatureStructure(NamedTuple):
 
 
 class Extension(NamedTuple):
-    """An extension that compute uses: the core version that has it, and its requirements, as alternatives. ``serves``
-    is false if it is only useful to other extensions that need it.
+    """An extension that compute uses: the core version that has it, and its dependencies, as alternatives.
+
+    ``serves`` is false if only other extensions need it.
     """
 
     core: Version
@@ -124,7 +125,7 @@ def known_extensions() -> dict[str, Extension]:
 
 
 def needed_extensions(version: Version, usable: frozenset[str]) -> frozenset[str]:
-    """Returns the extensions to enable: the useful ones, and those that they need."""
+    """Returns the extensions to enable: the useful extensions, and their dependencies."""
     known = known_extensions()
     needed, pending = set[str](), [name for name in usable if not known[name].serves]
     while pending:
@@ -145,7 +146,7 @@ def _holds(token: str, version: Version, extensions: Set[str]) -> bool:
 
 
 def offered_extensions(version: Version, extensions: frozenset[str]) -> frozenset[str]:
-    """Returns known extensions that a device offers with their dependencies and that are not in its core version."""
+    """Returns the known extensions outside a device's core version that it offers with their dependencies."""
     known = known_extensions()
     offered = {name for name in known.keys() & extensions if version < known[name].core}
     while True:
@@ -162,7 +163,7 @@ def offered_extensions(version: Version, extensions: frozenset[str]) -> frozense
 
 
 class FeatureChain:
-    """The structures of features that a device has, as Vulkan wants them: one after the other through ``pNext``.
+    """A device's feature structures, linked through ``pNext``.
 
     Attributes:
         head: the memory, which starts with ``VkPhysicalDeviceFeatures2``; it holds the whole chain.
@@ -177,7 +178,7 @@ class FeatureChain:
         self._flags: list[CData] = []
         for index, (structure, size) in enumerate(zip(self._structures, sizes, strict=True)):
             start = ffi.cast("VkBaseOutStructure *", at)
-            ffi.cast("uint32_t *", at)[0] = structure.type  # an enumerant that the binding may not have
+            ffi.cast("uint32_t *", at)[0] = structure.type  # an enumerant that the binding may lack
             self._flags.append(ffi.cast("VkBool32 *", at + header))
             at += size
             if index + 1 < len(sizes):

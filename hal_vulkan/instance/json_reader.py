@@ -1,6 +1,6 @@
-"""Reads JSON values into dataclasses, each value checked against the type of its field.
+"""Reads JSON values into dataclasses, and checks each value against the type of its field.
 
-Every error is an ``InvalidArgumentError`` that names the place, what was expected and what came.
+Every error is an ``InvalidArgumentError`` that names the field, the expected and the actual value.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 
 class Among(NamedTuple):
-    """The values of an integer field, in ``Annotated``."""
+    """The allowed values of an integer field, in ``Annotated``."""
 
     expected: str
     values: Container[int]
@@ -33,7 +33,7 @@ def integers(low: int, high: int) -> Among:
 
 
 def read_object(kind: type[T], value: object, where: str) -> T:
-    """Returns an object's items as a dataclass; fields without a default are required."""
+    """Returns an object's items as a dataclass; fields without defaults are required."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise _wrong(where, "an object with text keys", value)
     hints = get_type_hints(kind, include_extras=True)
@@ -48,9 +48,7 @@ def read_object(kind: type[T], value: object, where: str) -> T:
 
 
 def _read(hint: Any, value: Any, where: str) -> Any:
-    """Returns a field's value. ``Annotated`` declares an integer's values, a text's pattern or the most items of a
-    list.
-    """
+    """Returns a field's value. ``Annotated`` declares an integer's values, a text's pattern or the most items."""
     limit = None
     if hasattr(hint, "__metadata__"):
         hint, limit = get_args(hint)

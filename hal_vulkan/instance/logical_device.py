@@ -80,7 +80,7 @@ class PipelineStatistic:
 
 
 class Reports(Protocol):
-    """The part of a ``ReportTable`` that the rooms below ``commands`` use; that documents it."""
+    """The part of ``ReportTable`` that the rooms below ``commands`` use; ``ReportTable`` documents it."""
 
     def collect(self) -> None: ...
 
@@ -91,17 +91,17 @@ class LogicalDevice(AnyDevice):
     Attributes:
         profile: the physical device's properties.
         plan: the queues, features and extensions in use, and the reasons.
-        bind_limits: the alignment (as a mask) and size that any binding takes.
+        bind_limits: the alignment (as a mask) and size that every binding accepts.
         groups_max: the largest number of workgroups of one dispatch (x, y, z).
         on_lost: a function that is called once with the error of a lost device.
         reports: the reports of instrumented shaders.
-        sampler_count: the number of samplers that are not destroyed; devices limit it.
+        sampler_count: the number of live samplers; devices limit it.
         pipeline_statistics: the driver's statistics of each pipeline, in the order of creation; empty unless the
             plan has them.
-        close_epoch: a count that increases whenever a resource is closed or the device is lost; whatever names
-            resources checks them again if it has changed. ``note_closed`` increases it.
-        lock: a lock that is held while payloads are claimed, signalled from the host or submitted. Nothing that takes
-            another lock, or calls back, is called under it.
+        close_epoch: a count that increases whenever a resource is closed or the device is lost; users of resources
+            check them again if it has changed. ``note_closed`` increases it.
+        lock: a lock that is held while payloads are claimed, signalled from the host or submitted. Code under it takes
+            no other lock and makes no callback.
         in_use: the actions that ``defer`` keeps for threads inside the guard, with the threads' locks.
         guard: the guard whose lock is held around every other use of native objects; see ``guarded``.
     """
@@ -194,7 +194,7 @@ class LogicalDevice(AnyDevice):
             for family, count in families.items()
         ]
         features = FeatureChain(self.profile.version, frozenset(plan.extensions))
-        # A name may be in several structures, of which the device supports one.
+        # A name may occur in several structures, of which the device supports one.
         self.driver.functions.vkGetPhysicalDeviceFeatures2(
             self.physical_device, ffi.cast("VkPhysicalDeviceFeatures2 *", features.head)
         )
@@ -206,7 +206,7 @@ class LogicalDevice(AnyDevice):
             enabledExtensionCount=len(plan.extensions),
             ppEnabledExtensionNames=plan.extensions,
         )
-        asked = []  # features that tools ask for, which every device with their extension has
+        asked = []  # features for tools; every device with their extension has them
         if plan.pipeline_statistics:
             asked.append(new("VkPhysicalDevicePipelineExecutablePropertiesFeaturesKHR", pipelineExecutableInfo=1))
         if plan.performance_counters:
@@ -217,14 +217,14 @@ class LogicalDevice(AnyDevice):
         try:
             result = functions.vkCreateDevice(self.physical_device, chained, ffi.NULL, handle)
             check(result, f"creating a device on {self.profile.name}")
-        except BaseException:  # Ctrl-C during the call is raised when it has returned
-            if result >= 0 and handle[0] != ffi.NULL:  # a failed call may leave anything there
+        except BaseException:  # Ctrl-C during the call is raised after it has returned
+            if result >= 0 and handle[0] != ffi.NULL:  # a failed call may leave garbage there
                 DeviceFunctions(functions, handle[0]).vkDestroyDevice(handle[0], ffi.NULL)
             raise
         return handle[0]
 
     def check(self, result: int, action: str) -> None:
-        """Does ``functions.check``, and remembers the loss of the device."""
+        """Does ``functions.check``, and records the loss of the device."""
         if result == VK_ERROR_DEVICE_LOST and not pending_validation:
             raise self.lose(error_from_result(result, action))
         check(result, action)
@@ -248,8 +248,9 @@ class LogicalDevice(AnyDevice):
         return lost
 
     def create(self, kind: str, info: CData, noun: str = "") -> CData:
-        """Returns a native object (``"semaphore"``, ``"command pool"``, …), which ``destroy`` or the device's end
-        destroys.
+        """Returns a native object (``"semaphore"``, ``"command pool"``, …).
+
+        ``destroy`` or the device's end destroys it.
         """
         create = getattr(self.fn, _native_names(kind)[1])
         return self.make(kind, lambda handle: create(self.handle, info, ffi.NULL, handle), noun or f"a {kind}")
@@ -258,7 +259,7 @@ class LogicalDevice(AnyDevice):
         """Makes a native object by a call that writes it to a pointer, checks the result, and owns the object.
 
         Raises:
-            PumiceError: the call failed, or the validation layers object; the object is destroyed then.
+            PumiceError: the call failed, or the validation layers object; in that case the object is destroyed.
             ClosedError: the device was closed.
         """
         pointer, _, destroy = _native_names(kind)
@@ -268,11 +269,11 @@ class LogicalDevice(AnyDevice):
             key = None
             try:
                 result = create(handle)
-                if result >= 0 and handle[0] != ffi.NULL:  # a failed call may leave anything there
+                if result >= 0 and handle[0] != ffi.NULL:  # a failed call may leave garbage there
                     key = kind, handle_value(handle[0])
                     self._own(key, handle[0])
                 self.check(result, f"creating {noun}")
-            except BaseException:  # Ctrl-C during the call is raised when it has returned, and has made the object
+            except BaseException:  # Ctrl-C during the call is raised after it has returned and made the object
                 if key in self._owned:
                     self.destroy(kind, handle[0])
                 elif result >= 0 and handle[0] != ffi.NULL:
@@ -281,14 +282,14 @@ class LogicalDevice(AnyDevice):
             return handle[0]
 
     def _resolve(self, name: CData) -> CData:
-        """Looks up a function, which callers do before they take the guard, too."""
+        """Looks up a function; callers also do so before they enter the guard."""
         with self.guard.lock:
             if self._is_sealed:
                 raise ClosedError(f"this device ({self.name}) was closed")
             return self.driver.functions.vkGetDeviceProcAddr(self.handle, name)
 
     def _own(self, key: tuple[str, int], handle: CData) -> None:
-        # Assignments alone: both are made, or neither.
+        # Only assignments: both are made, or neither.
         counted = key[0], self.number, key[1]
         live[counted] = None
         self._owned[key] = handle
@@ -305,7 +306,7 @@ class LogicalDevice(AnyDevice):
     def _destroy(self, key: tuple[str, int], handle: CData, destroy: NativeFunction) -> None:
         counted = key[0], self.number, key[1]
         try:
-            del self._owned[key]  # one of two threads continues; an interrupt cannot come before the next call ends
+            del self._owned[key]  # only one of two threads continues; no interrupt comes before the next call ends
         except KeyError:
             return
         try:
@@ -314,7 +315,7 @@ class LogicalDevice(AnyDevice):
             live.pop(counted, None)
 
     def check_not_ended(self) -> None:
-        """Raises ClosedError if ``close`` lets no use of native objects begin any more. For uses, inside the guard."""
+        """Raises ClosedError if ``close`` no longer lets uses of native objects begin. For uses inside the guard."""
         if self.rundown.is_over:
             raise ClosedError(f"this device ({self.name}) was closed")
 
@@ -334,7 +335,7 @@ class LogicalDevice(AnyDevice):
     def destroy_native(self) -> None:
         """Destroys the remaining objects that ``make`` made, and the VkDevice; idempotent, also after an interrupt.
 
-        Nobody may be inside the guard.
+        No thread may be inside the guard.
         """
         for key, handle in list(self._owned.items()):
             self._destroy(key, handle, getattr(self.fn, _native_names(key[0])[2]))
@@ -342,7 +343,7 @@ class LogicalDevice(AnyDevice):
         self._is_sealed = True
         self.rundown.end(None)  # threads that look up a function
         if not self.is_destroyed:
-            self.is_destroyed = True  # an interrupt cannot come before the next call's end
+            self.is_destroyed = True  # no interrupt comes before the next call ends
             try:
                 destroy(self.handle, ffi.NULL)
             finally:
@@ -350,13 +351,13 @@ class LogicalDevice(AnyDevice):
         self.driver.release(self.number)
 
     def note_closed(self) -> None:
-        """Notes that a resource was closed: everything that names resources checks them again."""
+        """Notes that a resource was closed, so that users of resources check them again."""
         with self.lock:
             self.close_epoch += 1
 
     def defer(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` once everything that is submitted or pending now has retired, and no thread that is inside
-        the guard now is still there.
+        """Runs ``action`` once all work submitted or pending now has retired, and threads now inside the guard have
+        left.
         """
         if self.abandoned:
             return
@@ -373,7 +374,7 @@ class LogicalDevice(AnyDevice):
         self._defer_submitted(action, self.queues)
 
     def _run_unused(self) -> None:
-        """Defers again what waited for threads inside the guard, as far as they have left it."""
+        """Defers again the actions that waited for threads inside the guard, once these threads have left it."""
         for _ in range(len(self.in_use)):
             try:
                 inside, action = self.in_use.popleft()
@@ -386,7 +387,7 @@ class LogicalDevice(AnyDevice):
                 self.defer(action)
 
     def _defer_submitted(self, action: Callable[[], None], queues: Sequence[DeviceQueue]) -> None:
-        """Runs ``action`` once each of the queues has retired the work submitted to it by then."""
+        """Runs ``action`` once each queue has retired the work submitted to it so far."""
         for index, queue in enumerate(queues):
             if not queue.is_idle:
                 queue.defer(functools.partial(self._defer_submitted, action, queues[index + 1 :]))
@@ -395,11 +396,11 @@ class LogicalDevice(AnyDevice):
 
     @property
     def held(self) -> int:
-        """Pending submissions: those that are being prepared, and those held back on the host."""
+        """Pending submissions: those in preparation, and those held back on the host."""
         return len(self.pending)
 
     def begin_pending(self) -> int:
-        """Keeps objects closed from now on for a submission. Returns its serial; the caller holds the lock."""
+        """Keeps objects that are closed from now on for a submission. Returns its serial; the caller holds the lock."""
         self._last_pending += 1
         self.pending[self._last_pending] = None
         return self._last_pending
@@ -409,7 +410,7 @@ class LogicalDevice(AnyDevice):
         while True:
             with self.lock:
                 self.pending.pop(serial, None)
-                # The oldest pending submission does not use what was closed before it began.
+                # The oldest pending submission does not use objects closed before it began.
                 oldest = next(iter(self.pending), None)
                 if not self._parked or (oldest is not None and self._parked[0][0] >= oldest):
                     return
@@ -452,8 +453,8 @@ def guarded(
 ) -> Callable[Concatenate[_Owner, _Arguments], _Result]:
     """Makes a method a use of its device's native objects: it checks and calls inside the device's guard.
 
-    ``close`` waits for it before it tears down, and refuses later ones with ClosedError; objects that are closed
-    meanwhile are kept until it has ended. It must not wait for other threads, or for work of the device.
+    ``close`` waits for such uses before it tears down, and later uses get ClosedError; objects closed during a use are
+    kept until it ends. The method must not wait for other threads, or for work of the device.
     """
 
     @functools.wraps(method)
@@ -469,6 +470,6 @@ def guarded(
 
 @functools.cache
 def _native_names(kind: str) -> tuple[str, str, str]:
-    """Returns the type of a pointer to native objects of a kind, and the functions that create and destroy one."""
+    """Returns the pointer type for native objects of a kind, and the functions that create and destroy one."""
     name = kind.title().replace(" ", "").replace("Khr", "KHR")
     return f"Vk{name} *", f"vkCreate{name}", f"vkDestroy{name}"

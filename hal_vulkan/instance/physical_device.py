@@ -47,7 +47,7 @@ def read_profile(functions: InstanceFunctions, physical: CData, instance_version
     core = head.properties
     api_version = (core.apiVersion >> 22 & 0x7F, core.apiVersion >> 12 & 0x3FF, core.apiVersion & 0xFFF)
     minor = min(api_version[:2], instance_version)[1]
-    # A structure that the driver does not know is not chained and stays zero.
+    # Structures that the driver does not know are not chained and stay zero.
     driver, timeline = new("VkPhysicalDeviceDriverProperties"), new("VkPhysicalDeviceTimelineSemaphoreProperties")
     maintenance4 = new("VkPhysicalDeviceMaintenance4Properties")
     sizes = new("VkPhysicalDeviceSubgroupSizeControlProperties")
@@ -159,7 +159,7 @@ def _cooperative_matrices(
 
 def _core_limits(limits: CData) -> dict[str, Any]:
     """Returns the fields of ``DeviceLimits`` that ``VkPhysicalDeviceLimits`` has: its names in snake case."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     for field in fields(DeviceLimits):
         first, *rest = field.name.split("_")
         name = first + "".join(word.capitalize() for word in rest)
@@ -167,8 +167,8 @@ def _core_limits(limits: CData) -> dict[str, Any]:
             value = getattr(limits, name)
             if isinstance(field.default, tuple):
                 value = tuple(value)
-            found[field.name] = bool(value) if isinstance(field.default, bool) else value
-    return found
+            values[field.name] = bool(value) if isinstance(field.default, bool) else value
+    return values
 
 
 def _features(functions: InstanceFunctions, physical: CData, minor: int, extensions: frozenset[str]) -> frozenset[str]:

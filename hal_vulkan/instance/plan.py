@@ -2,10 +2,10 @@
 
 ``plan_device`` is a function from one ``DeviceProfile`` and one ``PlanOptions`` to a ``DevicePlan``; all three are
 plain data. ``LogicalDevice`` follows the plan and decides nothing, so every decision can be tested against recorded
-profiles of devices that are not at hand. ``DevicePlan.why`` has the reason for each.
+profiles of devices that are not at hand. ``DevicePlan.why`` has the reasons.
 
-Whatever the profile says, the plan enables no extension and no feature that the profile does not list, and enables
-every extension that an enabled feature needs (unless it is core in the device's version).
+The plan only enables extensions and features that the profile lists. It enables every extension that an enabled feature
+needs (unless it is core in the device's version).
 """
 
 from __future__ import annotations
@@ -33,16 +33,17 @@ _CALIBRATED: Final = ("VK_KHR_calibrated_timestamps", "VK_EXT_calibrated_timesta
 _SPECIAL_QUEUES: Final = QueueFlag.VIDEO_DECODE | QueueFlag.VIDEO_ENCODE | QueueFlag.OPTICAL_FLOW_NV
 
 PIPELINE_STATISTICS: Final = "VK_KHR_pipeline_executable_properties"
-"""The extension of ``PlanOptions.pipeline_statistics``; its one feature comes with it."""
+"""The extension of ``PlanOptions.pipeline_statistics``; its single feature is enabled with it."""
 
 SWAPCHAIN: Final = "VK_KHR_swapchain"
 """The extension of ``PlanOptions.presentation``."""
 
 PERFORMANCE_QUERY: Final = "VK_KHR_performance_query"
-"""The extension of ``PlanOptions.performance_counters``; the feature that is enabled comes with it."""
+"""The extension of ``PlanOptions.performance_counters``; its feature is enabled with it."""
 
-# Features that a driver offers and gets wrong, by VkDriverId, with the reason. SwiftShader reads the descriptor at the
-# index of an invocation that has left a loop, too; dispatches read compressed images as zeros, without an error.
+# Features that a driver offers but implements wrongly, by VkDriverId, with the reason. SwiftShader also reads the
+# descriptor at the index of an invocation that has left a loop. Its dispatches read compressed images as zeros, without
+# an error.
 _MISTRUSTED: Final = {
     _SWIFTSHADER: (
         (
@@ -56,7 +57,7 @@ _MISTRUSTED: Final = {
     )
 }
 
-# Features that others need; each comes before them in its structure.
+# Features that other features need; each precedes them in its structure.
 _NEEDS: Final = {
     "variablePointers": "variablePointersStorageBuffer",
     "vulkanMemoryModelDeviceScope": "vulkanMemoryModel",
@@ -73,20 +74,20 @@ class PlanOptions:
     """A user's requests to the plan; ``None`` leaves the choice to the plan.
 
     Attributes:
-        robust_buffer_access: whether accesses of buffers are bounds-checked, and of images where a device of Vulkan 1.3
-            has that. Off by default, as it costs speed.
+        robust_buffer_access: whether accesses to buffers are bounds-checked, and to images where a device of Vulkan 1.3
+            supports it. Off by default, as it costs speed.
         staging: whether to upload and read back by copies through host-visible buffers. Off forces mappable memory.
         push_descriptors: whether to write descriptors into the command buffer instead of allocating sets.
-        prefer_dedicated_compute: whether to take a family with COMPUTE and no GRAPHICS where there is one.
-        transfer_queue: whether to use a second family for copies where there is one.
+        prefer_dedicated_compute: whether to prefer a family with COMPUTE and without GRAPHICS.
+        transfer_queue: whether to use a second family for copies, if there is one.
         max_compute_queues, max_transfer_queues: the numbers of queues to create of each family, 1 to 64.
         block_size: the number of bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: whether to report loops that the driver ends before their time.
-        sanitize: whether to report accesses of shaders that go wrong.
+        sanitize: whether to report wrong accesses of shaders.
         repairs: whether to apply every repair for faults of drivers, or none. By default the self-test decides.
         wait: the host's wait mode; see ``waiting``.
         pipeline_statistics: whether the driver keeps its statistics of each pipeline: registers, spills, code size. Off
-            by default, as drivers may compile otherwise for it.
+            by default, as it may change how drivers compile.
         performance_counters: whether to allow queries of the device's performance counters.
         presentation: whether to allow swapchains, on a family with graphics, which scales and converts pictures.
     """
@@ -133,23 +134,22 @@ class DevicePlan:
         unified_memory: whether host and device share one memory.
         staging: whether uploads and read-backs go through a host-visible buffer and a copy.
         push_descriptors: whether to bind by ``vkCmdPushDescriptorSetKHR``.
-        host_import_alignment: the number of bytes to which imported host memory is aligned, ``None`` where it cannot be
-            imported.
-        calibrated_timestamps: the extension that relates device and host clocks; ``None`` where none can.
-        host_time_domain: the host clock that is related, named as in ``DeviceProfile.time_domains``.
-        memory_budget: whether ``VK_EXT_memory_budget`` tells the amount of free memory.
-        timestamp_bits: the number of meaningful bits of a timestamp on the compute family; 0 where there are none.
-        required_subgroup_size: a compute pipeline may fix its subgroup size.
-        descriptor_pool_size: the number of descriptor sets to a pool.
+        host_import_alignment: the alignment of imported host memory in bytes; ``None`` if memory cannot be imported.
+        calibrated_timestamps: the extension that relates device and host clocks; ``None`` if there is none.
+        host_time_domain: the related host clock, named as in ``DeviceProfile.time_domains``.
+        memory_budget: whether ``VK_EXT_memory_budget`` reports the amount of free memory.
+        timestamp_bits: the number of meaningful bits of a timestamp on the compute family; 0 without timestamps.
+        required_subgroup_size: whether a compute pipeline may fix its subgroup size.
+        descriptor_pool_size: the number of descriptor sets per pool.
         block_size: the number of bytes of device memory to allocate at a time and hand out in parts.
-        dedicated_threshold: the buffers above this many bytes get memory of their own.
+        dedicated_threshold: the size in bytes above which a buffer gets memory of its own.
         loop_guard: whether shaders report loops that the driver ends before their time.
-        sanitize: whether shaders report accesses that go wrong.
+        sanitize: whether shaders report wrong accesses.
         repairs: whether shaders get every repair for faults of drivers, or none; ``None`` leaves it to the self-test.
         wait: the host's wait mode.
         pipeline_statistics: whether pipelines keep the driver's statistics.
-        performance_counters: the device's counters can be queried.
-        why: the reasons, one sentence a choice.
+        performance_counters: whether the device's counters can be queried.
+        why: the reasons, one sentence per choice.
     """
 
     compute_family: int
@@ -188,7 +188,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
     Raises:
         UnavailableError: pumice cannot run on the device, or an option asks for a feature that it lacks; the message
             names it.
-        InvalidArgumentError: ``options.block_size`` is more than the device allocates at once.
+        InvalidArgumentError: ``options.block_size`` exceeds the device's largest allocation.
     """
     if problems := profile.problems():
         raise UnavailableError(f"pumice cannot run on {profile.name!r}: {'; '.join(problems)}")
@@ -249,7 +249,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         memory_budget=enable("VK_EXT_memory_budget"),
         timestamp_bits=families[compute].timestamp_valid_bits,
         required_subgroup_size="subgroupSizeControl" in features and profile.subgroup.required_size_for_compute,
-        # Pushed descriptors need no pool; it then serves only the other sets.
+        # Pushed descriptors need no pool; with them it serves only the other sets.
         descriptor_pool_size=64 if push_descriptors else 512,
         block_size=block_size,
         dedicated_threshold=block_size // 2,
@@ -293,7 +293,7 @@ def _compute_family(profile: DeviceProfile, options: PlanOptions, why: list[str]
 
 
 def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int, why: list[str]) -> int | None:
-    """Prefers a DMA family (TRANSFER alone), which copies while the shader cores work, to a second general family.
+    """Prefers a DMA family (TRANSFER only), which copies while the shader cores work, to a second general family.
 
     Video and optical-flow families report TRANSFER for their own surfaces and are not used.
     """
@@ -318,8 +318,9 @@ def _transfer_family(profile: DeviceProfile, options: PlanOptions, compute: int,
 
 
 def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str], why: list[str]) -> frozenset[str]:
-    """Returns every supported feature that compute may need, and every extension that shaders may name: kernels come
-    from elsewhere and may use any of them. An extension whose features are all missing stays off.
+    """Returns every supported feature that compute may need, and the extensions that kernels may use.
+
+    Extensions whose features are all missing stay off.
     """
     version = profile.version
     offered = offered_extensions(version, profile.extensions)
@@ -351,7 +352,7 @@ def _features(profile: DeviceProfile, options: PlanOptions, extensions: set[str]
         enabled.add("robustBufferAccess")
         if version >= (1, 3) and "robustImageAccess" in profile.features:
             enabled.add("robustImageAccess")
-        # Whether both hold together is a property that hardly any device has (VUID-VkDeviceCreateInfo-10247).
+        # Both together need a property that hardly any device has (VUID-VkDeviceCreateInfo-10247).
         enabled = {name for name in enabled if not name.endswith("UpdateAfterBind")}
     why.append(
         f"{len(enabled)} features are enabled, "
@@ -382,9 +383,9 @@ def _push_descriptors(profile: DeviceProfile, options: PlanOptions, why: list[st
     dispatch.
 
     Drivers write them straight into the command buffer, which is faster wherever it works. A kernel with more bindings
-    than ``maxPushDescriptors`` takes sets; below eight that would be most kernels. NVIDIA's drivers before 527 have
-    defects with them on Volta and older (emulators turn them off there). The profile does not tell architectures
-    apart, so older drivers take sets altogether.
+    than ``maxPushDescriptors`` uses sets; below eight that would be most kernels. NVIDIA's drivers before 527 have
+    defects with push descriptors on Volta and older (emulators turn them off there). The profile does not distinguish
+    architectures, so these drivers always use sets.
     """
     most = profile.limits.max_push_descriptors
     lack = ""
@@ -421,7 +422,7 @@ def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) ->
     """Returns a 64th of the main heap, within 1 MiB to 128 MiB and the device's largest allocation.
 
     Allocations are slow and limited in number (``maxMemoryAllocationCount`` may be 4096), so blocks are large, but an
-    unused block should be a small part of the heap. Buffers above half a block would waste the rest of it.
+    unused block should be a small part of the heap. A buffer above half a block would waste the rest of it.
     """
     most = profile.limits.max_memory_allocation_size
     if options.block_size is not None:
@@ -440,8 +441,9 @@ def _block_size(profile: DeviceProfile, options: PlanOptions, why: list[str]) ->
 
 
 def _loop_guard(profile: DeviceProfile, options: PlanOptions, why: list[str]) -> bool:
-    """Decides whether to guard loops: only for Mesa's llvmpipe, since no other driver cuts them. A later version
-    without the limit would have nothing to report.
+    """Decides whether to guard loops: only for Mesa's llvmpipe, since no other driver cuts them.
+
+    A later version without the limit has nothing to report.
     """
     cuts = profile.driver_id == _MESA_LLVMPIPE
     chosen = cuts if options.loop_guard is None else options.loop_guard

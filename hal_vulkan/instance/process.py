@@ -21,7 +21,7 @@ from .profile import DeviceProfile, DeviceType
 
 
 class OpenDevice(Protocol):
-    """The part of a ``Device`` that this file uses; that documents it."""
+    """The part of a ``Device`` that this file uses; ``Device`` documents it."""
 
     profile: DeviceProfile
     is_closed: bool
@@ -45,11 +45,13 @@ open_devices: weakref.WeakSet[OpenDevice] = weakref.WeakSet()
 
 
 def _after_fork_in_child() -> None:
-    """Abandons the devices: a child has the parent's handles but none of the driver's threads: a call blocks forever or
-    corrupts the driver.
+    """Abandons the devices.
 
-    Every device of the parent therefore refuses work there, waits fail at once, closing makes no native call, and a new
-    driver and devices can be opened.
+    A child has the parent's handles but none of the driver's threads, so calls would block forever or corrupt the
+    driver.
+
+    Every device of the parent therefore refuses work in the child, its waits fail at once, and its closing makes no
+    native call. A new driver and new devices can be opened.
     """
     error = FailedPreconditionError(
         "this device was opened before the process was forked, and Vulkan does not survive a fork. Open a device in "
@@ -68,9 +70,9 @@ _tearing_down: Final[dict[object, None]] = {}
 
 
 def in_thread(action: Callable[[], None]) -> Callable[[], None]:
-    """Returns a function that has a thread run ``action``: for finalisers, which run at any point and under any lock.
+    """Returns a function that has a thread run ``action``, for finalisers, which run at any point and under any lock.
 
-    The thread waits for that from now on: a finaliser cannot start one.
+    The thread starts now and waits, as a finaliser cannot start a thread.
     """
     asked: queue.SimpleQueue[None] = queue.SimpleQueue()  # put() is one call in C, which finalisers may make
 
@@ -92,7 +94,7 @@ def in_thread(action: Callable[[], None]) -> Callable[[], None]:
 
 
 def finish_teardowns(timeout: float = EXIT_TIMEOUT_S) -> None:
-    """Returns when what finalisers have left to threads is done, or after ``timeout`` seconds."""
+    """Waits until threads have run the actions of finalisers, for at most ``timeout`` seconds."""
     deadline = time.monotonic() + timeout
     while _tearing_down and time.monotonic() < deadline:
         time.sleep(0.0005)
@@ -100,8 +102,10 @@ def finish_teardowns(timeout: float = EXIT_TIMEOUT_S) -> None:
 
 @atexit.register
 def _at_exit() -> None:
-    """Finishes the devices' work. Software drivers compile and run shaders in threads of this process, which crash if
-    its libraries are unloaded first.
+    """Finishes the devices' work.
+
+    Software drivers compile and run shaders in threads of this process, which crash if its libraries are unloaded under
+    them.
 
     Work that takes longer than ``EXIT_TIMEOUT_S`` is left behind, and the process ends without unloading anything.
     """
@@ -119,10 +123,10 @@ def _at_exit() -> None:
 
 
 def _end_without_unloading() -> None:
-    """Has the C library's exit() end the process, with its status, before it calls the destructors of libraries."""
-    # on_exit's functions get the status; the one that was registered last is called first. Only glibc has it: elsewhere
+    """Makes the C library's exit() end the process, with its status, before it calls the destructors of libraries."""
+    # Functions of on_exit get the status; the last registered is called first. Only glibc has it: on other C libraries
     # a software driver may crash in its destructors.
-    import ctypes  # here: programs start sooner without
+    import ctypes  # imported here so that programs start sooner
 
     with contextlib.suppress(AttributeError, OSError):
         library = ctypes.CDLL(None)

@@ -1,11 +1,11 @@
-"""The facts of one physical device that pumice reads, as plain data to be saved, compared and made up in tests.
+"""The facts that pumice reads of a physical device, as plain data that can be saved, compared and made up in tests.
 
 ``physical_device.py`` reads a profile once. Every later decision is a function of it: which device to open
 (``uri.py``), which features to enable (``plan.py``) and which memory to use (``memory/memory_type.py``). Nothing here
 calls Vulkan.
 
-Names are those of the Vulkan specification, in snake case. Limits that a record lacks take the value required of every
-implementation (Vulkan 1.3 specification, section "Required Limits"), so a partial record is safe to plan with.
+Names are those of the Vulkan specification, in snake case. Limits missing from a record default to the value required
+of every implementation (Vulkan 1.3 specification, section "Required Limits"), so a plan for a partial record is safe.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError
 from .json_reader import Among, integers, read_object
 
-# What instances are asked for. A driver may refuse a later version than its own; what is used here of later versions,
-# devices offer as extensions.
+# The version that instances request. A driver may refuse a later version than its own; devices offer the features of
+# later versions that are used here as extensions.
 VULKAN_VERSION: Final = (1, 3)
 MIN_VERSION: Final = (1, 2)
 
-# Keys of a record that say where it comes from.
+# Keys of a record that state its origin.
 _RECORD_KEYS: Final = frozenset({"source", "assumed", "note"})
 
 _MAX_U32: Final = (1 << 32) - 1
 _MAX_U64: Final = (1 << 64) - 1
 _POWERS_OF_TWO: Final = frozenset(1 << bit for bit in range(64))
 
-# What a JSON record may say.
+# Limits on the values of a JSON record.
 _U32 = Annotated[int, integers(0, _MAX_U32)]
 _U64 = Annotated[int, integers(0, _MAX_U64)]
 _Count = Annotated[int, integers(1, _MAX_U32)]
@@ -161,7 +161,7 @@ class DeviceLimits:
     min_memory_map_alignment: _Alignment = 64
     non_coherent_atom_size: _Alignment = 256
     timestamp_period: float = 1.0
-    """Nanoseconds a timestamp tick; the specification requires no value, so 1.0 stands for "not recorded"."""
+    """Nanoseconds per timestamp tick; the specification requires no value, so 1.0 stands for "not recorded"."""
     timestamp_compute_and_graphics: bool = False
     max_memory_allocation_size: _Size = 1 << 30
     max_buffer_size: _Size = 1 << 30
@@ -178,7 +178,7 @@ class DeviceLimits:
 class SubgroupProperties:
     """``VkPhysicalDeviceSubgroupProperties`` and ``VkPhysicalDeviceSubgroupSizeControlProperties``.
 
-    ``size``, ``min_size`` and ``max_size`` are invocations a subgroup. Without size control ``min_size`` and
+    ``size``, ``min_size`` and ``max_size`` are invocations per subgroup. Without size control ``min_size`` and
     ``max_size`` equal ``size`` and ``max_compute_workgroup_subgroups`` is 0. ``supported_operations`` holds the
     lower-case stems of ``VkSubgroupFeatureFlagBits``: ``"basic"``, ``"vote"``, ``"shuffle_relative"``, …
     """
@@ -216,13 +216,13 @@ class DeviceProfile:
     """Everything pumice reads from a ``VkPhysicalDevice``.
 
     ``device_uuid`` and ``driver_uuid`` are lower-case hexadecimal with dashes, or empty where not recorded.
-    ``driver_version`` is the vendor's packed 32-bit number. ``features`` holds the flat names of the feature
-    booleans that are *supported*, whatever structure they come from; ``properties`` the boolean properties that
+    ``driver_version`` is the vendor's packed 32-bit number. ``features`` holds the flat names of the feature booleans
+    that are *supported*, whatever structure they come from; ``properties`` holds the boolean properties that
     capabilities of SPIR-V need (of ``VkPhysicalDeviceFloatControlsProperties``). ``time_domains`` holds ``"device"``,
-    ``"clock_monotonic"``, ``"clock_monotonic_raw"`` and ``"query_performance_counter"``. ``compute_units`` are
-    multiprocessors, compute units or cores that run workgroups at a time, and for a device of type CPU the processors
-    that this process may use; 0 where the driver does not say. ``api_version`` is the device's, and
-    ``instance_version`` that which the instance was created for.
+    ``"clock_monotonic"``, ``"clock_monotonic_raw"`` and ``"query_performance_counter"``. ``compute_units`` is the
+    number of multiprocessors, compute units or cores that run workgroups, for a device of type CPU that of the
+    processors that this process may use; 0 if the driver does not report it. ``api_version`` is the device's version,
+    and ``instance_version`` the version that the instance was created for.
     """
 
     name: str

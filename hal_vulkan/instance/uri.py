@@ -8,10 +8,9 @@ Grammar::
             | "vulkan://" name            ; any part of the device's name; percent-encoding allowed
             | "lavapipe"                  ; Mesa's software device, wherever it is in the list
 
-Case never matters. Digits alone are an index, so a name made of digits only is written with one of them
-percent-encoded (``vulkan://%34090``). The best device is the first of the best type there is, discrete before
-integrated before virtual before CPU, among those that pumice can run on. An explicit request never gets another
-device.
+Case never matters. Digits alone are an index, so a name of digits only is written with one digit percent-encoded
+(``vulkan://%34090``). The best device is the first device of the best type, discrete before integrated before virtual
+before CPU, that pumice can run on. An explicit request never selects another device.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from ...status import InvalidArgumentError, NotFoundError, UnavailableError, sho
 from .profile import DeviceProfile, DeviceType
 
 DEVICE_VARIABLE: Final = "PUMICE_DEVICE"
-"""The environment variable that names the device if the program does not."""
+"""The environment variable with the device's URI, for programs that name none."""
 
 _GRAMMAR: Final = (
     "write vulkan (the best device), vulkan://INDEX, vulkan://GPU-UUID, vulkan://PART-OF-THE-NAME "
@@ -151,7 +150,7 @@ def select_device(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> int:
 
 
 def list_devices(profiles: Sequence[DeviceProfile], chosen: Container[int] | None = None) -> str:
-    """Returns one line for each device, or for some by index: index, name, type, driver and a URI that names it."""
+    """Returns one line for each device, or for the chosen indices: index, name, type, driver and URI."""
     seen: set[str] = set()
     lines = []
     for index, profile in enumerate(profiles):
@@ -165,7 +164,10 @@ def list_devices(profiles: Sequence[DeviceProfile], chosen: Container[int] | Non
 
 
 def _by_name(uri: DeviceUri, profiles: Sequence[DeviceProfile]) -> list[int]:
-    """Returns the devices whose name contains the text; an exact match hides longer names ("RTX 3060 Ti")."""
+    """Returns the devices whose name contains the text.
+
+    An exact match takes precedence over longer names ("RTX 3060 Ti").
+    """
     wanted = uri.value.casefold()
     indices = [i for i, p in enumerate(profiles) if wanted in p.name.casefold()]
     indices = [i for i in indices if profiles[i].name.casefold() == wanted] or indices

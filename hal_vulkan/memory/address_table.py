@@ -12,13 +12,13 @@ from ..vulkan.functions import CData, ffi
 
 _ENTRY_BYTES: Final = 16
 _WORD: Final = 4
-# Each change writes the table anew, further on in a ring: work in flight continues with the table it started with.
+# Each change writes a new table, at the next position of a ring: work in flight continues with its old table.
 _RING: Final = 1 << 16
 TABLE_BYTES: Final = _ENTRY_BYTES * (1 + _RING)
 
 
 class AddressTable:
-    """Ranges of device addresses, in memory that the host maps. Caller must have exclusive access."""
+    """Ranges of device addresses, in memory that the host maps. The caller must have exclusive access."""
 
     def __init__(self, mapped: CData) -> None:
         self._mapped = mapped
@@ -35,10 +35,10 @@ class AddressTable:
             del self._ranges[index]
 
     def publish(self) -> None:
-        """Writes the ranges for shaders that start from now on; those under way may find either."""
+        """Writes the ranges for shaders that start from now on; running shaders may see either table."""
         count = len(self._ranges)
         if count > MAX_RANGES:
-            self._write(0, struct.pack("<II", 0, 1))  # more than shaders search: nothing is known
+            self._write(0, struct.pack("<II", 0, 1))  # more than shaders search: mark as unknown
             return
         if self._next + count > _RING:
             self._next = 0

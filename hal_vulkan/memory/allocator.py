@@ -27,7 +27,7 @@ from .suballocator import GRANULARITY
 
 
 class ImageMemory(NamedTuple):
-    """An image's requirements on memory: a multiple of ``alignment``, perhaps a block of its own."""
+    """An image's requirements on memory: a size multiple of ``alignment``, perhaps a block of its own."""
 
     image: CData
     alignment: int
@@ -36,11 +36,11 @@ class ImageMemory(NamedTuple):
 
 @dataclass(eq=False, slots=True)
 class Allocation:
-    """A range of a block; ``serial`` is a number that no other one of its allocator has.
+    """A range of a block; ``serial`` is unique among the allocations of its allocator.
 
     ``exports`` counts host views, which may outlive the buffer. ``views`` has the VkBufferView of each (offset, size,
-    VkFormat), with its serial; they are destroyed with the range. ``share`` is the part of a program's memory that it
-    takes, if that is limited.
+    VkFormat), with its serial; they are destroyed with the range. ``share`` is its part of a program's memory limit, if
+    there is one.
     """
 
     allocator: Allocator
@@ -80,12 +80,14 @@ class Allocator:
         self._when_unviewed: Callable[[], None] | None = None
 
     def allocate(self, size: int, flags: MemoryTypeFlags) -> Allocation:
-        """Returns a range of ``size`` bytes (for 0 the smallest) in memory of the requested kind; ``retire`` frees it.
+        """Returns a range of ``size`` bytes (the smallest range for 0) in memory of the requested kind.
+
+        ``retire`` frees it.
 
         Raises:
             InvalidArgumentError: the size is negative, or no memory type of the device satisfies the flags.
-            ResourceExhaustedError: no heap has room, even after caches were emptied and work in flight was waited for;
-                the message has the sizes. Nothing is made.
+            ResourceExhaustedError: no heap has room, even after emptying caches and waiting for work in flight; the
+                message has the sizes.
         """
         device = self.device
         if device.lost is not None or device.is_closed:
@@ -135,7 +137,7 @@ class Allocator:
     def _make_room(self) -> None:
         for cache in list(self.device.caches):
             cache.trim()
-        for queue in self.device.queues:  # what was closed while in use comes back
+        for queue in self.device.queues:  # memory that was closed while in use is freed
             queue.wait_idle()
         self.device.retire()
 
@@ -228,7 +230,7 @@ class Allocator:
 
     @guarded
     def import_host(self, address: int, size: int, owner: object) -> Allocation | None:
-        """Gives the device access to host memory in place; ``None`` if the device or the alignment does not allow it.
+        """Gives the device access to host memory in place; ``None`` if the device or the alignment prevents it.
 
         Whole pages around it are imported; ``owner`` is kept alive until the allocation is freed.
         """
@@ -255,7 +257,7 @@ class Allocator:
             device.defer(lambda: self.free(allocation))
 
     def free(self, allocation: Allocation) -> None:
-        """Gives the range back, once the last host view is gone; the end of the device does so by itself."""
+        """Frees the range, once the last host view is gone; the end of the device does so without this call."""
         with self.device.guard.lock, self._lock:
             if self.device.rundown.is_over:
                 return
@@ -273,7 +275,7 @@ class Allocator:
                 self.forget(serial)
                 self.device.destroy("buffer view", view)
         counted = "allocation", self.device.number, allocation.serial
-        # Assignments alone, as in _account.
+        # Only assignments, as in _account.
         del self._live[allocation]
         self._allocated -= allocation.size
         del live[counted]
@@ -311,7 +313,7 @@ class Allocator:
             raise
 
     def _drop_export(self, allocation: Allocation) -> None:
-        """Notes that a host view is gone: the garbage collector may call this at any point."""
+        """Notes that a host view is gone. The garbage collector may call this at any point."""
         self._dropped.append(allocation)
         if self.device.abandoned:
             return
@@ -321,7 +323,7 @@ class Allocator:
                 self._when_unviewed()
 
     def when_unviewed(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` when the last host view is gone: now, or later in a thread. For ``Device.close``."""
+        """Runs ``action`` when the last host view is gone: now, or later in a thread. Called by ``Device.close``."""
         with self._view_lock:
             if self._views:
                 self._when_unviewed = in_thread(action)
@@ -391,7 +393,7 @@ class Allocator:
         self._heap_use[self.device.profile.memory_types[block.type_index].heap_index] += block.size
 
     def forget(self, serial: int) -> None:
-        """Drops the cached sets that use the object with a serial, which is about to be destroyed."""
+        """Drops the cached sets that use the object with a serial, before it is destroyed."""
         if self.on_block_freed is not None:
             self.on_block_freed(serial)
 
@@ -405,7 +407,7 @@ class Allocator:
         made = Allocation(self, block, offset, size, self._factory.new_serial())
         counted = "allocation", self.device.number, made.serial
         peak = max(self._peak, self._allocated + size)
-        # Assignments alone: all are made, or none.
+        # Only assignments: all are made, or none.
         self._live[made] = None
         self._allocated += size
         self._peak = peak
@@ -416,7 +418,7 @@ class Allocator:
         return made
 
     def trim(self) -> int:
-        """Frees blocks that nothing uses and returns their bytes."""
+        """Frees unused blocks and returns their bytes."""
         with self.device.guard.lock, self._lock:
             if self.device.rundown.is_over:
                 return 0
@@ -429,7 +431,7 @@ class Allocator:
             return freed
 
     def statistics(self) -> AllocatorStatistics:
-        """Returns a snapshot of memory held, handed out, and its fragmentation."""
+        """Returns a snapshot of reserved and allocated memory, and its fragmentation."""
         with self._lock:
             self._collect_dropped()
             blocks = tuple(
@@ -453,13 +455,14 @@ class Allocator:
         return describe_heaps(self.budgets())
 
     def abandon(self) -> None:
-        """Replaces the locks after a fork. For ``Device.abandon``."""
+        """Replaces the locks after a fork. Called by ``Device.abandon``."""
         self._lock = threading.RLock()
         self._view_lock = threading.RLock()
 
     def close(self) -> None:
-        """Frees every block, with the allocations still alive; idempotent. For ``Device.close``: nobody may be inside
-        the guard.
+        """Frees every block, with the allocations still alive; idempotent.
+
+        ``Device.close`` calls it when no thread is inside the guard.
         """
         for block in list(self._factory.made.values()):
             self._factory.destroy(block)

@@ -1,7 +1,7 @@
-"""Blocks: one VkDeviceMemory each, with **one VkBuffer over all of it** that carries every usage compute needs.
+"""Blocks: a VkDeviceMemory each, with **one VkBuffer over all of it** that has every usage compute needs.
 
-A block is mapped once for good where the host can see it. A ``Buffer`` is then an offset and a size in a block: making
-one costs no native call. ``docs/design/hal.md`` argues the choice.
+A host-visible block is mapped once for its lifetime. A ``Buffer`` is then an offset and a size in a block: making one
+costs no native call. ``docs/design/hal.md`` argues the choice.
 
 Images have blocks of their own, without a buffer and not mapped: a device may want ``bufferImageGranularity`` bytes
 between an image and a buffer, and a buffer over the whole block would overlap every image in it.
@@ -31,10 +31,10 @@ _FEATURE_IMPORTABLE: Final = 0x4
 
 
 class Block:
-    """One VkDeviceMemory with one VkBuffer over it, or for images without one.
+    """One VkDeviceMemory with one VkBuffer over it; without a buffer for images.
 
     Attributes:
-        pool: the key of the blocks that may serve the same requests: the memory type, or its complement for images.
+        pool: the key of interchangeable blocks: the memory type, or its complement for images.
     """
 
     def __init__(self, kind: str, size: int, type_index: int, serial: int, *, for_images: bool = False) -> None:
@@ -47,18 +47,18 @@ class Block:
         self.handle_value = 0
         self.memory: CData = ffi.NULL
         self.mapped: CData | None = None  # char *, or None where the host cannot see it
-        self.address = 0  # of mapped
+        self.address = 0  # address of mapped
         self.coherent = True
         self.device_address = 0
         self.suballocator: Suballocator = Suballocator(size)
-        self.owner: object = None  # what keeps imported host memory alive
+        self.owner: object = None  # keeps imported host memory alive
 
 
 class BlockFactory:
-    """Makes and destroys blocks, in memory types of ``type_bits``. Caller must have exclusive access.
+    """Makes and destroys blocks, in memory types of ``type_bits``. The caller must have exclusive access.
 
     Attributes:
-        made: the blocks that are not destroyed, by serial.
+        made: the live blocks, by serial.
     """
 
     def __init__(self, device: LogicalDevice) -> None:
@@ -68,7 +68,7 @@ class BlockFactory:
         self._device_addresses = device.device_addresses
         self._usage = _USAGE | (_USAGE_DEVICE_ADDRESS if self._device_addresses else 0)
         plan = device.plan
-        # Both families may use every buffer, without ownership transfers: buffers, unlike images, lose nothing by it.
+        # Both families share every buffer without ownership transfers, which costs buffers, unlike images, nothing.
         self._sharing: dict[str, object] = {}
         if plan.transfer_family is not None:
             self._sharing = {
@@ -80,7 +80,7 @@ class BlockFactory:
         self._import_bits = self._probe_import_bits()
 
     def import_host(self, start: int, size: int, owner: object) -> Block | None:
-        """Returns a block over whole pages of host memory in place, or ``None`` where the device does not allow it."""
+        """Returns a block over whole pages of host memory in place, or ``None`` if the device does not allow it."""
         device = self._device
         if not self._import_bits:
             return None
@@ -110,10 +110,10 @@ class BlockFactory:
         """Frees the memory; nothing may use it any more. Idempotent."""
         device, fn = self._device, self._device.fn
         destroy, free = fn.vkDestroyBuffer, fn.vkFreeMemory
-        # An interrupt is raised at the end of a call, so each handle is destroyed once.
+        # An interrupt is raised only at the end of a call, so each handle is destroyed once.
         buffer, block.buffer = block.buffer, ffi.NULL
         try:
-            destroy(device.handle, buffer, ffi.NULL)  # nothing, where there is none
+            destroy(device.handle, buffer, ffi.NULL)  # does nothing for NULL
         finally:
             memory, block.memory = block.memory, ffi.NULL
             try:
@@ -121,7 +121,7 @@ class BlockFactory:
             finally:
                 block.owner = None
                 counted = "memory block", device.number, block.serial
-                if counted in live:  # no calls, which an interrupt could end
+                if counted in live:  # no calls, where an interrupt could occur
                     del live[counted]
                     del self.made[block.serial]
 
@@ -131,7 +131,7 @@ class BlockFactory:
             result = create(self._device.handle, info, ffi.NULL, handle)
         finally:
             if result < 0:
-                handle[0] = ffi.NULL  # a failed call may leave anything there
+                handle[0] = ffi.NULL  # a failed call may leave garbage there
         self._device.check(result, purpose)
 
     def _own(self, block: Block) -> None:
@@ -145,7 +145,7 @@ class BlockFactory:
         return self._serial
 
     def make_for_images(self, size: int, type_index: int, only: CData | None) -> Block:
-        """Returns a block for images, or ``only`` for one; ResourceExhaustedError if the heap has no room."""
+        """Returns a block for images, or for the image ``only``; ResourceExhaustedError if the heap has no room."""
         device = self._device
         kind = "shared" if only is None else "dedicated"
         block = Block(kind, size, type_index, self.new_serial(), for_images=True)
@@ -210,17 +210,17 @@ class BlockFactory:
                 block.device_address = fn.vkGetBufferDeviceAddress(device.handle, address_info)
             device.set_name("VK_OBJECT_TYPE_BUFFER", block.buffer, f"memory block {block.serial} ({block.kind})")
             self._own(block)
-        except BaseException:  # Ctrl-C during a call is raised when it has returned, and has made the object
+        except BaseException:  # Ctrl-C during a call is raised after it has returned and made the object
             block.buffer, block.memory = buffer[0], memory[0]
             self.destroy(block)
             raise
         return block
 
     def _probe_import_bits(self) -> int:
-        """Returns the memory types that a buffer over imported host memory can use; 0 where nothing can be imported."""
+        """Returns the memory types that a buffer over imported host memory can use; 0 if nothing can be imported."""
         device = self._device
         if not device.plan.host_import_alignment or device.plan.host_import_alignment > mmap.PAGESIZE:
-            return 0  # rounding to more than a page could reach memory that is not there
+            return 0  # rounding to more than a page could reach unmapped memory
         info = new("VkPhysicalDeviceExternalBufferInfo", usage=self._usage, handleType=_HANDLE_HOST_ALLOCATION)
         answer = new("VkExternalBufferProperties")
         device.driver.functions.vkGetPhysicalDeviceExternalBufferProperties(device.physical_device, info, answer)
@@ -242,5 +242,5 @@ class BlockFactory:
             self._make(fn.vkCreateBuffer, info, buffer, "probing memory types")
             fn.vkGetBufferMemoryRequirements(device.handle, buffer[0], requirements)
         finally:
-            destroy(device.handle, buffer[0], ffi.NULL)  # nothing, where there is none
+            destroy(device.handle, buffer[0], ffi.NULL)  # does nothing for NULL
         return int(requirements.memoryTypeBits)

@@ -22,8 +22,8 @@ from .allocator import Allocation, Allocator
 # key of the range in caches.
 _DESCRIPTOR = struct.Struct("=QQQQ")
 _SIZE = struct.Struct("=Q")
-# Bytes that are copied at once. A copy holds the interpreter's lock, and so stops every other thread, an event loop's
-# too.
+# Bytes copied at a time. A copy holds the interpreter's lock, and so stops every other thread, including an event
+# loop's.
 _PIECE: Final = 2 << 20
 
 
@@ -36,7 +36,7 @@ class Buffer(AnyBuffer):
     """
 
     device: LogicalDevice
-    _closed = True  # until it is made: finalisers also run after an interrupt in the middle of that
+    _closed = True  # until construction is complete: finalisers also run after an interrupt during it
 
     def __init__(
         self,
@@ -53,8 +53,8 @@ class Buffer(AnyBuffer):
         self.device = device
         self._allocation = allocation
         self.imported: bool = block.kind == "imported"
-        # With staging, memory that was not requested host-visible is not mapped even where it could be, so that the
-        # path of discrete GPUs can be tested on any device.
+        # With staging, memory is only mapped if it was requested as host-visible, so that the path of discrete GPUs can
+        # be tested on any device.
         hidden = device.plan.staging and not memory_type & MemoryTypeFlags.HOST_VISIBLE
         self._pointer: CData | None = None if hidden or block.mapped is None else block.mapped + offset
         self.handle: CData = block.buffer
@@ -98,19 +98,20 @@ class Buffer(AnyBuffer):
         return address + self.offset if address else 0
 
     def word_descriptor(self) -> bytes:
-        """Returns ``descriptor`` with the size rounded up to whole 32-bit words, which lie within the memory block."""
+        """Returns ``descriptor`` with the size rounded up to whole 32-bit words, still within the memory block."""
         most = self.device.profile.limits.max_storage_buffer_range
         return self.descriptor[:16] + _SIZE.pack(min((self.size + 3) & ~3, most)) + self.descriptor[24:]
 
     def texel_view(self, vk_format: int) -> tuple[CData, int]:
-        """Returns the VkBufferView of its bytes as texels of a VkFormat, and the view's serial; it goes with the
-        memory.
+        """Returns the VkBufferView of its bytes as texels of a VkFormat, and its serial.
+
+        It is destroyed with the memory.
         """
         allocation = self._allocation
         return allocation.allocator.texel_view(allocation, self.offset, self.size, vk_format)
 
     def subspan(self, offset: int, size: int | None = None) -> Buffer:
-        """Returns a buffer over bytes ``[offset, offset + size)`` of this one; ``None`` goes to its end.
+        """Returns a buffer over bytes ``[offset, offset + size)`` of this one; ``None`` means up to its end.
 
         It shares this buffer's memory and keeps it alive; closing it leaves this buffer open.
 
@@ -131,7 +132,7 @@ class Buffer(AnyBuffer):
 
     @guarded
     def map(self, offset: int = 0, size: int | None = None) -> memoryview:
-        """Returns a writable view of the bytes, in place, for host-visible memory.
+        """Returns a writable view in place of the bytes, for host-visible memory.
 
         The view, and a NumPy array made of it, keeps the memory alive, even after ``close``. Non-coherent memory needs
         ``invalidate`` before reading and ``flush`` after writing. Reading memory that is not host-cached is slow;
@@ -159,7 +160,7 @@ class Buffer(AnyBuffer):
         if not isinstance(data, (bytes, bytearray)):
             data = contiguous(data)
         size = data.nbytes if isinstance(data, memoryview) else len(data)
-        with self.device.guard.lock:  # what is closed meanwhile is kept; check_range knows whether the device was
+        with self.device.guard.lock:  # keeps the memory; check_range checks the device
             self.check_range(offset, size, "write")
             self._check_writable()
             if not size:
@@ -273,9 +274,9 @@ class Buffer(AnyBuffer):
 
 
 class SharedBuffer(Buffer):
-    """An array's buffer as programs get it, which may keep it longer than the array lives.
+    """An array's buffer for programs, which may outlive the array.
 
-    The memory is freed with the last reference to this, not with the array.
+    The memory is freed with the last reference to this object, not with the array.
     """
 
     __slots__ = ("_origin",)
@@ -299,7 +300,7 @@ class SharedBuffer(Buffer):
         return new
 
     def close(self) -> None:
-        """Closes the array's buffer with it; idempotent."""
+        """Closes the array's buffer as well; idempotent."""
         self._closed = True
         self._origin.close()
 

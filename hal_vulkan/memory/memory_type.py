@@ -32,16 +32,16 @@ def rank_memory_types(
 ) -> tuple[int, ...]:
     """Returns indices of the Vulkan memory types that can hold a buffer, best first.
 
-    The caller tries the next one when the driver answers ``VK_ERROR_OUT_OF_DEVICE_MEMORY``. ``HOST_VISIBLE`` and
+    The caller tries the next type if the driver returns ``VK_ERROR_OUT_OF_DEVICE_MEMORY``. ``HOST_VISIBLE`` and
     ``HOST_COHERENT`` are required. ``HOST_CACHED`` requires host visibility and prefers caching, as ``HOST_LOCAL``
-    does. Device or host locality is a preference, so that another heap can replace an exhausted one. The order, where
-    the first difference decides:
+    does. Device or host locality is a preference, so that another heap can replace an exhausted one. The order; the
+    first difference decides:
 
-    1. locality: device-local types where the device works on the data, others where the host does. The small
-       host-visible heap of a discrete GPU comes last, after system memory, unless device-local *and* host-visible
-       memory is requested: it is scarce, and such requests have no alternative;
-    2. cached, where requested;
-    3. coherent, where the host accesses it;
+    1. locality: device-local types if the device works on the data, others if the host does. The small host-visible
+       heap of a discrete GPU comes last, after system memory, unless device-local *and* host-visible memory is
+       requested: it is scarce, and such requests have no alternative;
+    2. cached, if requested;
+    3. coherent, if the host accesses it;
     4. the fewest properties that were not requested;
     5. the larger heap, then the driver's order (its own preference; specification section "Device Memory").
 
@@ -49,7 +49,7 @@ def rank_memory_types(
     ``VkMemoryRequirements::memoryTypeBits``.
 
     Raises:
-        InvalidArgumentError: a flag is unknown, or no type that ``type_bits`` selects has what is required.
+        InvalidArgumentError: a flag is unknown, or no type that ``type_bits`` selects meets the requirements.
     """
     asked = int(flags)
     if asked < 0 or asked & ~_KNOWN_FLAGS:
@@ -93,7 +93,7 @@ def rank_memory_types(
 
 
 def _describe(memory_type: MemoryType, heaps: Sequence[MemoryHeap]) -> str:
-    """Returns one memory type in words: ``"DEVICE_LOCAL|HOST_VISIBLE, heap 0 of 7.7 GiB"``."""
+    """Describes a memory type: ``"DEVICE_LOCAL|HOST_VISIBLE, heap 0 of 7.7 GiB"``."""
     names = _names(memory_type.property_flags & _KNOWN_PROPERTIES) or "no properties"
     return f"{names}, heap {memory_type.heap_index} of {heaps[memory_type.heap_index].size / (1 << 30):.1f} GiB"
 

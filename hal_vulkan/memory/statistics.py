@@ -23,8 +23,8 @@ class BlockStatistics:
 class HeapBudget:
     """One memory heap, in bytes.
 
-    Where they are ``measured`` (VK_EXT_memory_budget), ``budget`` is what this process may use by the driver's estimate
-    and ``usage`` what it uses; else the heap's size, and what pumice allocated.
+    If they are ``measured`` (VK_EXT_memory_budget), ``budget`` is the driver's estimate of the memory available to this
+    process, and ``usage`` the memory that it uses; else the heap's size, and the memory that pumice allocated.
     """
 
     size: int
@@ -36,7 +36,7 @@ class HeapBudget:
 
 @dataclass(frozen=True, slots=True)
 class AllocatorStatistics:
-    """All device memory that pumice holds: bytes reserved, handed out, the most ever handed out, and the blocks."""
+    """All device memory that pumice holds: bytes reserved, allocated, the peak allocated, and the blocks."""
 
     reserved: int
     allocated: int
@@ -46,7 +46,7 @@ class AllocatorStatistics:
 
 
 def read_budgets(device: LogicalDevice, used: Sequence[int]) -> tuple[HeapBudget, ...]:
-    """Returns the budget of every heap; ``used`` has the bytes that pumice allocated from each."""
+    """Returns the budget of every heap; ``used`` lists the bytes that pumice allocated from each."""
     heaps = device.profile.memory_heaps
     local = [bool(heap.flags & 1) for heap in heaps]
     if not device.plan.memory_budget:

@@ -1,12 +1,12 @@
-"""Sub-allocation of one block of memory: it computes offsets and touches no memory.
+"""Sub-allocation of one block of memory, as offsets; it touches no memory.
 
-Best fit over the free ranges, which are kept twice: sorted by size, to find the smallest that fits, and by their two
-ends, to join neighbours when a range is freed. A block holds tens to thousands of ranges, where ``bisect`` on a list is
+Best fit over the free ranges, which are stored twice: sorted by size, to find the smallest that fits, and by their two
+ends, to join neighbours of a freed range. A block holds tens to thousands of ranges, where ``bisect`` on a list is
 faster in Python than a tree or a two-level bitmap (``docs/design/hal.md``).
 
 The dictionary of allocated ranges is authoritative and changes in one step; the free ranges are derived from it. An
-operation interrupted by an exception from outside (Ctrl-C, a timeout) has not happened, and the next one rebuilds the
-free ranges.
+operation interrupted by an exception from outside (Ctrl-C, a timeout) has no effect, and the next operation rebuilds
+the free ranges.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from ...base.lazy_dataclass import dataclass
 from ...status import InternalError
 
 GRANULARITY: Final = 256
-"""Every range starts and ends on a multiple of it: at least every device's minStorageBufferOffsetAlignment."""
+"""Every range starts and ends on a multiple of it; at least every device's minStorageBufferOffsetAlignment."""
 
 
 @dataclass(frozen=True, slots=True)
 class SuballocatorStatistics:
-    """A snapshot of one block: its bytes, those handed out (rounding included), and the ranges of either kind.
+    """A snapshot of one block: its bytes, the allocated bytes (with rounding), and the counts of both kinds of ranges.
 
-    ``fragmentation`` is 0.0 when all free bytes are in one range, towards 1.0 the more they are scattered
-    (``1 - largest_free / free``).
+    ``fragmentation`` is 0.0 if all free bytes are in one range, and approaches 1.0 the more they are scattered (``1 -
+    largest_free / free``).
     """
 
     size: int
@@ -38,7 +38,7 @@ class SuballocatorStatistics:
 
 
 class Suballocator:
-    """Hands out ranges of ``[0, size)``; ``None`` where there is no room. Not thread-safe: the owner locks."""
+    """Hands out ranges of ``[0, size)``; ``None`` without room. Not thread-safe: the owner locks."""
 
     __slots__ = ("_by_end", "_by_size", "_by_start", "_torn", "_used", "allocated", "size")
 
@@ -81,7 +81,7 @@ class Suballocator:
         return start
 
     def free(self, offset: int) -> None:
-        """Gives a range back and joins it with free neighbours; InternalError if none starts at ``offset``."""
+        """Frees a range and joins it with free neighbours; InternalError if none starts at ``offset``."""
         if self._torn:
             self._rebuild()
         size = self._used.get(offset)
@@ -102,7 +102,7 @@ class Suballocator:
         self._torn = False
 
     def is_empty(self) -> bool:
-        """Whether nothing is handed out."""
+        """Whether nothing is allocated."""
         return not self._used
 
     def statistics(self) -> SuballocatorStatistics:
@@ -121,7 +121,7 @@ class Suballocator:
         )
 
     def _rebuild(self) -> None:
-        """Derives the free ranges from the allocated ones, after an interrupted operation."""
+        """Derives the free ranges from the allocated ranges, after an interrupted operation."""
         self._by_size, self._by_start, self._by_end = [], {}, {}
         end = 0
         for start, size in sorted(self._used.items()):

@@ -1,4 +1,4 @@
-"""The HAL's own kernels: fills at any byte, mip levels on queues that do not blit, and one that does nothing."""
+"""The HAL's own kernels: fills at any byte, mip levels on queues without blits, and an empty kernel."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .executable import Executable
 from .pipeline import ComputePipeline
 from .pipeline_context import PipelineContext
 
-_FILL_INVOCATIONS = 64  # of a workgroup of builtin/fill_unaligned
-_MAX_FILL_GROUPS = 65535  # up to which its index arithmetic is exact
-# Invocations of a workgroup of builtin/mip_*; a layer is one.
+_FILL_INVOCATIONS = 64  # invocations per workgroup of builtin/fill_unaligned
+_MAX_FILL_GROUPS = 65535  # the bound for exact index arithmetic
+# Invocations per workgroup of builtin/mip_*; a workgroup covers one layer.
 _MIP_GROUPS: dict[Dim, tuple[int, int, int]] = {"1d": (64, 1, 1), "2d": (8, 8, 1), "3d": (4, 4, 4)}
 
 
@@ -51,7 +51,7 @@ class Builtins:
     def fill(
         self, family: int, target: Buffer, offset: int, size: int, word: int
     ) -> Iterator[tuple[ComputePipeline, Buffer, tuple[int, int, int], bytes]]:
-        """Yields the dispatches that fill bytes at any offset with a word: pipeline, buffer, groups, push constants."""
+        """Yields the dispatches that fill bytes at any offset: pipeline, buffer, groups, push constants."""
         device = self._context.device
         if not device.profile.queue_families[family].has_compute:
             raise FailedPreconditionError(
@@ -71,7 +71,7 @@ class Builtins:
             )
             push = struct.pack("<3I", start - base, count, word)
             words = (start - base + count + 3) // 4 - (start - base) // 4
-            # An invocation takes several words where there are more than groups may have.
+            # An invocation fills several words if there are more words than invocations.
             groups = min(-(-words // _FILL_INVOCATIONS), limits.max_compute_work_group_count[0], _MAX_FILL_GROUPS)
             yield self._pipeline("builtin/fill_unaligned"), window, (groups, 1, 1), push
             start += count
@@ -79,10 +79,10 @@ class Builtins:
     def mip(
         self, image: Image, level: int, filter: Filter
     ) -> tuple[ComputePipeline, tuple[CombinedImageSampler, ImageView], tuple[int, int, int]]:
-        """Returns the dispatch that makes a mip level from the one above it: pipeline, resources, groups.
+        """Returns the dispatch that makes a mip level from the level above it: pipeline, resources, groups.
 
         Raises:
-            UnimplementedError: shaders cannot write images of the format, or cannot sample them.
+            UnimplementedError: shaders cannot write or cannot sample images of the format.
         """
         device, texels = self._context.device, image.format
         needed = STORAGE_WRITE_WITHOUT_FORMAT | (LINEAR_FILTER if filter == "linear" else 0)

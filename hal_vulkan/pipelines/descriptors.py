@@ -51,9 +51,9 @@ class DescriptorSet:
 
 
 class DescriptorSetLayout:
-    """A VkDescriptorSetLayout with the cache of its sets; those for ``push`` descriptors have none.
+    """A VkDescriptorSetLayout with the cache of its sets; layouts for ``push`` descriptors have none.
 
-    ``partial`` has the bindings whose elements may be absent.
+    ``partial`` lists the bindings whose elements may be absent.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class DescriptorSetLayout:
         self._sets: dict[bytes, DescriptorSet] = {}
         self._free: list[DescriptorSet] = []
         self._partial = bool(partial)
-        # Sets of large arrays are few.
+        # There are few sets with large arrays.
         self._pool_sets = min(
             device.plan.descriptor_pool_size, max(1, _POOL_DESCRIPTORS // max(1, self.descriptor_count))
         )
@@ -99,7 +99,7 @@ class DescriptorSetLayout:
         self._template: CData = self.make_template() if bindings and not push else NULL
 
     def make_template(self, pipeline_layout: CData = NULL) -> CData:
-        """Returns a VkDescriptorUpdateTemplate for sets, or with a pipeline layout for push descriptors."""
+        """Returns a VkDescriptorUpdateTemplate for sets, or for push descriptors if given a pipeline layout."""
         entries, index = [], 0
         for binding, kind, count in self.bindings:
             entries.append(
@@ -126,9 +126,10 @@ class DescriptorSetLayout:
 
     @guarded
     def get(self, resources: Sequence[Resource | None], key: bytes | None = None) -> DescriptorSet:
-        """Returns the pinned set that binds these resources, one a descriptor in binding order; unpin it when done.
+        """Returns the pinned set that binds these resources, one per descriptor in binding order; unpin it when done.
 
-        The caller checks them, and may pass the ``key``: the ``descriptor`` of each, ``ABSENT`` for absent elements.
+        The caller checks the resources, and may pass the ``key``: their ``descriptor`` values, ``ABSENT`` for absent
+        elements.
         """
         if key is None:
             key = b"".join([ABSENT if resource is None else resource.descriptor for resource in resources])
@@ -147,7 +148,7 @@ class DescriptorSetLayout:
             return descriptor_set
 
     def _write_present(self, handle: CData, key: bytes) -> None:
-        """Writes the elements that are not absent: update templates write all."""
+        """Writes only the present elements; update templates write all."""
         writes, kept, start = [], [], 0
         for binding, kind, count in self.bindings:
             parts = [key[at : at + _INFO_SIZE] for at in range(start, start + _INFO_SIZE * count, _INFO_SIZE)]
@@ -222,9 +223,9 @@ class DescriptorSetLayout:
         self._free.extend(DescriptorSet(handles[i]) for i in range(count))
 
     def drop_block(self, serial: int) -> None:
-        """Drops cached sets that use a destroyed object (a memory block, a view, a sampler), by its serial."""
+        """Drops the cached sets that use a destroyed object (a memory block, a view, a sampler), by its serial."""
         with self._lock:
-            # The search for the bytes leaves few keys to look at word by word.
+            # A search for the serial's bytes leaves few keys to compare word by word.
             number = serial.to_bytes(8, sys.byteorder)
             found_in = [key for key in self._sets if number in key]
             for key in [key for key in found_in if serial in memoryview(key).cast("Q").tolist()[3::4]]:

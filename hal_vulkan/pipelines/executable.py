@@ -38,7 +38,8 @@ _log = logging.getLogger("pumice.executable")
 class Executable(Closeable):
     """Shader modules and the pipelines made from them; ``source`` is the VKE1 definition, or ``None`` for SPIR-V.
 
-    A sanitised one makes a shader module for each pipeline: lengths and sizes follow from specialization constants.
+    A sanitised executable makes a shader module for each pipeline: lengths and sizes follow from specialization
+    constants.
     """
 
     def __init__(
@@ -85,13 +86,13 @@ class Executable(Closeable):
         sanitize: bool = False,
         pushes_addresses: bool = False,
     ) -> Executable:
-        """Returns an executable from a VKE1 blob; its pipelines are made at once, as programs use them all.
+        """Returns an executable from a VKE1 blob; its pipelines are created immediately, as programs use them all.
 
         Args:
             context: the device's context.
             data: the blob.
             validate, sanitize: the same as for ``Device.load_executable``.
-            pushes_addresses: whether its kernels take the addresses of their bindings as push constants, too.
+            pushes_addresses: whether its kernels also get the addresses of their bindings as push constants.
 
         Raises:
             InvalidArgumentError: the blob is damaged.
@@ -124,7 +125,7 @@ class Executable(Closeable):
 
     @property
     def reflections(self) -> tuple[ShaderModuleReflection, ...]:
-        """Reflection of each shader module."""
+        """The reflection of each shader module."""
         return tuple(module.reflection for module in self._modules)
 
     def pipeline(
@@ -140,13 +141,13 @@ class Executable(Closeable):
         """Returns the pipeline of an entry point of raw SPIR-V, made on first use and then kept.
 
         Args:
-            entry_point: the entry point's name; ``None`` takes the only one.
+            entry_point: the entry point's name; ``None`` for a module with a single entry point.
             specialization: the values by constant id.
             subgroup_size: the subgroup size to ask the driver for.
             full_subgroups: whether to launch subgroups with all invocations active.
             array_sizes: the descriptor counts of run-time sized arrays by (set, binding); 1024 where the limits allow
                 it.
-            varying_subgroup_size: whether to let the driver choose the size, and ``SubgroupSize`` tell it.
+            varying_subgroup_size: whether the driver may choose the size, which ``SubgroupSize`` then holds.
 
         Raises:
             NotFoundError: there is no such entry point or constant; the message lists those that exist.
@@ -179,7 +180,7 @@ class Executable(Closeable):
     def pipeline_at(
         self, ordinal: int, *, specialization: Mapping[int, SpecializationValue] | None = None
     ) -> ComputePipeline:
-        """Returns the pipeline of a VKE1 executable by its ordinal, which is the order of its exports."""
+        """Returns the pipeline of a VKE1 executable by its ordinal, its position among the exports."""
         if self.source is None or not 0 <= ordinal < len(self.source.pipelines):
             count = len(self.source.pipelines) if self.source else 0
             raise OutOfRangeError(f"this executable has {count} pipeline(s) by ordinal; {ordinal} was asked for")
@@ -197,8 +198,8 @@ class Executable(Closeable):
         *,
         specialization: Mapping[int, SpecializationValue] | None = None,
     ) -> ComputePipeline:
-        """Returns the pipeline (``pipeline_at``) for the workgroups from ``base`` of a grid of ``groups`` that exceeds
-        a dispatch's limits.
+        """Returns the pipeline (``pipeline_at``) for workgroups from ``base`` of a ``groups`` grid beyond a dispatch's
+        limits.
         """
         whole = self.pipeline_at(ordinal, specialization=specialization)
         assert self.source is not None
@@ -250,10 +251,10 @@ class Executable(Closeable):
         with ShaderModule(self.device, prepared) as made:
             yield made
 
-    def _make(self, definition: PipelineDef, given: ShaderModule, constants: PackedConstants) -> ComputePipeline:
+    def _make(self, definition: PipelineDef, original: ShaderModule, constants: PackedConstants) -> ComputePipeline:
         assert self.source is not None
         reserved = _reserved(self.source, definition.shader_module)
-        with self._prepared(given, constants, reserved=reserved) as module:
+        with self._prepared(original, constants, reserved=reserved) as module:
             reflection = module.specialised(constants)
             entry = reflection.entry_point(definition.entry_point)
             return ComputePipeline(
@@ -267,7 +268,7 @@ class Executable(Closeable):
                 if definition.subgroup_size
                 else self._subgroup_size(module, entry, constants),
                 name=definition.debug_info.name if definition.debug_info else None,
-                checked=given.prepared.checked,
+                checked=original.prepared.checked,
                 instrumented=module.instrumented,
                 sanitized=self._sanitize,
             )
@@ -311,8 +312,8 @@ class Executable(Closeable):
                     )
         count = sum(count for key in keys for _, _, count in key)
         if len(keys) <= _TABLE_SET and any((b.set, b.binding) == (_TABLE_SET, 0) for b in entry.bindings):
-            # Format vulkan-spirv-fb-ptr, as compilers up to 3.11 write it: the layout has the bindings, and the shader
-            # reads their addresses from a table (kIndirectBindingsSetIndex in IREE's ConvertToSPIRVPass.cpp).
+            # Format vulkan-spirv-fb-ptr, of compilers up to 3.11: the layout has the bindings, and the shader reads
+            # their addresses from a table (kIndirectBindingsSetIndex in IREE's ConvertToSPIRVPass.cpp).
             self._check_addresses(definition)
             return PipelineInterface(
                 ((),) * _TABLE_SET + (((0, STORAGE_BUFFER, 1),),),
@@ -334,7 +335,10 @@ class Executable(Closeable):
         return interface
 
     def _declared_subgroup_size(self, definition: PipelineDef) -> int | None:
-        """Returns the size to require for the one that a kernel was compiled for; None where every subgroup has it."""
+        """Returns the subgroup size to require for the size that a kernel was compiled for.
+
+        None if all subgroups have it.
+        """
         size, profile = definition.subgroup_size, self.device.profile
         subgroup = profile.subgroup
         if subgroup.min_size == size == subgroup.max_size:
@@ -349,7 +353,7 @@ class Executable(Closeable):
         return size
 
     def _subgroup_size(self, module: ShaderModule, entry: EntryPoint, constants: PackedConstants) -> int | None:
-        """Returns the size to require where a kernel needs larger subgroups than the device's default."""
+        """Returns the subgroup size to require if a kernel needs larger subgroups than the device's default."""
         least = None if constants else module.prepared.subgroup_sizes.get(entry.name)
         if least is None:
             from ...spirv.binary.subgroups import least_subgroup_size
@@ -425,7 +429,7 @@ def _kernel_name(pipeline: PipelineDef) -> str:
 
 
 def _warn_of_misreads(source: ExecutableDef, modules: Sequence[ShaderModule]) -> None:
-    """Warns once of kernels that take narrow elements for wider ones."""
+    """Warns once of kernels that read narrow elements as wider ones."""
     misread: dict[str, str] = {}
     for pipeline in source.pipelines:
         name = _kernel_name(pipeline)

@@ -1,4 +1,4 @@
-"""Compute pipelines: one entry point of a shader, specialised, with its layout.
+"""Compute pipelines: a specialised entry point of a shader, with its layout.
 
 Calling sequence: ``Device.create_pipeline`` (raw SPIR-V) or ``Executable`` (VKE1) → ``bind`` →
 ``CommandBuffer.dispatch`` → ``close``. A pipeline is immutable and may be used from any thread.
@@ -40,7 +40,7 @@ _log = logging.getLogger("pumice")
 
 
 class BoundSets:
-    """Resources bound to a pipeline: pinned sets, pushed descriptors, or for the address ABI the buffers alone.
+    """Resources bound to a pipeline: pinned sets, pushed descriptors, or for the address ABI only the buffers.
 
     Made by ``ComputePipeline.bind``, for any number of dispatches of pipelines with the same layout; then ``close`` it.
     """
@@ -53,7 +53,7 @@ class BoundSets:
         self.pipeline: ComputePipeline = pipeline
         self.resources: Sequence[Resource] = resources
         self.pins: SetPins = pins
-        self.infos: Any | None = infos  # with push descriptors: what is pushed, in place of sets
+        self.infos: Any | None = infos  # with push descriptors: the pushed data, instead of sets
         self._open = True
         self._epoch = pipeline.device.close_epoch
 
@@ -84,11 +84,11 @@ class ComputePipeline(Closeable):
         entry: the reflection of the entry point.
         interface: the bindings and push constants.
         local_size: the workgroup size after specialisation (x, y, z).
-        offset_alignment: the number of bytes of which every binding's offset in its block is a multiple.
+        offset_alignment: the alignment in bytes of every binding's offset in its block.
         report: the buffer for the shader's reports, if it is instrumented.
-        unwatched: the accesses that a sanitised shader does not check, in words.
-        tail: the descriptors that follow those of the buffers: that of the report, or nothing.
-        push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` where it takes sets.
+        unwatched: descriptions of the accesses that a sanitised shader does not check.
+        tail: the descriptors after those of the buffers: the report's, or none.
+        push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` if it uses sets.
     """
 
     def __init__(
@@ -140,7 +140,7 @@ class ComputePipeline(Closeable):
             for _ in range(count)
         )
         self._declared = {(binding.set, binding.binding): binding for binding in self.entry.bindings}
-        # Uniform blocks have no length that a shader could ask for.
+        # Uniform blocks have no length that a shader could query.
         blocks = {(block.set, block.binding): block.fixed_size for block in self.entry.bindings} if sanitized else {}
         self._uniform_sizes = {
             index: blocks[number, binding]
@@ -240,19 +240,19 @@ class ComputePipeline(Closeable):
 
         Args:
             resources: the resources, one for each descriptor, in order of (set, binding, array element). An array may
-                be one sequence, where ``None``, and what is missing at its end, are absent elements on devices with
-                ``descriptorBindingPartiallyBound``; the shader must not access these.
+                be passed as one sequence. On devices with ``descriptorBindingPartiallyBound``, ``None`` and elements
+                missing at its end are absent; the shader must not access them.
 
         Raises:
-            InvalidArgumentError: the number of resources is wrong, a binding does not take its resource, or a buffer's
-                offset is not aligned as the device requires.
+            InvalidArgumentError: the number of resources is wrong, a binding does not accept its resource, or a
+                buffer's offset is not aligned as the device requires.
             OutOfRangeError: a buffer's range is larger than the device can bind.
             ClosedError: a resource, or this pipeline, was closed.
         """
         if self.is_closed or self.device.is_closed:
             self.device.check_usable()
             raise ClosedError(f"pipeline {self.name} was closed")
-        flat: Any = resources  # one a descriptor; the checks below see to it
+        flat: Any = resources  # one per descriptor; checked below
         if self._has_arrays or len(flat) != len(self._descriptor_order):
             flat = self.interface.one_a_descriptor(resources, self.name)
         if self.interface.buffer_device_addresses:
@@ -269,7 +269,7 @@ class ComputePipeline(Closeable):
                     if buffer.bindable and not buffer._closed and buffer.parent is None and buffer.device is device:
                         continue
                     self._check(buffer, set_index, binding, kind)
-            except AttributeError:  # no resource at all
+            except AttributeError:  # not a resource
                 self._check(buffer, set_index, binding, kind)
                 raise
             if self.interface.whole_words:
@@ -296,7 +296,7 @@ class ComputePipeline(Closeable):
 
     @property
     def takes_plain_buffers(self) -> bool:
-        """Whether its descriptors are all of buffers, of any size that the shader handles."""
+        """Whether its descriptors are all buffers, of any size that the shader handles."""
         interface = self.interface
         takes_addresses = interface.buffer_device_addresses or interface.pushes_addresses
         return self._only_buffers and not self._uniform_sizes and not takes_addresses
@@ -318,9 +318,7 @@ class ComputePipeline(Closeable):
             )
 
     def bind_table(self, table: Buffer | None) -> BoundSets:
-        """Binds the resources of a pipeline with an address ABI: its table of addresses if it has a ``table_set``, and
-        its report.
-        """
+        """Binds the resources of an address ABI: its table of addresses if it has a ``table_set``, and its report."""
         key = self.tail
         if self.interface.table_set is not None:
             key = (self.tail if table is None else table.descriptor) + key
@@ -333,7 +331,7 @@ class ComputePipeline(Closeable):
             raise ClosedError(f"{self.name}: the buffer for {where} was closed")
 
     def pin_sets(self, resources: Sequence[Resource | None], key: bytes) -> SetPins:
-        """Binds for a caller that has checked the resources and made their key; not for push descriptors."""
+        """Binds resources that the caller has checked, by their key; not for push descriptors."""
         layouts = self.set_layouts
         if len(layouts) == 1:
             return ((layouts[0], layouts[0].get(resources, key)),)
@@ -346,7 +344,7 @@ class ComputePipeline(Closeable):
 
     @property
     def writes(self) -> tuple[bool, ...]:
-        """Whether it may write each of its resources; empty if unknown, as with device addresses."""
+        """Whether it may write each of its resources; empty if unknown, as for device addresses."""
         if self.interface.buffer_device_addresses:
             return ()
         writable = {(binding.set, binding.binding) for binding in self.entry.bindings if binding.writable}

@@ -1,7 +1,7 @@
 """Objects that the pipelines of one device share: descriptor set layouts, pipeline layouts and the pipeline cache.
 
-The VkPipelineCache is an entry of the cache on disk, one for each device and driver version. Drivers trust the machine
-code in it, and have crashed on corrupt data: they only get data that this user's pumice wrote, whole, or nothing.
+The VkPipelineCache is an entry of the cache on disk, one for each device and driver version. Drivers trust its machine
+code, and have crashed on corrupt data, so they only get complete data that pumice wrote for this user.
 
 Thread rule: any thread; it locks.
 """
@@ -22,7 +22,7 @@ _log = logging.getLogger("pumice.pipeline_cache")
 
 
 class PipelineCache:
-    """The VkPipelineCache of one device. Vulkan synchronises it; it may be used from any thread."""
+    """The VkPipelineCache of one device. Vulkan synchronises it, so any thread may use it."""
 
     def __init__(self, device: LogicalDevice, *, persistent: bool = True) -> None:
         self._device = device
@@ -54,7 +54,7 @@ class PipelineCache:
         return bytes(ffi.buffer(data, size[0]))
 
     def save(self) -> bool:
-        """Keeps the pipelines for later processes if some were added since they were read; returns whether."""
+        """Writes the cache for later processes if pipelines were added since it was read; returns whether."""
         if self.file is None or self._device.lost is not None:
             return False
         data = self._data()
@@ -84,8 +84,9 @@ class PipelineContext:
     def set_layout(
         self, key: LayoutKey, *, push: bool = False, partial: frozenset[int] = frozenset()
     ) -> DescriptorSetLayout:
-        """Returns the layout for these bindings, for sets or for push descriptors; ``partial`` ones
-        may lack elements.
+        """Returns the layout for these bindings, for sets or for push descriptors.
+
+        ``partial`` bindings may lack elements.
         """
         with self._lock:
             layout = self._set_layouts.get((key, push, partial))
@@ -122,8 +123,6 @@ class PipelineContext:
             return pipeline_layout
 
     def drop_block(self, serial: int) -> None:
-        """Drops the cached sets that use a destroyed object (a memory block, a view, a sampler), named
-        by its serial.
-        """
+        """Drops the cached sets that use a destroyed object (a memory block, a view, a sampler), by its serial."""
         for layout in list(self._set_layouts.values()):
             layout.drop_block(serial)

@@ -1,4 +1,4 @@
-"""A pipeline's descriptors, by set and binding, and push constants; the checks against a device's limits."""
+"""A pipeline's descriptors, by set and binding, and push constants, with checks against a device's limits."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from ..instance.profile import DeviceProfile
 from .descriptors import LayoutKey
 from .resources import KINDS, STORAGE_BUFFER, UNIFORM_BUFFER, most_descriptors
 
-# Drivers make tables as long as the highest number, and a forged one would take all memory. Compilers number from 0.
+# Drivers make tables as long as the highest number, so a forged number would take all memory. Compilers number from 0.
 _LAST_SET: Final = 0x3FF
 _LAST_BINDING: Final = 0xFFFF
-# Descriptors of a run-time sized array: enough for tables of textures, and a set of them takes little memory.
+# The descriptors of a run-time sized array: enough for tables of textures, and little memory.
 _RUNTIME_ARRAY: Final = 1024
 _WITH_TEXELS: Final = {
     "sampled_images": ", uniform texel buffers included,",
     "storage_images": ", storage texel buffers included,",
 }
 PUSHED_NUMBERS: Final = struct.pack("<16I", *range(16))
-"""The words 0 to 15: a number of four bits that a shader looks up there is one that all drivers see to be uniform."""
+"""The words 0 to 15: a shader looks up a four-bit number in it to get one that every driver sees as uniform."""
 NO_SIZES: Final[Mapping[tuple[int, int], int]] = MappingProxyType({})
 """No descriptors of run-time sized arrays, by (set, binding)."""
 
@@ -40,13 +40,14 @@ class PipelineInterface:
         set_layouts: for each descriptor set, (binding, VkDescriptorType, count) sorted by binding; a set that the
             shader skips is empty.
         partial: the (set, binding) of the arrays that may have absent elements.
-        pushes_addresses: whether the push constants end with the device addresses of all bindings, which are
+        pushes_addresses: whether the push constants end with the device addresses of all bindings, which have
             descriptors as well, and the words of ``PUSHED_NUMBERS``.
-        buffer_device_addresses: the dispatch ABI: bindings come as a table of device addresses, not as descriptors.
-        table_set: the set whose binding 0 is that table; ``None`` where a root in the push constants names it.
+        buffer_device_addresses: whether the dispatch ABI passes bindings as a table of device addresses, not as
+            descriptors.
+        table_set: the set whose binding 0 is that table; ``None`` if a root in the push constants refers to it.
         constant_offset: the start of HAL constants in the push-constant range.
         whole_words: whether bound ranges are rounded up to whole 32-bit words. Compilers emulate narrow types in words,
-            so their kernels access all of the last one, which devices that check bounds would prevent.
+            so their kernels access the whole last word, which devices that check bounds would prevent.
     """
 
     set_layouts: tuple[LayoutKey, ...]
@@ -61,12 +62,12 @@ class PipelineInterface:
 
     @property
     def pushed_by_caller(self) -> int:
-        """Bytes of push constants that come with a dispatch."""
+        """The bytes of push constants that a dispatch passes."""
         addresses = len(PUSHED_NUMBERS) + 8 * self.binding_count if self.pushes_addresses else 0
         return self.push_constant_bytes - self.constant_offset - addresses
 
     def with_report(self, set_index: int, binding: int) -> PipelineInterface:
-        """Returns the layout of a shader that reports: a storage buffer more, the last binding of the last set."""
+        """Returns the layout with a report: one more storage buffer, the last binding of the last set."""
         sets = [*self.set_layouts, *[()] * (set_index + 1 - len(self.set_layouts))]
         assert set_index == len(sets) - 1
         sets[set_index] = (*sets[set_index], (binding, STORAGE_BUFFER, 1))
@@ -116,7 +117,7 @@ class PipelineInterface:
         )
 
     def one_a_descriptor(self, resources: Sequence[object], name: str) -> Sequence[object]:
-        """Returns the resources with arrays laid out flat, one for each descriptor; ``None`` for absent elements.
+        """Returns the resources with arrays flattened, one for each descriptor; ``None`` for absent elements.
 
         Raises:
             InvalidArgumentError: the number of resources is wrong; the message begins with ``name``.
@@ -177,7 +178,9 @@ class PipelineInterface:
 
 def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection) -> None:
     """Raises for a module that needs features that the device lacks."""
-    from ...spirv.checks.capabilities import missing_requirements  # here: what was checked before is not checked again
+    from ...spirv.checks.capabilities import (
+        missing_requirements,
+    )  # not for cached modules
 
     profile = device.profile
     missing = missing_requirements(
@@ -193,7 +196,7 @@ def check_capabilities(device: LogicalDevice, reflection: ShaderModuleReflection
 
 
 def check_matrices(profile: DeviceProfile, code: bytes) -> None:
-    """Raises for a module that multiplies cooperative matrices of shapes or types that a device lacks."""
+    """Raises for a module with cooperative matrix products whose shapes or types the device lacks."""
     from ...spirv.checks.matrix_shapes import matrix_products
 
     offered = {
@@ -273,10 +276,10 @@ def runtime_array_sizes(
 ) -> dict[tuple[int, int], int]:
     """Returns the descriptor counts of an entry point's run-time sized arrays, by (set, binding).
 
-    Without a ``wanted`` count it is 1024, or less if the limits require it.
+    Without a ``wanted`` count, it is 1024, or less if the limits require.
 
     Raises:
-        NotFoundError: a count is given for a binding that is not a run-time sized array.
+        NotFoundError: a count was passed for a binding that is not a run-time sized array.
     """
     limits = device.profile.limits
     arrays = {(b.set, b.binding): b for b in entry.bindings if not b.count and b.descriptor_type in KINDS}

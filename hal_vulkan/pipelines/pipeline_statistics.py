@@ -1,6 +1,6 @@
 """Statistics of a compiled pipeline from its driver: registers, spills, memory, code size.
 
-Drivers choose names and units; these are kept unchanged. Source: VK_KHR_pipeline_executable_properties.
+Drivers choose names and units, which are kept unchanged. Source: VK_KHR_pipeline_executable_properties.
 """
 
 from __future__ import annotations
@@ -46,8 +46,9 @@ def read_statistics(device: LogicalDevice, pipeline: CData, name: str) -> list[P
 
 
 def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) -> tuple[float, str] | None:
-    """Returns the largest share of a core's resident subgroups that an executable reaches, and its derivation; ``None``
-    where the driver reports too little. ``statistics`` are those of one executable.
+    """Returns the largest share of a core's resident subgroups that an executable reaches, and its derivation.
+
+    ``None`` if the driver reports too little. ``statistics`` are those of one executable.
 
     Sources: VK_AMD_shader_core_properties (``wavefrontsPerSimd``); VK_NV_shader_sm_builtins (``shaderWarpsPerSM``), and
     the CUDA programming guide's table of technical specifications: 65,536 registers a multiprocessor, in units of 256.
@@ -63,7 +64,7 @@ def occupancy(device: LogicalDevice, statistics: Iterable[PipelineStatistic]) ->
 
 
 def _property(device: LogicalDevice, extension: str, struct_name: str, field: str) -> int:
-    """Returns a property that an extension has; 0 where the device lacks it."""
+    """Returns a property of an extension; 0 if the device lacks it."""
     if extension not in device.profile.extensions:
         return 0
     struct = new(struct_name)

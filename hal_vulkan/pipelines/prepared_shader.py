@@ -1,8 +1,8 @@
-"""SPIR-V as a driver gets it, and the facts known of it.
+"""SPIR-V in its final form for a driver, and the known facts about it.
 
-A module is reflected and checked, freed of what the driver does not know, dies on or gets wrong, and instrumented. What
-comes out is kept on disk, by all that it is made from: the next process that loads the module neither checks nor reads
-it, and imports nothing that does.
+A module is reflected and checked, rewritten without constructs that the driver does not know, crashes on or gets wrong,
+and instrumented. The result is kept on disk, under a key of all its inputs. The next process that loads the module
+neither checks nor reads it, nor imports the code for that.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from .specialization import PackedConstants, SpecializationValue, pack_constants
 if TYPE_CHECKING:
     from ...spirv.instrument.checks import SanitizeOptions
 
-# What a verdict depends on beside the module and the device.
+# The facts besides the module and the device that a verdict depends on.
 _VALIDATOR: Final = ("PUMICE_SPIRV_TOOLS", "PUMICE_REQUIRE_SPIRV_VAL")
 
 
@@ -38,10 +38,10 @@ class PreparedShader(NamedTuple):
     """A module that is ready for a driver.
 
     Attributes:
-        code: the original module; of a program, repaired.
+        code: the original module; for a program, the repaired module.
         native: the driver's module.
         reflection: the reflection of ``code``.
-        instrumented: the reports of ``native``, if it makes any.
+        instrumented: the reports of ``native``, or ``None``.
         subgroup_sizes: for a program, the least subgroup size by entry point; see `least_subgroup_size`.
         misread: for a program, the types that kernels misread, by kernel; see `misread_type`.
         checked: whether `check_capabilities` found that the device can run it.
@@ -57,7 +57,7 @@ class PreparedShader(NamedTuple):
 
 
 class ShaderModule(Closeable):
-    """A VkShaderModule and the module that it was prepared from.
+    """A VkShaderModule and its prepared module.
 
     Attributes:
         prepared: the module's facts.
@@ -109,16 +109,15 @@ def prepare_shader(
     reserved: Sequence[tuple[int, int]] = (),
     kernels: Sequence[str] | None = None,
 ) -> PreparedShader:
-    """Prepares a module for a device, or finds it prepared.
+    """Prepares a module for a device, or finds it in the cache.
 
     Args:
         validate: whether to check it with ``spirv-val``.
-        watch: whether to instrument it, where the device asks for it.
-        sanitize: whether to report accesses that go wrong; the code then has the values of its specialization
-            constants.
+        watch: whether to instrument it, if the device's options ask for it.
+        sanitize: whether to report wrong accesses; if so, the code has the values of its specialization constants.
         array_sizes: the descriptor counts of run-time sized arrays by (set, binding).
         reserved: the (set, binding) pairs that the layouts of its pipelines have.
-        kernels: the names of the pipelines of a program that a compiler made; ``None`` for other modules.
+        kernels: the names of a compiled program's pipelines; ``None`` for other modules.
 
     Raises:
         InvalidArgumentError: the module is damaged or breaks a rule.
@@ -127,7 +126,7 @@ def prepare_shader(
     guard = watch and device.plan.loop_guard
     faults = driver_faults(device)
     file = None
-    # Modules that are not checked were made here, from some that were.
+    # Unchecked modules were made here from checked modules.
     if validate and not sanitize:
         repairs = sorted(fault.value for fault in faults)
         options = (guard, repairs, tuple(reserved), None if kernels is None else tuple(kernels))
@@ -145,7 +144,7 @@ def prepare_shader(
 
 def _prepare(
     device: LogicalDevice,
-    given: bytes | memoryview,
+    source: bytes | memoryview,
     validate: bool,
     guard: bool,
     faults: frozenset[DriverFault],
@@ -154,7 +153,7 @@ def _prepare(
     reserved: Sequence[tuple[int, int]],
     kernels: Sequence[str] | None,
 ) -> tuple[PreparedShader, bool]:
-    # Here: what was prepared before needs none of these.
+    # Imported here: cached modules need none of these.
     from ...spirv.binary.subgroups import least_subgroup_size
     from ...spirv.checks.capabilities import lacking_hints
     from ...spirv.checks.validation import Judgement, ensure_valid
@@ -166,11 +165,11 @@ def _prepare(
     from ...spirv.repair.hints import without_debug_info, without_hints
     from ...spirv.repair.repair import misread_type, repair
 
-    code = bytes(given if kernels is None else repair(given))
+    code = bytes(source if kernels is None else repair(source))
     reflection = reflect(code)
     judgement = Judgement.VALID
     if validate:
-        check_capabilities(device, reflection)  # first: what the device lacks may be new to validators too
+        check_capabilities(device, reflection)  # first: validators may not know them
         if "CooperativeMatrixKHR" in reflection.capabilities:
             check_matrices(device.profile, code)
         judgement = ensure_valid(code, f"vulkan1.{device.profile.version[1]}", device.plan.features)
@@ -186,7 +185,7 @@ def _prepare(
     misread: dict[str, str] = {}
     sizes: dict[str, int] = {}
     if kernels is not None:
-        misread = {name: kind for name in kernels if (kind := misread_type(name, bytes(given))) is not None}
+        misread = {name: kind for name in kernels if (kind := misread_type(name, bytes(source))) is not None}
         sizes = {
             entry.name: least_subgroup_size(code, math.prod(entry.local_size))
             for entry in reflection.entry_points

@@ -1,9 +1,9 @@
 """Reports of instrumented shaders (spirv/instrument), on the host.
 
-Each instrumented pipeline has a slot: a range of a buffer that host and device see. Whoever has waited for work calls
-``collect``, which compares the slots with zeros. A slot that is not zero sets an error on its *verdict*, and is reset
-to zero. A verdict stands for all uses of a pipeline since the last one: results are held against the verdict that was
-current when they were submitted, so that kernels under way at the same time are told apart.
+Each instrumented pipeline has a slot: a range of a buffer that host and device see. After waiting for work, callers
+call ``collect``, which compares the slots with zeros. A nonzero slot sets an error on its *verdict*, and is reset to
+zero. A verdict covers all uses of a pipeline since the previous verdict. Results are judged by the verdict that was
+current when they were submitted, which distinguishes kernels in flight at the same time.
 
 Thread rule: any thread; it locks.
 """
@@ -42,13 +42,13 @@ _MEMORY: Final = (
 
 
 class Verdict:
-    """The state of some uses of a pipeline: unknown, good or bad.
+    """The state of a pipeline's uses during some time: unknown, good or bad.
 
     Attributes:
         failure: the reported error, or ``None``.
-        payload: the payload that marks the end of the latest of them, for whoever counts them.
-        good_until: a payload up to which they are known to have reported nothing.
-        alone: a set of this one, which most results are held against.
+        payload: the payload that marks the end of the latest use, for callers that count uses.
+        good_until: a payload up to which the uses are known to have reported nothing.
+        alone: the set of only this verdict, which most results are judged by.
         is_raised: whether the failure was raised to a caller.
     """
 
@@ -67,7 +67,7 @@ class ReportSlot:
 
     Attributes:
         name: the pipeline's name, for messages.
-        sites: the module's places that report.
+        sites: the module's sites that report.
         descriptor: the data that binds the memory, see ``Buffer.descriptor``.
         verdict: the verdict of the uses from now on.
     """
@@ -89,9 +89,9 @@ class ReportSlot:
         return any(site.kind is ReportKind.WILD_ADDRESS for site in self.sites)
 
     def next_verdict(self) -> Verdict:
-        """Returns the verdict on the next use: a new one if all uses so far are known to be good.
+        """Returns the verdict on the next use: a new verdict if all uses so far are known to be good.
 
-        Caller must have exclusive access until it has noted the use's payload in the verdict.
+        The caller must have exclusive access until it has noted the use's payload in the verdict.
         """
         verdict = self.verdict
         if verdict.payload <= verdict.good_until:
@@ -134,7 +134,7 @@ class ReportTable:
         self._lock = threading.RLock()
 
     def take(self, name: str, sites: tuple[Site, ...]) -> ReportSlot:
-        """Returns a slot for a pipeline; ``give_back`` it when no queue uses the pipeline."""
+        """Returns a slot for a pipeline; the caller gives it back when no queue uses the pipeline."""
         with self._lock:
             chunk = next((candidate for candidate in self._chunks if candidate.free), None)
             if chunk is None:
@@ -147,7 +147,7 @@ class ReportTable:
             return slot
 
     def give_back(self, slot: ReportSlot) -> None:
-        """Takes a slot back, after collecting its report. Does nothing on a closed device, whose memory is gone."""
+        """Takes a slot back, after collecting its report. Does nothing on a closed device, whose memory is freed."""
         if self._device.is_closed:
             return
         self.collect()
@@ -165,7 +165,7 @@ class ReportTable:
                 chunk.buffer.close()
 
     def collect(self) -> None:
-        """Gives errors to the verdicts of slots that have a report."""
+        """Sets an error on the verdicts of slots that have a report."""
         if self._chunks:
             with self._device.guard.lock:
                 is_quiet = self._device.rundown.is_over or all(chunk.view == chunk.quiet for chunk in self._chunks)
@@ -174,7 +174,7 @@ class ReportTable:
 
     def _collect(self) -> None:
         with self._lock:
-            # Other uses of the pipeline may be under way and report again: they are the same failure.
+            # Other uses of the pipeline may be in flight and report again: these count as the same failure.
             for queue in self._device.queues:
                 number = queue.submitted
                 if number > queue.completed and self._device.lost is None:
@@ -196,9 +196,8 @@ def _error(name: str, report: Report) -> PumiceError:
         subject = f"the loop at {where}" if where else f"a loop of {site.name or 'it'}"
         return DataLossError(
             f"{name}: its results are wrong, because the driver ended {subject} before its time. Mesa's llvmpipe runs "
-            "65,535 passes of all loops of an invocation together, then ends every loop and goes on. Give the "
-            "work to more invocations or to several dispatches, or run it on a GPU; loop_guard=False takes such "
-            "results as they are",
+            "65,535 passes of all loops of an invocation together, then ends every loop early. Give the work to "
+            "more invocations or to several dispatches, or run it on a GPU; loop_guard=False accepts such results",
             location=where or None,
         )
     subject = f"{name}: {access_message(report)} by invocation {report.invocation}"

@@ -1,6 +1,6 @@
-"""Resources that a descriptor can name, checked against the shader's declaration.
+"""Resources for descriptors, checked against the shader's declaration.
 
-A mismatch is never left to the driver: the error names the binding, what the shader declares and what came.
+A mismatch never reaches the driver: the error names the binding, the shader's declaration and the resource.
 """
 
 from __future__ import annotations
@@ -71,9 +71,7 @@ KINDS: Final[dict[int, Kind]] = {
 
 
 def most_descriptors(limits: DeviceLimits, limit: str) -> int:
-    """Returns the largest number of descriptors that a shader may use of those that count against a limit (see
-    ``Kind``).
-    """
+    """Returns the most descriptors that a shader may use among those that count against a limit (see ``Kind``)."""
     per_stage: int = getattr(limits, f"max_per_stage_descriptor_{limit}")
     per_set: int = getattr(limits, f"max_descriptor_set_{limit}")
     return min(per_stage, per_set)
@@ -82,14 +80,14 @@ def most_descriptors(limits: DeviceLimits, limit: str) -> int:
 def check_resource(
     name: str, where: str, device: LogicalDevice, kind: int, declared: Binding | None, resource: object
 ) -> None:
-    """Raises if a descriptor cannot name a resource.
+    """Raises if a descriptor cannot refer to a resource.
 
     Args:
         name: the pipeline, for messages.
         where: the binding, for messages.
         device: the shader's device.
         kind: the VkDescriptorType.
-        declared: the shader's declaration, where it uses the binding.
+        declared: the shader's declaration, if it uses the binding.
         resource: the resource to bind.
     """
     if not isinstance(resource, KINDS[kind].resource) or not isinstance(resource, RESOURCES):
@@ -133,7 +131,7 @@ def _check_buffer(where: str, device: LogicalDevice, kind: int, buffer: AnyBuffe
 
 
 def _mismatch(image: ImageType, declared: Binding, resource: ImageView | CombinedImageSampler | TexelBuffer) -> str:
-    """Returns the reason why a shader's image cannot be this one; empty if it can."""
+    """Returns the reason why a shader's image binding does not accept an image; empty if it does."""
     sampled = image.sampled
     if isinstance(resource, TexelBuffer):
         texels, features = resource.format, resource.features
@@ -178,7 +176,7 @@ def _mismatch(image: ImageType, declared: Binding, resource: ImageView | Combine
 
 
 def _takes(kind: int, declared: Binding | None) -> str:
-    """Returns the shader's declaration: ``"a sampled image (2d, float)"``."""
+    """Describes the shader's declaration: ``"a sampled image (2d, float)"``."""
     images: Sequence[ImageType] = ()
     if declared is not None and declared.image is not None:
         images = (declared.image, *declared.image_aliases)

@@ -1,9 +1,9 @@
-"""The faults of a device's driver, found by running small kernels once for each version of driver and pumice.
+"""The faults of a device's driver, found by small kernels that run once per version of driver and pumice.
 
-The verdict is kept on disk. A device on which the test cannot be run, or whose driver did not survive it, gets every
-repair: they are right everywhere. See ``docs/design/driver-faults.md``.
+The verdict is kept on disk. A device that cannot run the test, or whose driver crashed in it, gets every repair:
+repairs are correct on all drivers. See ``docs/design/driver-faults.md``.
 
-Thread rule: any thread; one tests a driver while others wait for its verdict.
+Thread rule: any thread; one thread tests a driver while others wait for the verdict.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _log = logging.getLogger("pumice.self_test")
 _ALIGNMENT: Final = 256
 _TIMEOUT_NS: Final = 60_000_000_000
 _VK_TIMEOUT: Final = 2
-#: Runs that did not end, by a crash of the driver, after which it is not tested again.
+#: The unfinished runs (crashes of the driver) after which it is not tested again.
 _MOST_DEATHS: Final = 2
 _UNFINISHED: Final = b"unfinished "
 
@@ -47,9 +47,9 @@ class DriverVerdict(NamedTuple):
     """The result of a self-test.
 
     Attributes:
-        faults: those whose repairs are on.
-        unmended: those that the repair does not mend.
-        reason: why there is no result, and every repair is on; empty where there is one.
+        faults: the faults whose repairs are on.
+        unmended: the faults that their repair does not mend.
+        reason: the reason for a missing result, which turns every repair on; empty if there is a result.
     """
 
     faults: frozenset[DriverFault]
@@ -62,7 +62,7 @@ _lock = threading.Lock()
 
 
 def driver_faults(device: LogicalDevice) -> frozenset[DriverFault]:
-    """Returns the faults whose repairs a device's shaders need; tests the driver if nobody has."""
+    """Returns the faults whose repairs a device's shaders need; tests the driver if it was not tested."""
     repairs = device.plan.repairs
     if repairs is not None:
         return ALL_FAULTS if repairs else NO_FAULTS
@@ -128,7 +128,7 @@ def _written(verdict: DriverVerdict) -> bytes:
 
 
 def _read(content: bytes) -> tuple[DriverVerdict | None, int]:
-    """Returns what an entry says: a verdict, or None and the number of tests that did not end."""
+    """Returns an entry's verdict, or None and the number of unfinished tests."""
     if not content or content.startswith(_UNFINISHED):
         return None, int(content[len(_UNFINISHED) :] or b"0")
     rows = [frozenset(map(DriverFault, row.split(","))) if row else NO_FAULTS for row in content.decode().split("\n")]
@@ -139,7 +139,7 @@ def _read(content: bytes) -> tuple[DriverVerdict | None, int]:
 
 
 def _tested(driver: Driver, index: int) -> DriverVerdict:
-    # Here: a process that finds a verdict on disk needs none of these.
+    # Imported here: a process that finds a verdict on disk needs none of these.
     from ...spirv.reflection.reflect import reflect
     from ...spirv.repair.driver_repairs import with_repairs
     from ...spirv.repair.self_test import probes
@@ -161,7 +161,7 @@ def _tested(driver: Driver, index: int) -> DriverVerdict:
 
 @contextlib.contextmanager
 def _opened(driver: Driver, index: int, options: PlanOptions) -> Iterator[LogicalDevice]:
-    """Opens a VkDevice of the test's own, so that a fault in it leaves the user's device alone."""
+    """Opens a VkDevice for the test, so that a fault in it does not affect the user's device."""
     device = LogicalDevice(driver, index, options)
     try:
         yield device
@@ -175,7 +175,7 @@ def _opened(driver: Driver, index: int, options: PlanOptions) -> Iterator[Logica
 
 
 def _wrong_counts(device: LogicalDevice, tests: Sequence[Probe], codes: Sequence[bytes]) -> list[int]:
-    """Runs kernels in one submission, and returns the number of wrong cases of each."""
+    """Runs kernels in one submission, and returns the number of wrong cases of each kernel."""
     allocator = Allocator(device)
     try:
         offsets, size = [], 0
@@ -207,7 +207,7 @@ def _run(device: LogicalDevice, buffer: Buffer, codes: Sequence[bytes], places: 
 
     Args:
         codes: the kernels.
-        places: offsets of their inputs and results in the buffer, and the size of the results.
+        places: the offsets of their inputs and results in the buffer, and the size of the results.
     """
     fn, handle = device.fn, device.handle
     bindings = [

@@ -1,6 +1,6 @@
 """Specialization constants, packed in the types that a shader declares.
 
-Equal bits are equal constants: 0.0 and -0.0 differ, and NaN is itself.
+Constants are compared by bits: 0.0 and -0.0 differ, and NaN equals itself.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ SpecializationValue = int | float | bool
 """A value for a specialization constant; it is converted to the type that the shader declares."""
 
 PackedConstants = tuple[tuple[int, bytes], ...]
-"""(constant id, bytes), sorted by id: what pipelines are kept by."""
+"""(constant id, bytes), sorted by id: the key of pipelines."""
 
 
 def pack_constants(
     declared: Sequence[SpecializationConstant], values: Mapping[int, SpecializationValue] | None
 ) -> PackedConstants:
-    """Returns the values given, each in the type of its constant; raises for unknown constants and values that do not
-    fit.
-    """
+    """Returns the values, each in the type of its constant; raises for unknown constants and values that do not fit."""
     if not values:
         return ()
     by_id = {constant.constant_id: constant for constant in declared}

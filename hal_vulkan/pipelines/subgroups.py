@@ -1,4 +1,4 @@
-"""Checks that a device runs the subgroups that a pipeline requests."""
+"""Checks that a device supports the subgroups that a pipeline requests."""
 
 from __future__ import annotations
 
@@ -16,9 +16,10 @@ _REQUIRE_FULL: Final = 0x2
 def subgroup_flags(
     device: LogicalDevice, name: str, local_size: Sequence[int], size: int | None, *, full: bool, varying: bool
 ) -> int:
-    """Returns the shader stage's flags for full subgroups and a varying size; ``name`` is the pipeline's,
-    ``local_size`` the workgroup's. Source: VUID-VkPipelineShaderStageCreateInfo-flags-02758, -02759, -08988 and -02784
-    to -02787.
+    """Returns the shader stage's flags for full subgroups and a varying size.
+
+    ``name`` is the pipeline's, ``local_size`` the workgroup's. Source:
+    VUID-VkPipelineShaderStageCreateInfo-flags-02758, -02759, -08988 and -02784 to -02787.
 
     Raises:
         UnimplementedError: the device lacks a feature.
@@ -34,7 +35,7 @@ def subgroup_flags(
     if full:
         profile = device.profile.subgroup
         multiple = size or (profile.max_size if varying else profile.size)
-        # A size that the device does not have is refused as such.
+        # A size that the device lacks is refused by check_subgroup_size.
         if local_size[0] % multiple and profile.min_size <= multiple <= profile.max_size:
             raise InvalidArgumentError(
                 f"{where}: full subgroups need a workgroup size whose x is a multiple of {multiple}, got "
@@ -44,9 +45,7 @@ def subgroup_flags(
 
 
 def check_subgroup_size(device: LogicalDevice, name: str, local_size: Sequence[int], size: int) -> None:
-    """Raises for a size that the device does not run (UnimplementedError), or not with this workgroup size
-    (InvalidArgumentError).
-    """
+    """Raises for a size that the device lacks (UnimplementedError) or the workgroup excludes (InvalidArgumentError)."""
     profile, where = device.profile.subgroup, f"{name}: subgroup size {size} was asked for"
     sizes = [profile.size]
     if device.plan.required_subgroup_size:

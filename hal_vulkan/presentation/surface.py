@@ -1,4 +1,4 @@
-"""A window's surface: where a swapchain's images are shown."""
+"""A window's surface, on which a swapchain shows images."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..vulkan.results import check
 
 
 def loader_address() -> int:
-    """Returns the address of vkGetInstanceProcAddr, for libraries of windows to use the same Vulkan library.
+    """Returns the address of vkGetInstanceProcAddr, so that window libraries use the same Vulkan library.
 
     Raises:
         UnavailableError: there is no Vulkan library; the message says what to install.
@@ -23,14 +23,14 @@ def loader_address() -> int:
 
 
 class Surface(Closeable):
-    """A VkSurfaceKHR. Close the swapchains of a surface before it, and it before its window and its driver."""
+    """A VkSurfaceKHR. Close its swapchains first, and the surface before its window and its driver."""
 
     def __init__(self, driver: Driver, create: Callable[[CData, CData], int]) -> None:
         """Makes a surface.
 
         Args:
             driver: the driver of an instance with the extensions of the window system.
-            create: a function of the window system, which gets the VkInstance and where to write the VkSurfaceKHR, and
+            create: a function of the window system, called with the VkInstance and a pointer for the VkSurfaceKHR; it
                 returns a VkResult.
         """
         self._driver = driver

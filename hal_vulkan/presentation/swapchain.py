@@ -1,11 +1,11 @@
 """A swapchain: images of the window system, to which pictures are copied.
 
 Calling sequence: ``Swapchain(device, surface, size)`` → ``present`` for each frame → ``close``, before the surface and
-the device. ``size`` is read whenever the swapchain has to be made again: after the window was resized, and while it has
-no area, when nothing is shown.
+the device. ``size`` is called whenever the swapchain has to be made again: after the window was resized, and while it
+has no area (when nothing is shown).
 
-Pictures are copied into the swapchain's images, which a shader could write into on few devices. Pictures of their
-format and size are copied bytewise; others by blits, which scale, convert and flip.
+Pictures are copied into the swapchain's images, which shaders can write on few devices only. Pictures of their format
+and size are copied bytewise; others by blits, which scale, convert and flip.
 
 Thread rule: one thread at a time. Other threads may use the device's queue meanwhile.
 """
@@ -52,8 +52,8 @@ class Layer:
     """An image that is shown.
 
     Attributes:
-        image: an image with colours of any format that can be blitted; whatever writes it was submitted before.
-        at: the place of its upper left corner in the window, whose edges cut it off; ``None`` has it fill the window.
+        image: a color image of any format that can be blitted; its writers were submitted before.
+        at: the position of its upper left corner in the window, which clips it; ``None`` scales it to fill the window.
         is_upward: whether the first row of the image is the lowest.
     """
 
@@ -64,7 +64,7 @@ class Layer:
 
 @dataclass(slots=True)
 class _Slot:
-    """The objects of one frame in flight; free for the next when the queue is past ``number``."""
+    """The objects of a frame in flight; free for the next frame when the queue is past ``number``."""
 
     acquired: CData
     number: int = 0
@@ -93,7 +93,7 @@ class Swapchain(Closeable):
     """A VkSwapchainKHR, made again when the window changes.
 
     Attributes:
-        size: the width and height of the images; (0, 0) while there are none.
+        size: the width and height of the images; (0, 0) without images.
         format: the name of the format that is copied bytewise.
     """
 
@@ -106,8 +106,8 @@ class Swapchain(Closeable):
             device: a device opened with ``PlanOptions(presentation=True)``.
             surface: the window's surface.
             window_size: a function that returns the window's width and height in pixels, for systems whose surfaces
-                have none.
-            vsync: whether to wait for the display's refresh; without, frames are shown as they come, if the system can.
+                report none.
+            vsync: whether to wait for the display's refresh; otherwise frames are shown immediately, if the system can.
 
         Raises:
             UnavailableError: the device cannot show images there.
@@ -120,7 +120,7 @@ class Swapchain(Closeable):
         self._targets: list[_Target] = []
         self._slots: list[_Slot] = []
         self._next = 0
-        self._has_free_size = False  # where it is the window's: nobody else says that it changed
+        self._has_free_size = False  # whether the size is the window's: nothing else reports a change
         self._index = ffi.new("uint32_t *")
         self.size: tuple[int, int] = (0, 0)
         self.format: str = _FORMATS[0].name
@@ -133,13 +133,13 @@ class Swapchain(Closeable):
     # -- frames --------------------------------------------------------------------------------------
 
     def present(self, layers: tuple[Layer, ...]) -> bool:
-        """Shows images, later ones over earlier ones. Commands for the layers of the frame before are used again.
+        """Shows images, later images over earlier ones. The previous frame's commands are reused for the same layers.
 
         Returns:
             Whether they will be shown: not while the window has no area, or if the system returns no image for 0.2 s.
 
         Raises:
-            UnavailableError: the surface was lost; make another one, and a swapchain for it.
+            UnavailableError: the surface was lost; make another surface, and a swapchain for it.
         """
         is_out_of_date = self._has_free_size and self.size != self._window_size()
         if (self._handle == NULL or is_out_of_date) and not self._make():
@@ -177,13 +177,13 @@ class Swapchain(Closeable):
 
     @guarded
     def _acquire(self, slot: _Slot) -> int:
-        """Returns the result of asking for the next image, whose number is then in ``_index``."""
+        """Acquires the next image, whose number is then in ``_index``; returns the result."""
         acquire = self.device.fn.vkAcquireNextImageKHR
         result = acquire(self.device.handle, self._handle, _ACQUIRE_NS, slot.acquired, NULL, self._index)
         return self._check(result, "acquiring an image of the window")
 
     def _check(self, result: int, action: str) -> int:
-        """Returns a result with which presentation may continue; raises for any other."""
+        """Returns a result with which presentation may continue; raises for other results."""
         if result == _SURFACE_LOST:
             raise UnavailableError(
                 "the window's surface was lost; make another one, and a swapchain for it",
@@ -201,7 +201,7 @@ class Swapchain(Closeable):
         device.check(fn.vkBeginCommandBuffer(commands, begin), "beginning a frame's commands")
         self._change_layout(commands, image, _UNDEFINED, _TRANSFER_TARGET)
         for number, layer in enumerate(layers):
-            if number:  # what overlaps is in order
+            if number:  # overlapping layers stay in order
                 self._change_layout(commands, image, _TRANSFER_TARGET, _TRANSFER_TARGET)
             x, y, _ = layer.image.extent
             left, top = layer.at or (0, 0)
@@ -228,8 +228,9 @@ class Swapchain(Closeable):
         target.layers = layers
 
     def _change_layout(self, commands: CData, image: CData, old: int, new_layout: int) -> None:
-        """Records a barrier that changes the layout. The last one holds up the queue's later work, which may write the
-        layers again.
+        """Records a barrier that changes the layout.
+
+        The last barrier delays the queue's later work, which may write the layers again.
         """
         barrier = new(
             "VkImageMemoryBarrier",
@@ -249,7 +250,7 @@ class Swapchain(Closeable):
 
     @guarded
     def _make(self) -> bool:
-        """Makes the swapchain for the window's current size; returns ``False`` if that is empty."""
+        """Makes the swapchain for the window's current size; returns ``False`` if the size is empty."""
         device, functions = self.device, self.device.driver.functions
         physical, surface = device.physical_device, self._surface.handle
         capabilities = new("VkSurfaceCapabilitiesKHR")
@@ -281,7 +282,7 @@ class Swapchain(Closeable):
             imageArrayLayers=1,
             imageUsage=_USAGE_TRANSFER_TARGET,
             preTransform=capabilities.currentTransform,
-            compositeAlpha=alpha & -alpha,  # opaque where there is a choice
+            compositeAlpha=alpha & -alpha,  # opaque if there is a choice
             presentMode=self._present_mode(),
             clipped=1,
             oldSwapchain=old,

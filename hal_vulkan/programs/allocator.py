@@ -2,9 +2,9 @@
 
 A compiled function allocates its results and transients at each call, in the same sizes. A ``ProgramAllocator`` keeps
 the memory of closed buffers and uses it for the next buffer of the same kind once the device is past its last use. That
-saves the native allocation and, since addresses come again, the recording of commands (command_buffer.py).
+saves the native allocation and, since addresses repeat, the recording of commands (command_buffer.py).
 
-Thread rule: an allocator may be used from any thread. Finalizers only take a note.
+Thread rule: an allocator may be used from any thread. Finalizers only append to a list.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..memory.allocator import Allocation, Allocator
 from ..memory.buffer import Buffer
 from ..submit.queue import Queue
 
-Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules ask for them
+Kind: TypeAlias = tuple[int, int, int]  # bytes, memory type and usage as modules request them
 Ready: TypeAlias = "tuple[int, ProgramBuffer]"  # address and buffer
 Used: TypeAlias = "tuple[int, int, ProgramBuffer]"  # number and payload of the last submission that may use the buffer
 
@@ -35,7 +35,7 @@ _MIN_BUDGET: Final = 64 << 20
 _HEAP_SHARE: Final = 16
 _MAX_POOLS: Final = 256
 _DEVICE_LOCAL: Final = 0x20
-# Makes results readable in place where the host sees device memory, as for arrays.
+# Makes results readable in place if the host sees device memory, as for arrays.
 _MAPPED: Final = MemoryTypeFlags.HOST_VISIBLE | MemoryTypeFlags.HOST_COHERENT | MemoryTypeFlags.HOST_CACHED
 
 
@@ -44,7 +44,7 @@ class ProgramBuffer(Buffer):
 
     Attributes:
         allocator: the allocator that takes the memory back.
-        kind: the kind of the buffers that may use the memory next; ``None`` for memory that is not used again.
+        kind: the kind of buffers that may reuse the memory; ``None`` for memory that is not reused.
         owners: the number of the allocation's owners (``buffer.allocation.preserve``).
     """
 
@@ -66,9 +66,9 @@ class ProgramBuffer(Buffer):
         super().__init__(allocator.device, allocation, allocation.offset, size, memory_type, usage, access)
 
     def successor(self) -> ProgramBuffer:
-        """Returns a new buffer over the memory of this one, which is closed.
+        """Returns a new buffer over the memory of this buffer, which is closed.
 
-        Attribute by attribute, as a copy of ``__dict__`` takes twice as long, and each use of the new buffer after it.
+        Copies attribute by attribute: a copy of ``__dict__`` takes twice as long, and slows each use of the new buffer.
         """
         new = ProgramBuffer.__new__(ProgramBuffer)
         new.device = self.device
@@ -97,7 +97,7 @@ class ProgramBuffer(Buffer):
         return self.successor()
 
     def close(self) -> None:
-        """Gives the memory back, to be used again when queues no longer use it; idempotent."""
+        """Gives the memory back, for reuse when queues no longer use it; idempotent."""
         if not self._closed:
             self._closed = True
             self.device.note_closed()
@@ -165,7 +165,7 @@ class ProgramAllocator(AnyAllocator):
         return ProgramBuffer(self, allocation, size, flags, BufferUsage(usage), kind=kind)
 
     def _share(self, size: int, limit: MemoryBudget) -> Share:
-        """Takes memory from the program's budget; memory that is only kept for reuse is freed before it is refused."""
+        """Takes memory from the program's budget; memory kept for reuse is freed before a request is refused."""
         try:
             return limit.share(size)
         except ResourceExhaustedError:
@@ -175,8 +175,8 @@ class ProgramAllocator(AnyAllocator):
     def _take(self, kind: Kind) -> ProgramBuffer | None:
         """Takes the kept buffer with the lowest address that the device no longer uses.
 
-        So consecutive calls get the same memory, and overlapping calls few combinations, for which commands are
-        recorded already.
+        So consecutive calls get the same memory, and overlapping calls get few combinations, for which commands are
+        already recorded.
         """
         with self._lock:
             pool = self._pools.get(kind)
@@ -185,7 +185,7 @@ class ProgramAllocator(AnyAllocator):
             ready, used = pool
             while used and (self._stream.reached >= used[0][0] or self.timeline.reached >= used[0][1]):
                 buffer = used.popleft()[2]
-                if not (ready or used):  # the usual case: there is no other
+                if not (ready or used):  # the usual case: there is no other buffer
                     self.kept -= buffer.size
                     return buffer
                 insort(ready, (buffer.block_serial << 48 | buffer.offset, buffer))
@@ -210,7 +210,8 @@ class ProgramAllocator(AnyAllocator):
                     buffers.append(returned.popleft())
                 except IndexError:  # another thread took the last
                     break
-            # Read after they were taken: work that uses them was submitted, or held back, before they were dropped.
+            # Read after the buffers were taken: work that uses them was submitted, or held back, before they were
+            # dropped.
             if (
                 self.is_closed
                 or device.pending
@@ -239,7 +240,7 @@ class ProgramAllocator(AnyAllocator):
                         pool = pools[kind] = ([], deque())
                     pool[1].append((number, payload, buffer))
         except BaseException:
-            returned.extend(buffers)  # after Ctrl-C, for the next call
+            returned.extend(buffers)  # after Ctrl-C the next call handles them
             raise
         for buffer in unwanted:
             self._release(buffer)

@@ -77,7 +77,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         self.timed: TimedRecordings | None = None
         self._muted = muted
         self._prepared: Replay | None = None
-        self._dispatches: DispatchList | None = None  # of one-shot commands that have nothing else so far
+        self._dispatches: DispatchList | None = None  # for one-shot commands with only dispatches so far
 
     # -- recording -----------------------------------------------------------------------------------
 
@@ -272,7 +272,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
             )
 
     def _record_again(self, key: bytes, table: Sequence[Any]) -> Recording:
-        """Records for a table: the first time command by command, with all checks, then by a ``Replay``."""
+        """Records for a table: the first time command by command, with all checks, later by a ``Replay``."""
         if self._timing:
             return self._record(table)
         replay = self._prepared
@@ -319,11 +319,11 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         recording = self._recording
         if not self._muted or recording is None:
             return None
-        self._timing = False  # it is not read when it has run
+        self._timing = False  # its timestamps are not read
         return recording.timestamps, self.locations
 
     def prepare_timed(self, bindings: Sequence[Any] | None, timed: TimedRecordings) -> Recording:
-        """Prepares with timestamps; the recording is for one submission. For ``TimedQueue``."""
+        """Prepares with timestamps; the recording is for one submission. Called by ``TimedQueue``."""
         if not self.binding_capacity:
             recording = self.prepare(bindings)
             self._recording = None
@@ -336,7 +336,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         return recording
 
     def unprepare_timed(self, recording: Recording) -> bool:
-        """Undoes ``prepare_timed`` when the submission failed; returns whether the recording is its own again."""
+        """Undoes ``prepare_timed`` after a failed submission; returns whether it owns the recording again."""
         if self.state is CommandBufferState.SUBMITTED:
             self.state: CommandBufferState = CommandBufferState.EXECUTABLE
         if self.binding_capacity or self.state is not CommandBufferState.EXECUTABLE:
@@ -345,7 +345,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         return True
 
     def drop_timed(self) -> None:
-        """Drops the recordings with timestamps, as the profile is over."""
+        """Drops the recordings with timestamps, at the end of the profile."""
         timed, self.timed = self.timed, None
         if timed is not None:
             timed.drop()
@@ -364,7 +364,7 @@ class ProgramCommandBuffer(CommandBuffer, AnyProgramCommands):
         super()._drop()
 
     def __del__(self) -> None:
-        # May run at any point, under any lock, so it only takes a note (docs/design/hal.md).
+        # May run at any point, under any lock, so it only appends to a list (docs/design/hal.md).
         if hasattr(self, "_muted") and (
             self._recording is not None
             or self._recordings

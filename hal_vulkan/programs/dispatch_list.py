@@ -1,12 +1,12 @@
 """Noted dispatches of a one-shot command buffer, and recordings cached by their contents.
 
-Compiled programs record many command buffers anew at each call, mostly those after a wait for a value. Most have
-the same dispatches over the same ranges of memory each time. So dispatches and barriers are only noted, and their
-native recording is looked up when they are submitted. The key has pipelines, the ranges' descriptors, workgroup counts
+Compiled programs record many command buffers anew at each call, mostly those after a wait for a value. Most have the
+same dispatches over the same ranges of memory each time. So dispatches and barriers are only noted, and their native
+recording is looked up when they are submitted. The key consists of pipelines, the ranges' descriptors, workgroup counts
 and push constants; a recording holds no buffer (hal_vulkan/commands/recording_cache.py).
 
-An unusual command is left to the recorder, which has the messages: the commands noted before it are then recorded at
-once, and it is recorded after them.
+An unusual command goes to the recorder, which has the error messages: the commands noted before it are recorded first,
+and it is recorded after them.
 
 Thread rule: one thread at a time notes commands; ``recording`` from any.
 """
@@ -36,7 +36,7 @@ class DispatchList:
     """Noted dispatches and barriers.
 
     Attributes:
-        named: the pipelines and buffers of the dispatches; submission checks that they are open.
+        named: the pipelines and buffers of the dispatches; submission checks that these are open.
     """
 
     __slots__ = ("_commands", "named")
@@ -48,7 +48,7 @@ class DispatchList:
     def dispatch(
         self, pipeline: ComputePipeline, groups: Groups, constants: Sequence[int], bindings: Sequence[BindingReference]
     ) -> bool:
-        """Notes a dispatch with the arguments of a module; ``False``, and nothing is noted, if any is unusual.
+        """Notes a dispatch with a module's arguments; returns ``False``, and notes nothing, if any is unusual.
 
         ``groups`` are within the device's limits, and none is 0.
         """
@@ -96,9 +96,9 @@ class DispatchList:
         """Returns a kept recording of equal commands, or records them."""
         recording = self.find_recording(context, family)
         if recording is None:
-            # Several submissions may have it at a time: it is not recorded as one-shot.
+            # Several submissions may use it at a time, so it is not recorded as one-shot.
             recording = self._replay().recorded(ActionRecorder(context, name=name, family=family), b"")
-            assert recording is not None  # there is no table that it might not fit
+            assert recording is not None  # without a table it always fits
             recording = context.kept.keep((family, *self._commands), recording)
         return recording
 

@@ -32,7 +32,7 @@ PUSHED_FORMAT: Final = "vulkan-spirv-fb-pushed-addresses"
 """``vulkan-spirv-fb`` whose push constants end with the addresses of all bindings and the words 0 to 15."""
 ADDRESS_FORMATS: Final = ("vulkan-spirv-fb-ptr", "vulkan-spirv-bda-v1", PUSHED_FORMAT)
 
-# Each is a pipeline.
+# Each part is a pipeline.
 _MAX_PARTS: Final = 64
 
 _lock: Final = threading.Lock()
@@ -65,7 +65,7 @@ class ProgramExecutable(AnyExecutable):
         self._close_at_end(executable)
 
     def _close_at_end(self, used: Executable | Buffer) -> None:
-        # Finalizers may run at any point, under any lock: they only take a note (docs/design/hal.md).
+        # Finalizers may run at any point, under any lock: they only append to a list (docs/design/hal.md).
         weakref.finalize(self, self.device.dropped.append, used).atexit = False
 
     def pipeline(self, function: int) -> ComputePipeline:
@@ -76,7 +76,7 @@ class ProgramExecutable(AnyExecutable):
 
     @cached_property
     def locations(self) -> Mapping[str, str]:
-        """Source locations of functions, as ``file:line`` by name, where the program has them."""
+        """Source locations of functions, as ``file:line`` by name, if the program has them."""
         return {
             pipeline.name: f"{debug.location.filename}:{debug.location.line}"
             for pipeline, definition in zip(self.pipelines, self._source.pipelines, strict=True)
@@ -88,7 +88,7 @@ class ProgramExecutable(AnyExecutable):
         whole, most = self.pipeline(function), self.device.groups_max
         if math.prod(-(-count // limit) for count, limit in zip(groups, most, strict=True)) > _MAX_PARTS:
             check_groups(whole, groups)
-        from ...spirv.reflection.grid import grid_parts  # here: few grids are too large
+        from ...spirv.reflection.grid import grid_parts  # imported here: few grids are too large
 
         values = self._specialization(function)
         return [
@@ -127,7 +127,7 @@ class ProgramExecutable(AnyExecutable):
 def supported_formats(device: LogicalDevice) -> tuple[str, ...]:
     """Returns the executable formats that the device runs.
 
-    Kernels of `PUSHED_FORMAT` rely on subgroups that are one vector of a CPU (`compiler.kernels.subgroup_access`).
+    Kernels of `PUSHED_FORMAT` rely on subgroups that equal a vector of a CPU (`compiler.kernels.subgroup_access`).
     """
     formats = DESCRIPTOR_FORMATS + (ADDRESS_FORMATS if device.device_addresses else ())
     is_cpu = device.profile.device_type is DeviceType.CPU
@@ -137,7 +137,7 @@ def supported_formats(device: LogicalDevice) -> tuple[str, ...]:
 def create_executable(
     context: PipelineContext, memory: Allocator, name: str, data: memoryview, constants: bytes
 ) -> ProgramExecutable:
-    """Returns the executable for a blob in the format ``name``, shared by the contexts that have the same blob.
+    """Returns the executable for a blob in the format ``name``, shared by contexts with the same blob.
 
     ``constants`` are u32 values of the specialization constants 0, 1, …
     """
@@ -158,7 +158,7 @@ def create_executable(
         made = _create(context, memory, data, constants, is_pushed)
         with _lock:
             executable = known.get(key)
-            if executable is None or executable.executable.is_closed:  # or another thread was first
+            if executable is None or executable.executable.is_closed:  # or it belongs to another thread
                 executable = known[key] = made
     return executable
 
@@ -167,7 +167,7 @@ def _create(
     context: PipelineContext, memory: Allocator, data: memoryview, constants: bytes, pushes_addresses: bool
 ) -> ProgramExecutable:
     if len(data) >= 8 and bytes(data[:4]) != FILE_IDENTIFIER and bytes(data[4:8]) == FILE_IDENTIFIER:
-        # Older compilers write the FlatBuffer without the 64-byte header.
+        # Older compilers omit the FlatBuffer's 64-byte header.
         data = memoryview(HEADER.pack(FILE_IDENTIFIER, FORMAT_VERSION, len(data)) + bytes(data))
     elif bytes(data[:4]) != FILE_IDENTIFIER:
         raise InvalidArgumentError(f"an executable starts with {FILE_IDENTIFIER!r}, got {bytes(data[:4])!r}")

@@ -31,7 +31,7 @@ _FEATURES: Final = {
     "vulkan_memory_model_device_scope": "vulkanMemoryModelDeviceScope",
 }
 
-# Of compilers up to 3.11: a bit for each feature.
+# Queries of compilers up to 3.11: a bit for each feature.
 _DISPATCH_BITS: Final = {
     "compute.bitwidths.fp": ("shaderFloat16", "shaderFloat64"),
     "compute.bitwidths.int": ("shaderInt8", "shaderInt16", "shaderInt64"),
@@ -46,7 +46,7 @@ def query_device(device: LogicalDevice, category: str, key: str) -> int | None:
     """Returns the value of a device query; ``None`` for an unknown one."""
     profile, features = device.profile, device.plan.features
     if "VK_KHR_cooperative_matrix" not in device.plan.extensions:
-        features -= {"cooperativeMatrix"}  # an extension of NVIDIA's has a feature of this name too
+        features -= {"cooperativeMatrix"}  # an NVIDIA extension has a feature of the same name
     limits = profile.limits
     match category, key:
         case "hal.device.id", _:
@@ -61,7 +61,7 @@ def query_device(device: LogicalDevice, category: str, key: str) -> int | None:
             operations = profile.subgroup.supported_operations
             return ("shuffle" in operations) | ("arithmetic" in operations) << 1
         case "hal.dispatch", _ if key in _DISPATCH_BITS:
-            return sum(1 << place for place, name in enumerate(_DISPATCH_BITS[key]) if name in features)
+            return sum(1 << bit for bit, name in enumerate(_DISPATCH_BITS[key]) if name in features)
         case "vulkan.device", "api_version":
             major, minor = profile.version
             return major << 22 | minor << 12

@@ -1,15 +1,15 @@
 """A queue that times submissions, between a context and a device's queue while a profile runs.
 
 Each dispatch gets two timestamps. Command buffers with binding slots have further recordings, with timestamps, for each
-range of memory. Such a recording serves one submission at a time; it is free again when that has retired and its
-timestamps were read. Overlapping calls have several. So nothing waits for timestamps, and a profile records as rarely
-as a program without one. Commands without slots that were recorded before cannot be timed from inside: two marks are
-submitted around them.
+range of memory. Such a recording serves one submission at a time; it is free again when that submission has retired and
+its timestamps were read. Overlapping calls use several recordings. So nothing waits for timestamps, and a profiled
+program records as rarely as an unprofiled one. Earlier recorded commands without slots cannot be timed from inside: two
+marks are submitted around them.
 
-Timestamps are read by one native call when the device's queue retires the submission, and stay bytes until somebody
-asks.
+Timestamps are read by one native call when the device's queue retires the submission, and stay bytes until they are
+requested.
 
-Thread rule: a queue's.
+Thread rule: the same as for a queue.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from .timed_recordings import TimedRecordings
 _SECONDS_A_READING: Final = 1.0
 _MOST_READING_S: Final = 1.0
 _RECENT: Final = 256  # submissions that may retire in another thread at a time
-_FREE_NS: Final = 10e6  # of slowdown beside the share
-_MARKS_COST: Final = 3  # of a span's two marks, in dispatches
+_FREE_NS: Final = 10e6  # of slowdown allowed besides the share
+_MARKS_COST: Final = 3  # the cost of a span's two marks, in dispatches
 _COST_DISPATCHES: Final = 8
 _COST_RUNS: Final = 5
-_COST_MARGIN: Final = 1.5  # a program's caches are colder than those of a loop that measures
+_COST_MARGIN: Final = 1.5  # a program's caches are colder than those of a measuring loop
 _now = time.monotonic_ns
 
-# Name, thread, time of submission; what noted the dispatches, source locations.
+# Name, thread, time of submission; the recorder of the dispatches, source locations.
 _Counted: TypeAlias = "tuple[str, int, int, TimestampRecorder | None, tuple[Mapping[str, str], ...]]"
 
 _costs: Final[weakref.WeakKeyDictionary[LogicalDevice, float]] = weakref.WeakKeyDictionary()
@@ -80,12 +80,12 @@ def timestamps_cost_ns(queue: Queue) -> float:
 
 
 class _Stand:
-    """A stand-in for a command buffer at the device's queue: prepared once, and notified when it has retired.
+    """A stand-in for a command buffer at the device's queue: prepared once, and notified of its retirement.
 
     Subclasses have ``binding_capacity``, ``prepare``, ``unprepare`` and ``retired``.
     """
 
-    one_shot = True  # so the queue says when it has retired
+    one_shot = True  # so that the queue reports its retirement
     ready_epoch = -1
     generation = 0
 
@@ -120,12 +120,12 @@ class _TimedCommands(_Stand):
         recording = commands.prepare_timed(bindings, timed)
         timed.timestamps = recording.timestamps
         self.key = timed.key
-        recording.queue = None  # until the submission its timestamps are those of the last run
+        recording.queue = None  # until the submission, its timestamps are from the last run
         self.submission.failed = False
         return recording
 
     def unprepare(self, recording: Recording) -> None:
-        commands = self.commands  # stay: what reports is prepared again
+        commands = self.commands  # reports stay: they are prepared again
         self.submission.failed = True
         if commands is not None and not commands.unprepare_timed(recording):
             self._give_back(commands, recording)
@@ -205,12 +205,12 @@ class TimedQueue:
     """Submits to a device's queue in its place, and times the submissions.
 
     Args:
-        most_slowdown: the share of the time that timestamps may cost, such as 0.05: submissions past it are only
-            counted. ``None`` times every one. The first milliseconds are timed in full.
+        most_slowdown: the share of the time that timestamps may cost, such as 0.05; submissions beyond it are only
+            counted. ``None`` times every submission. The first milliseconds are timed in full.
 
     Attributes:
         submissions: the timed submissions, in order.
-        took_ns: the calls' time so far; the profile sets it.
+        took_ns: the calls' total time so far, set by the profile.
         timed_commands: the command buffers that have recordings with timestamps.
         on_reading: a function that is called about once a second when timestamps are read, to relate the clocks.
         errors: the errors raised while timestamps were read.
@@ -228,7 +228,7 @@ class TimedQueue:
         self._lock = threading.Lock()
         self._stopped = False
         self._counted: list[_Counted] = []
-        self._last = 0  # the number of the submission made last
+        self._last = 0  # the number of the last submission
         self._most_slowdown = most_slowdown
         self._cost_ns = 0.0 if most_slowdown is None else timestamps_cost_ns(queue)
         self.took_ns = 0
@@ -259,7 +259,7 @@ class TimedQueue:
                     continue
             submission = TimedSubmission(commands.name, thread, submit_ns)
             self.submissions.append(submission)
-            # Timestamps for each dispatch: it is not recorded yet, or was with them.
+            # Timestamps for each dispatch: it is not recorded yet, or was recorded with them.
             if of_program is not None and (of_program.binding_capacity or of_program._timing is True):
                 stands.append(_TimedCommands(self, of_program, submission))
                 continue
@@ -310,7 +310,7 @@ class TimedQueue:
         """Reads the timestamps of a submission that has retired."""
         try:
             submission.ticks = read()
-        except PumiceError as error:  # a lost device: its users get the error
+        except PumiceError as error:  # a lost device: its users get this error
             self.errors.append(error)
             return
         if self.on_reading is not None and time.monotonic() >= self._next_reading:
@@ -341,9 +341,9 @@ class TimedQueue:
             time.sleep(0.0001)
 
     def stop(self, timeout: float) -> None:
-        """Ends timing. Waits ``timeout`` seconds at most for timed work to end, and releases everything.
+        """Ends timing. Waits at most ``timeout`` seconds for timed work, and releases everything.
 
-        Work that has not ended then, or is held back, has no times, and releases its resources when it ends.
+        Work that is unfinished or held back after that has no times, and releases its resources when it ends.
         """
         try:
             if self._last and self.device.lost is None and not self.device.is_closed:
@@ -358,7 +358,7 @@ class TimedQueue:
                 self._stopped = True
                 marks, self._marks = self._marks, []
             if not self.device.is_closed:
-                self.queue.close_to_submissions()  # a submission being prepared uses the recordings below
+                self.queue.close_to_submissions()  # a submission in preparation uses the recordings below
                 for commands in list(self.timed_commands):
                     commands.drop_timed()
                 for pair in marks:

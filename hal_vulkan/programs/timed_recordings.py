@@ -1,6 +1,6 @@
 """Recordings with timestamps, which a profile keeps until their submissions have retired.
 
-Thread rule: that of their queue.
+Thread rule: the same as for their queue.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ class TimedRecordings:
         self._recycle(surplus or [])
 
     def drop(self) -> None:
-        """Recycles all recordings, and those in use when they come back."""
+        """Recycles all idle recordings now, and those in use when they come back."""
         with self._lock:
             self.is_dropped = True
         self._rings.drop()
 
     def _recycle(self, ring: list[Recording]) -> None:
-        while ring:  # a submission may take from it at the same time
+        while ring:  # a submission may take from it concurrently
             self._context.recycle(ring.pop())

@@ -1,4 +1,4 @@
-"""Batches: the work of one vkQueueSubmit, and the native structures that it is written into."""
+"""Batches: the work of one vkQueueSubmit, and its native structures."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _STAGE_ALL_COMMANDS: Final = 0x10000
 class SubmitStructures:
     """A VkSubmitInfo with arrays for ``capacity`` command buffers, waits and signals, made once.
 
-    A submission only writes numbers and handles into them. The last signal is the queue's own timeline: drivers signal
-    in this order, and whoever sees the timeline move may destroy the other semaphores.
+    A submission only writes numbers and handles into them. The last signal is the queue's own timeline. Drivers signal
+    in this order, so a thread that sees the timeline advance may destroy the other semaphores.
 
     Attributes:
         last_recording, last_signal: the arrays' contents from the last repeated submission.
@@ -68,18 +68,18 @@ class SubmitStructures:
 class Batch:
     """The work of one vkQueueSubmit.
 
-    It is *pending* from before its command buffers are prepared until it is noted: resources that are closed meanwhile
-    are kept for it (``LogicalDevice.defer``).
+    It is *pending* from before its command buffers are prepared until it is noted; resources closed meanwhile are kept
+    for it (``LogicalDevice.defer``).
 
     Attributes:
         command_buffers: the command buffers, which run in order.
-        waits, signals: the payloads to be reached first, and those to signal at the end.
+        waits, signals: the payloads to wait for, and the payloads to signal at the end.
         transient: whether the command buffers are closed if the batch is dropped.
         used: the command buffers prepared so far, each with its recording.
-        previous: the payloads that the semaphores of ``signals`` had scheduled before.
+        previous: the payloads that were scheduled before for the semaphores of ``signals``.
         number: the submission's number, once it is noted; else 0.
         serial: the batch's serial while it is pending; else 0.
-        native: the native structures of this batch, or ``None`` for those of the queue.
+        native: the native structures of this batch, or ``None`` for the queue's.
         clock, times: the clock, and its times right before and right after the native call, if there is a clock.
     """
 
@@ -160,7 +160,7 @@ class Batch:
 
 
 class NativeBatch(Batch):
-    """A VkCommandBuffer between two binary semaphores, which stay the caller's."""
+    """A VkCommandBuffer between two binary semaphores, all owned by the caller."""
 
     __slots__ = ("_handles",)
 

@@ -1,6 +1,6 @@
 """Calibration of device time against the host's clock: read by the driver, or bracketed by a submission.
 
-Of several readings the one with the least deviation counts.
+Of several readings, the one with the smallest deviation counts.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def calibrate(queue: Queue, *, samples: int = 8) -> ClockCalibration:
 def calibrate_monotonic(queue: Queue, *, samples: int = 8) -> ClockCalibration:
     """Calibrates with ``time.monotonic_ns`` as the host's clock, whatever clock the driver reads.
 
-    For another clock, its offset is read between two readings of the monotonic clock, and the deviation grows by their
-    distance.
+    If the driver reads another clock, its offset is read between two readings of the monotonic clock, and the deviation
+    grows by their difference.
     """
     reading = calibrate(queue, samples=samples)
     read_other = _OTHER_CLOCKS.get(reading.host_clock)
@@ -75,8 +75,8 @@ def _read_calibrated(queue: Queue) -> ClockCalibration:
     check(result, "reading calibrated timestamps")
     host = ticks[1]
     if name == "query_performance_counter":
-        # QueryPerformanceCounter ticks; Python's monotonic clock has counted the same ones in nanoseconds since 3.13
-        # and perf_counter always has.
+        # QueryPerformanceCounter ticks, which are in nanoseconds the values of perf_counter, and since 3.13 of Python's
+        # monotonic clock.
         host = int(host * 1e9 * time.get_clock_info("perf_counter").resolution)
     return _reading(queue, ticks[0], host, deviation[0], name, calibrated=True)
 

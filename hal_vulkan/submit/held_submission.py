@@ -1,4 +1,4 @@
-"""Submissions held back on the host until their waits are scheduled; queue.py says why."""
+"""Submissions held back on the host until their waits are scheduled; queue.py explains why."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class Submits(Protocol):
 class HeldSubmission:
     """A pending batch that waits on the host for its waits to be scheduled.
 
-    Its command buffers were prepared when it was held back. It ends submitted or failed, in the thread whose
-    ``try_release`` or ``fail`` claims it first. After an interrupt (Ctrl-C) that thread repeats the interrupted step.
+    Its command buffers were prepared when it was held back. The thread whose ``try_release`` or ``fail`` claims it
+    first submits it or fails it. After an interrupt (Ctrl-C) that thread repeats the interrupted step.
     """
 
     def __init__(self, queue: Submits, batch: Batch) -> None:
@@ -38,7 +38,7 @@ class HeldSubmission:
     def hold(self) -> None:
         """Adds it to the semaphores that it waits for, then checks whether they have been scheduled meanwhile.
 
-        If this raises, even by an interrupt, the caller claims and drops it, or another thread ends it.
+        If this raises, even from an interrupt, the caller claims and drops it, or another thread ends it.
         """
         batch = self._batch
         with self._queue.device.lock:
@@ -77,7 +77,7 @@ class HeldSubmission:
         self._queue.settle(batch)
 
     def claim(self) -> bool:
-        """Returns whether this thread ends it: the first one that asks, until it has ended."""
+        """Returns whether this thread ends it: the first caller, until the submission has ended."""
         me, batch = threading.get_ident(), self._batch
         with self._queue.device.lock:
             if self._owner is None:
@@ -107,7 +107,7 @@ class HeldSubmission:
 
 
 class _Worklist(threading.local):
-    """Ends the held submissions of this thread one after another instead of nested, however long the chain is."""
+    """Ends a thread's held submissions one after another instead of nested, however long the chain."""
 
     def __init__(self) -> None:
         self._pending: deque[tuple[HeldSubmission, PumiceError | None]] = deque()
@@ -122,7 +122,7 @@ class _Worklist(threading.local):
             self._pending.append((submission, error))
             self._work()
         except BaseException:
-            self._work()  # after Ctrl-C, too: what is on the list is neither submitted nor failed yet
+            self._work()  # after Ctrl-C, too: entries of the list are neither submitted nor failed yet
             raise
         finally:
             self._running = False

@@ -1,9 +1,8 @@
-"""Submissions prepared for timing: between the two readings of the clock there is nothing but the native call.
+"""Submissions prepared for timing, with only the native call between the two clock readings.
 
-``Queue.submit`` checks, locks and notes, which is part of pumice's cost. To time Vulkan alone, the structures of
-vkQueueSubmit are made beforehand: calling sequence ``PreparedSubmission(queue, command_buffers)`` → ``submit`` →
-``wait`` …, or ``run``, any number of times. It signals the queue's own timeline and nothing else, as a program on plain
-Vulkan would.
+The checks, locks and notes of ``Queue.submit`` are part of pumice's cost. To time Vulkan alone, the structures of
+vkQueueSubmit are made beforehand. It signals only the queue's own timeline, as a program on plain Vulkan would. Calling
+sequence: ``PreparedSubmission(queue, command_buffers)`` → ``submit`` → ``wait`` …, or ``run``, any number of times.
 
 Thread rule: one thread at a time. The command buffers must stay open; Ctrl-C is served within a tenth of a second.
 """
@@ -36,10 +35,10 @@ class PreparedSubmission:
         clock: Callable[[], int] = time.monotonic_ns,
         counter_pass: int | None = None,
     ) -> None:
-        """Takes command buffers that are reusable and without slots; they may be recorded anew between submissions.
+        """Prepares reusable command buffers without slots; they may be recorded anew between submissions.
 
         ``clock`` returns the host's time in nanoseconds, ``counter_pass`` is the pass of their performance query.
-        InvalidArgumentError: command buffers that do not fit.
+        InvalidArgumentError for other command buffers.
         """
         for commands in command_buffers:
             queue.check_commands(commands)
@@ -68,13 +67,13 @@ class PreparedSubmission:
     def _submit(self, wait_ns: int = 0) -> tuple[int, int, int, int, int]:
         """Submits; returns the submission's number, and the host's time before and after vkQueueSubmit.
 
-        With ``wait_ns`` it then waits for up to that long, with as little in between as possible, and returns also the
-        host's time after vkWaitSemaphores and its result; else 0 and 0.
+        With ``wait_ns`` it then immediately waits for up to that time, and also returns the host's time after
+        vkWaitSemaphores and the result of the wait; else 0 and 0.
         """
         device, clock, batch, wait_info = self._device, self._clock, self._batch, self._wait.info
         wait, device_handle = device.fn.vkWaitSemaphores, device.handle
         with device.guard.lock:
-            with device.lock:  # from here on, closed objects are kept as after a submission
+            with device.lock:  # from here on closed objects are kept, as after a submission
                 if device.lost is not None or device.is_closed:
                     device.check_usable()
                 batch.number = 0
@@ -88,8 +87,8 @@ class PreparedSubmission:
             return number, before, after, clock(), result
 
     def wait(self, number: int, timeout: float | None = None) -> int:
-        """Sleeps in vkWaitSemaphores, for at most ``timeout`` seconds; returns the host's time right after."""
-        # As short as can be, see ``run``: the deadline is checked after the first slice.
+        """Sleeps in vkWaitSemaphores for at most ``timeout`` seconds; returns the host's time right after."""
+        # As little as possible, see ``run``: the deadline is checked after the first slice.
         device, clock = self._device, self._clock
         self._wait.values[0] = number
         with device.guard.lock:
@@ -114,7 +113,7 @@ class PreparedSubmission:
         return awake
 
     def look(self, number: int, seconds: float, timeout: float | None = None) -> int:
-        """Polls the counter for some seconds, yielding the core in between, and then waits."""
+        """Polls the counter for some seconds, yielding the core between polls, and then waits."""
         with self._device.guard.lock:
             self._device.check_not_ended()
             poll(self._device, self._wait, number, time.monotonic() + seconds, self._device.check_usable)
@@ -122,7 +121,7 @@ class PreparedSubmission:
         return awake if self._wait.counter[0] >= number else self.wait(number, timeout)
 
     def poll(self, number: int, timeout: float | None = None) -> int:
-        """Waits by polling the counter: wakes soonest, and keeps a core busy."""
+        """Waits by polling the counter, which wakes soonest but keeps a core busy."""
         device, clock, counter = self._device, self._clock, self._counter
         query, handle, timeline = device.fn.vkGetSemaphoreCounterValue, device.handle, self.queue.timeline
         deadline = None if timeout is None else time.monotonic() + timeout

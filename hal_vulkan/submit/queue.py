@@ -1,12 +1,12 @@
-"""Queues: work in, semaphores between.
+"""Queues, which submit work ordered by semaphores.
 
 A submission waits for timepoints, runs command buffers, and signals timepoints. Submissions are ordered by their
 semaphores; those of one queue also start in the order they were submitted.
 
 A submission whose waits are not yet *scheduled* (nobody has signalled the payload or submitted work that will) is
-**held back** on the host, so that it cannot block others on the same VkQueue or hang it, and is submitted by whoever
-schedules the last payload it waits for. If one of its semaphores fails, it is dropped and the semaphores it was to
-signal fail with the same error.
+**held back** on the host, so that it cannot block other submissions on the same VkQueue or hang it. The call that
+schedules its last awaited payload submits it. If one of its semaphores fails, it is dropped, and the semaphores in its
+signals fail with the same error.
 
 A queue keeps a submission's resources alive until it has retired. Thread rule: a queue may be used from any thread.
 """
@@ -26,10 +26,10 @@ from .submission import SubmissionQueue
 
 
 class Queue(SubmissionQueue):
-    """A VkQueue, with operations of one command each."""
+    """A VkQueue with operations of a single command."""
 
     def barrier(self, *, waits: Points = (), signals: Points = ()) -> None:
-        """Signals when the waits are reached and everything submitted before on this queue is done."""
+        """Signals when the waits are reached and all earlier work on this queue is done."""
         self.submit((), waits=waits, signals=signals)
 
     def execute(
@@ -52,7 +52,7 @@ class Queue(SubmissionQueue):
         waits: Points = (),
         signals: Points = (),
     ) -> Buffer:
-        """Makes a buffer that may be used once the signals are reached; ResourceExhaustedError comes at once."""
+        """Makes a buffer that may be used once the signals are reached; raises ResourceExhaustedError immediately."""
         buffer = Buffer.create(self.command_context.allocator, size, memory_type=memory_type, usage=usage)
         try:
             self.barrier(waits=waits, signals=signals)
@@ -82,7 +82,7 @@ class Queue(SubmissionQueue):
     def update(
         self, target: AnyBuffer, data: bytes, offset: int = 0, *, waits: Points = (), signals: Points = ()
     ) -> None:
-        """Updates memory in the queue's order; see ``CommandBuffer.update``. The data is captured now."""
+        """Updates memory in the queue's order; see ``CommandBuffer.update``. The data is captured immediately."""
         self._once("update", lambda commands: commands.update(target, data, offset), waits, signals)
 
     def copy(
@@ -119,7 +119,7 @@ class Queue(SubmissionQueue):
     ) -> None:
         """Reads ``size`` bytes of host memory or of a binary file into a buffer, in queue order.
 
-        The bytes are read now, into staging memory, and copied when the waits are reached.
+        The bytes are read immediately, into staging memory, and copied when the waits are reached.
 
         Raises:
             OutOfRangeError: the source is shorter than ``size``.

@@ -1,6 +1,6 @@
 """Retirement: a submission's resources are kept until the device is done with it.
 
-Each submission signals the queue's own timeline with its number. Once the timeline is at that number, the submission
+Each submission signals the queue's own timeline with its number. Once the timeline reaches that number, the submission
 has retired: its semaphores are known to be reached, its command buffers are recycled, and deferred actions are run.
 """
 
@@ -32,8 +32,8 @@ class RetiringQueue:
         family, index: the queue family, and the queue's index within.
         stream: the queue's own semaphore, whose payload is the number of the last finished submission.
         timeline: the handle of ``stream``.
-        submitted: the payload of ``timeline`` at which all that is submitted now retires.
-        completed: the count that was last read.
+        submitted: the payload of ``timeline`` at which all work submitted so far retires.
+        completed: the payload last read.
     """
 
     def __init__(self, semaphores: SemaphoreContext, family: int, index: int, name: str) -> None:
@@ -50,7 +50,7 @@ class RetiringQueue:
         self.timeline: CData = self.stream.handle
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
-        self._inflight_lock = threading.Lock()  # around removals and copies; what is added has the device's lock
+        self._inflight_lock = threading.Lock()  # for removals and copies; additions use the device's lock
         self.submitted: int = 0
         self.completed: int = 0
         self._ended = False
@@ -62,26 +62,27 @@ class RetiringQueue:
         self._counter = ffi.new("uint64_t *")
 
     def retire(self) -> int:
-        """Releases resources of finished submissions. Cheap if nothing has finished; called every few submissions.
+        """Releases resources of finished submissions; cheap if nothing has finished. Called every few submissions.
 
-        Returns the VkResult: nothing is released after a failure, or where another thread does it (VK_NOT_READY).
+        Returns the VkResult: nothing is released after a failure, or if another thread is releasing (VK_NOT_READY).
         """
         if not self._inflight and not self._deferred:
             return VK_SUCCESS
         if self._retire_lock.locked():
-            return VK_NOT_READY  # another thread does it, or this one further up its stack
+            return VK_NOT_READY  # another thread is releasing, or this thread further up its stack
         device = self.device
-        with self._retire_lock:  # unlike after acquire(), an interrupt cannot leave it locked
+        with self._retire_lock:  # unlike acquire(), this cannot stay locked after an interrupt
             if self._ended:
                 return VK_SUCCESS
             result: int = device.fn.vkGetSemaphoreCounterValue(device.handle, self.timeline, self._counter)
-            # On a lost device, too, only what is known to be done: the rest may still run, and goes with the device.
+            # Even on a lost device only work that is known to be done: the rest may still run, and is dropped with the
+            # device.
             if not result:
                 self._retire_up_to(min(self._counter[0], self.submitted))
         return result
 
     def end_retirement(self) -> None:
-        """Retires everything for good: the device is closed, and may not be asked any more. For the device."""
+        """Retires everything when the device closes and may not be called any more. Called by the device."""
         with self._retire_lock:
             if not self._ended:
                 self._retire_up_to(self.submitted)
@@ -110,15 +111,15 @@ class RetiringQueue:
                 if self._waits:
                     self._waits.pop(number, None)
                 with self._inflight_lock:
-                    inflight.popleft()  # last: after an interrupt the next call does it again
+                    inflight.popleft()  # last: after an interrupt the next call repeats this
             _run_due(self._deferred, completed)
             _run_due(self._after_next, completed)
 
     def pending_signals(self, semaphore: object) -> list[tuple[int, bool]]:
         """Returns the payloads of a semaphore that submitted work will signal, and whether each may come at any moment.
 
-        A payload cannot come while its submission, or one before it on this queue, waits for a payload that is not
-        reached. The device's lock is held.
+        A payload cannot come while its submission, or an earlier submission on this queue, waits for an unreached
+        payload. The caller holds the device's lock.
         """
         with self._inflight_lock:
             inflight = self._inflight.copy()
@@ -131,7 +132,7 @@ class RetiringQueue:
         return pending
 
     def next_completion(self) -> int | None:
-        """Returns the payload of ``timeline`` at which the next submission retires, or ``None`` when idle."""
+        """Returns the payload of ``timeline`` at which the next submission retires, or ``None`` if idle."""
         completed = self.completed
         return completed + 1 if completed < self.submitted else None
 
@@ -150,7 +151,7 @@ class RetiringQueue:
         return tuple(commands.name for _, used, _, _ in inflight for commands, _ in used)
 
     def defer(self, action: Callable[[], None]) -> None:
-        """Runs ``action`` when all that is submitted now has retired."""
+        """Runs ``action`` when all work submitted so far has retired."""
         self._deferred.append((self.submitted, action))
 
     def after_next(self, action: Callable[[], None]) -> None:
@@ -175,12 +176,12 @@ class RetiringQueue:
         self.retire()
 
     def close_to_submissions(self) -> None:
-        """Waits until no thread is inside a submission; later ones see that the device is closed. For the device."""
+        """Waits until no thread is inside a submission; later ones see the device closed. Called by the device."""
         with self._lock, self.device.lock:
             pass
 
     def abandon(self) -> None:
-        """Replaces the locks after a fork. For ``Device.abandon``."""
+        """Replaces the locks after a fork. Called by ``Device.abandon``."""
         self._lock = threading.Lock()
         self._retire_lock = threading.Lock()
         self._inflight_lock = threading.Lock()

@@ -7,7 +7,7 @@ A batch is submitted in these steps:
 3. Under the device's lock it claims the payloads that it signals, is noted, and goes to the driver.
 4. Work that waited for its signals is released, and the poll thread is woken.
 
-Whatever interrupts this, Ctrl-C or an error, the submission is noted and made, or neither.
+Even after an interrupt (Ctrl-C or an error), the submission is either noted and made, or neither.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _MIN_DIFFERENCE: Final = (1 << 31) - 1  # the least maxTimelineSemaphoreValueDif
 
 
 class SubmissionQueue(RetiringQueue):
-    """A VkQueue that takes submissions."""
+    """A VkQueue that accepts submissions."""
 
     def __init__(
         self, commands: CommandContext, semaphores: SemaphoreContext, family: int, index: int, name: str
@@ -42,7 +42,7 @@ class SubmissionQueue(RetiringQueue):
         self.command_context = commands
         self.semaphore_context = semaphores
         self._native = SubmitStructures(_INITIAL_CAPACITY)
-        # For repeated submissions, which signal the stream alone, or a semaphore before it.
+        # For repeated submissions, which signal the stream, and optionally a semaphore before it.
         self._repeated = (SubmitStructures(1, (1, 0, 1)), SubmitStructures(2, (1, 0, 2)))
         for native in self._repeated:
             native.signal_handles[native.capacity - 1] = self.timeline
@@ -55,17 +55,17 @@ class SubmissionQueue(RetiringQueue):
         signals: Points = (),
         bindings: Sequence[Buffer] | None = None,
     ) -> int:
-        """Hands work to the queue; returns at once (a CPU driver may run it meanwhile).
+        """Hands work to the queue; returns immediately (a CPU driver may run the work meanwhile).
 
         Args:
             command_buffers: the command buffers, recorded and ended; they run in order.
-            waits: the (semaphore, payload) pairs to be reached first. Payloads that nobody has scheduled hold the
-                submission back on the host; nothing else waits for it.
+            waits: the (semaphore, payload) pairs to wait for. Unscheduled payloads hold the submission back on the
+                host, which blocks no other submission.
             signals: the pairs to signal when all commands are done; payloads only increase.
             bindings: the table that fills the slots of command buffers with ``binding_capacity``.
 
         Returns:
-            The submission's number, which is the payload of ``stream`` when it is done; 0 for one that is held back.
+            The submission's number, which is the payload of ``stream`` when it is done; 0 if it is held back.
 
         Raises:
             FailedPreconditionError: a command buffer is not ready, or a payload would not increase.
@@ -96,10 +96,10 @@ class SubmissionQueue(RetiringQueue):
             epoch: the device's ``close_epoch`` from before the caller checked that what they use is open.
 
         Returns:
-            The submission's number; 0, and nothing was done, if they have been recorded since, if something was closed
+            The submission's number; 0, without any effect, if they have been recorded since, if something was closed
             since ``epoch``, if their shaders report, or if a signal is refused: ``submit`` has the messages.
         """
-        # The one path that is written out, measured in benchmarks/submit_wait.py and call_latency.py: after a wait the
+        # The only path that is written out, measured in benchmarks/submit_wait.py and call_latency.py: after a wait the
         # caches are cold, and each Python operation costs several times its usual time.
         device, stream = self.device, self.stream
         noted = 0
@@ -145,7 +145,7 @@ class SubmissionQueue(RetiringQueue):
                         inflight = self._inflight
                         inflight.append((number, used, signals, commands.one_shot))
                         # CPython raises an interrupt (Ctrl-C) after a call, never between plain assignments: from here
-                        # to the end of the native call all is noted, or nothing.
+                        # to the end of the native call either all or nothing is noted.
                         recording.queue = self
                         recording.number = number
                         if signals:
@@ -167,7 +167,7 @@ class SubmissionQueue(RetiringQueue):
             if stream.notifications or stream.held or (signals and (semaphore.notifications or semaphore.held)):
                 self._after_submission(signals)
         except BaseException:
-            if noted:  # after Ctrl-C, too: others wait for it
+            if noted:  # after Ctrl-C, too: other threads wait for it
                 self._after_submission(signals)
             raise
         if len(inflight) >= _RETIRE_EVERY or self._deferred:
@@ -175,10 +175,10 @@ class SubmissionQueue(RetiringQueue):
         return number
 
     def submit_native(self, commands: CData, wait: CData, signal: CData) -> int:
-        """Submits a VkCommandBuffer between two binary semaphores, as presentation has them; returns its number.
+        """Submits a VkCommandBuffer between two binary semaphores, for presentation; returns its number.
 
         Resources that are closed from now on are kept until it is done, as for any submission. The caller keeps the
-        commands and the semaphores until then.
+        commands and the semaphores that long.
         """
         return self._submit(NativeBatch(commands, wait, signal), None)
 
@@ -192,7 +192,7 @@ class SubmissionQueue(RetiringQueue):
     def _submit(self, batch: Batch, bindings: Sequence[Buffer] | None, *, may_report: bool = True) -> int:
         """Submits a batch, or holds it back; returns its number, or 0.
 
-        Without ``may_report``, 0 also means that its shaders report, and that nothing was done.
+        Without ``may_report``, 0 also means that its shaders report and that nothing was submitted.
         """
         device = self.device
         held = None if batch.is_scheduled else HeldSubmission(self, batch)
@@ -222,10 +222,11 @@ class SubmissionQueue(RetiringQueue):
         return batch.number
 
     def commit(self, batch: Batch) -> None:
-        """Claims the payloads of a prepared batch, notes it and hands it to the driver; raises if that fails.
+        """Claims the payloads of a prepared batch, notes it and hands it to the driver; raises on failure.
+
         ``settle`` follows.
 
-        Also for ``PreparedSubmission`` and held submissions.
+        Also called by ``PreparedSubmission`` and held submissions.
         """
         device, stream = self.device, self.stream
         used, waits, signals = batch.used, batch.waits, batch.signals
@@ -276,7 +277,7 @@ class SubmissionQueue(RetiringQueue):
             device.check(result, f"submitting {names or 'a barrier'}")
 
     def settle(self, batch: Batch) -> None:
-        """Ends the pending state of a batch, submitted or not. May be repeated after an interrupt."""
+        """Ends the pending state of a batch, whether submitted or not. May be repeated after an interrupt."""
         if batch.number:
             self._after_submission(batch.signals)
         else:
@@ -294,7 +295,7 @@ class SubmissionQueue(RetiringQueue):
                 self.semaphore_context.notifier.thread.wake()
 
     def _take_back(self, number: int, signals: Points, previous: Sequence[int]) -> None:
-        """Undoes the notes of a submission that was not made, after an interrupt or an error.
+        """Undoes the notes of a failed submission, after an interrupt or an error.
 
         ``previous`` are the payloads that were scheduled before; the caller holds the device's lock.
         """
@@ -326,8 +327,8 @@ class SubmissionQueue(RetiringQueue):
                 raise semaphore.failure.again()
             if value <= semaphore.scheduled:
                 raise FailedPreconditionError(
-                    f"{semaphore.name}: a payload only goes up: {semaphore.scheduled} is signalled or scheduled, "
-                    f"{value} was to be"
+                    f"{semaphore.name}: a payload only increases: {semaphore.scheduled} is signalled or scheduled, "
+                    f"got {value}"
                 )
 
     def _check_owner(self, semaphore: TimelineSemaphore) -> None:

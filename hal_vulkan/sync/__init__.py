@@ -1,4 +1,4 @@
-"""Synchronisation: timeline semaphores, and the callbacks that they make.
+"""Synchronisation: timeline semaphores and their callbacks.
 
 Read: look, timeline, notifier, context, semaphore, owned_semaphores.
 """

@@ -36,7 +36,7 @@ class SemaphoreContext:
         waiting: the waits under way, each with its semaphore.
         mode: the wait mode, unless the call sets another.
         look_budget: the limit of the time spent polling.
-        peeked: a counter for whoever holds the device's lock.
+        peeked: a counter, guarded by the device's lock.
     """
 
     def __init__(self, device: LogicalDevice, mode: WaitMode) -> None:
@@ -54,7 +54,7 @@ class SemaphoreContext:
     def register(self, semaphore: _Semaphore) -> None:
         with self._lock:
             self._semaphores.add(semaphore)
-        # A semaphore that was made while the device was being lost has not been failed with the others.
+        # A semaphore made while the device was being lost was not failed with the others.
         if self.device.lost is not None:
             semaphore.fail(self.device.lost)
 
@@ -67,12 +67,12 @@ class SemaphoreContext:
             return list(self._semaphores)
 
     def drop_held(self, error: PumiceError) -> None:
-        """Fails every submission that is held back: the device is closed."""
+        """Fails every held-back submission when the device closes."""
         for semaphore in self._open_semaphores():
             semaphore.drop_held(error)
 
     def fail_all(self, error: PumiceError) -> None:
-        """Fails every semaphore: the device is lost or closed."""
+        """Fails every semaphore when the device is lost or closed."""
         for semaphore in self._open_semaphores():
             semaphore.fail(error)
 
@@ -88,13 +88,14 @@ class SemaphoreContext:
             self.device.destroy("semaphore", handle)
 
     def is_waited_for(self, semaphore: _Semaphore | None = None) -> bool:
-        """Returns whether a thread blocks on the semaphore, or on any."""
+        """Returns whether a thread blocks on the semaphore; for ``None``, on any semaphore."""
         waiting = list(self.waiting.copy().values())
         return bool(waiting) if semaphore is None else any(waited is semaphore for waited in waiting)
 
     def wait_for_waiters(self, timeout: float | None, semaphore: _Semaphore | None = None) -> bool:
-        """Waits until no thread blocks on the (failed) semaphore, or on any of the device; returns whether none does
-        after ``timeout`` seconds.
+        """Waits until no thread blocks on the (failed) semaphore, or on any of the device.
+
+        Returns ``False`` after ``timeout`` seconds.
         """
         deadline = deadline_after(timeout)  # a waiter wakes at once or at the end of its slice
         while self.is_waited_for(semaphore):
@@ -104,7 +105,7 @@ class SemaphoreContext:
         return True
 
     def abandon(self, error: PumiceError) -> None:
-        """Makes every wait raise, in a forked child. For ``Device.abandon``."""
+        """Makes every wait raise, in a forked child. Called by ``Device.abandon``."""
         self._lock = threading.RLock()
         self.notifier.abandon()
         for semaphore in list(self._semaphores):

@@ -1,15 +1,15 @@
-"""Looks: how long a wait polls a counter before it blocks.
+"""Looks: polls of a counter before a wait blocks, and their duration.
 
-Waking a thread costs more than many dispatches take, so a wait first polls in case its work is about to be done. A look
-in vain costs processor time and nothing else: it yields its core to any other thread. Three things bound it.
+Waking a thread takes longer than many dispatches, so a wait first polls in case its work is about to finish. An
+unsuccessful look only costs processor time, as it yields its core to any other thread. Three rules bound it.
 
-- A look takes some tens of microseconds at most, fewer on few cores, which a driver that runs on the processor needs.
-  With one core there are no looks.
+- A look takes some tens of microseconds at most, fewer on few cores, which a software driver needs. With one core there
+  are no looks.
 - A look takes at most twice as long as recent successful looks for the same semaphore.
-- Looks in vain take at most two percent of the time; a successful one earns as much as it took. Work that always takes
-  longer, or that never comes, is soon waited for by blocking alone.
+- Unsuccessful looks take at most two percent of the time; a successful look earns its own duration. Waits for work that
+  always takes longer, or never comes, soon only block.
 
-Thread rule: any thread. Of notes that two threads make at the same moment one may be lost.
+Thread rule: any thread. Of two notes made at the same moment, one may be lost.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ LONGEST_S: Final = 100e-6
 """The longest look."""
 _FEW_CORES_S: Final = 75e-6  # with two or three cores
 _MARGIN_S: Final = 5e-6
-_CREDIT_S: Final = 2e-3  # the most that looks in vain may take in a row
-_SHARE: Final = 0.02  # of the time
-_CORES_FOR: Final = 64  # waits, for which the number of cores is believed
+_CREDIT_S: Final = 2e-3  # the most time for unsuccessful looks in a row
+_SHARE: Final = 0.02  # share of the time for unsuccessful looks
+_CORES_FOR: Final = 64  # waits until the cores are counted again
 
 
 class LookBudget:
-    """The time that the looks of a device may take.
+    """The time budget for a device's looks.
 
     Attributes:
         longest: the most seconds for a look on this number of cores; 0 for none.
         left: the number of waits until the cores are counted again; each wait decreases it.
-        credit: the seconds left for looks in vain.
+        credit: the seconds left for unsuccessful looks.
     """
 
     __slots__ = ("_noted", "credit", "left", "longest")

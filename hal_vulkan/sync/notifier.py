@@ -2,12 +2,12 @@
 
 While work is in flight that callbacks wait for, the device's thread (waits/poll_thread.py) blocks in vkWaitSemaphores
 on the timeline of each queue. The wait set has one entry for each queue, not for each waiter: ten thousand waiters cost
-no more than one. A user's semaphore moves in two ways only: by a host signal, which comes through
-``TimelineSemaphore.signal`` and is passed on here, or by a queue, whose own timeline moves with the same submission.
+no more than one. A user's semaphore advances in two ways only: by a host signal, which ``TimelineSemaphore.signal``
+passes on to the notifier, or by a queue, whose own timeline advances with the same submission.
 
-The wait is never broken off. It has every queue at its next completion, also those that are idle, so work that comes
-meanwhile ends it; and the shared poll thread calls what a host signal makes due. A wake semaphore in the set would be
-the obvious way, but drivers that emulate timelines in user space spin on waits for several (docs/design/hal.md).
+The wait is never interrupted. It includes every queue's next completion, even of idle queues, so that new work ends it;
+the shared poll thread makes the calls that a host signal makes due. A wake semaphore in the set would be the obvious
+solution, but drivers that emulate timelines in user space spin on waits for several semaphores (docs/design/hal.md).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _order = itertools.count()
 
 
 class Notified(Protocol):
-    """The part of a ``TimelineSemaphore`` that the notifier uses; that documents the attributes."""
+    """The part of a ``TimelineSemaphore`` that the notifier uses; ``TimelineSemaphore`` documents the attributes."""
 
     notifications: NotificationHeap
     reached: int
@@ -47,7 +47,7 @@ class Notified(Protocol):
 
 
 class SemaphoreNotification(Notification):
-    """One callback armed on a semaphore; ``despite_failure`` waits for the native payload of a failed one."""
+    """A callback armed on a semaphore; ``despite_failure`` waits for the native payload even of a failed semaphore."""
 
     __slots__ = ("_notifier", "_semaphore", "despite_failure")
 
@@ -58,13 +58,13 @@ class SemaphoreNotification(Notification):
         self.despite_failure: bool = despite_failure
 
     def _ended(self, *, is_cancelled: bool) -> None:
-        semaphore, self._semaphore = self._semaphore, None  # whoever keeps the notification does not keep it
+        semaphore, self._semaphore = self._semaphore, None  # a kept notification does not keep the semaphore
         if is_cancelled and semaphore is not None:
             self._notifier.cancelled(semaphore)
 
 
 class NotificationHeap(list[tuple[int, int, SemaphoreNotification]]):
-    """Callbacks by payload, then in the order of arming. A list, so that its truth value is cheap."""
+    """Callbacks by payload, then by the order of arming. A list, for its cheap truth value."""
 
     __slots__ = ("_sweep_at",)
 
@@ -72,7 +72,7 @@ class NotificationHeap(list[tuple[int, int, SemaphoreNotification]]):
         self._sweep_at = _MIN_SWEEP
 
     def push(self, value: int, notification: SemaphoreNotification) -> None:
-        """Adds a callback. Regularly drops cancelled ones, which would pile up for a payload that never comes."""
+        """Adds a callback. Regularly drops cancelled callbacks, which would pile up for a payload that never comes."""
         if len(self) >= self._sweep_at:
             self._keep([entry for entry in self if not entry[2].is_done])
             self._sweep_at = max(_MIN_SWEEP, 2 * len(self))
@@ -113,8 +113,8 @@ class Notifier:
         self._armed: set[Notified] = set()
         self._unswept: deque[Notified] = deque()
         self._awaited: list[tuple[CData, int]] = []
-        self._result = VK_SUCCESS  # of the last ``collect``
-        self._failures = 0  # of native calls, in a row
+        self._result = VK_SUCCESS  # the result of the last ``collect``
+        self._failures = 0  # consecutive failures of native calls
 
     # -- callbacks -----------------------------------------------------------------------------------
 
@@ -128,7 +128,8 @@ class Notifier:
             self._sweep_cancelled()
             semaphore.notifications.push(value, notification)
             self._armed.add(semaphore)
-        # After it was pushed: whoever moves the semaphore from now on, under the device's lock, sees the notification.
+        # After the push: a thread that advances the semaphore from now on, under the device's lock, sees the
+        # notification.
         with self._device.lock:
             failure = semaphore.failure
             is_pending = (failure is None or despite_failure) and 0 <= semaphore.peek() < value
@@ -144,7 +145,7 @@ class Notifier:
         return notification
 
     def collect_due(self, semaphore: Notified) -> None:
-        """Makes the calls that are due, as the semaphore has moved or failed. May be repeated after an interrupt."""
+        """Makes the calls that are due after the semaphore advanced or failed. May be repeated after an interrupt."""
         with self._lock:
             notifications = semaphore.notifications
             notifications.move_due(self.thread.due, semaphore.reached, semaphore.failure)
@@ -153,10 +154,9 @@ class Notifier:
         self.thread.flush()
 
     def cancelled(self, semaphore: Notified) -> None:
-        """Drops cancelled callbacks, so that a semaphore that nobody waits for is released.
+        """Drops cancelled callbacks, so that a semaphore without waiters is released.
 
-        A finalizer may cancel, in the middle of anything, so this does not wait for the lock: it leaves its work to the
-        next call.
+        A finalizer may cancel at any point, so this does not wait for the lock, but leaves its work to the next call.
         """
         self._unswept.append(semaphore)
         self._try_sweep()
@@ -179,34 +179,34 @@ class Notifier:
         if not notifications:
             self._armed.discard(semaphore)
 
-    # -- what the thread blocks in -------------------------------------------------------------------
+    # -- the thread's waits -------------------------------------------------------------------
 
     def collect(self) -> None:
         """Retires the queues' finished work, which notifies."""
         self._result = min(filter(None, [queue.retire() for queue in self._device.queues]), default=VK_SUCCESS)
         if self._unswept:
-            self._try_sweep()  # what was cancelled while another thread held the lock
+            self._try_sweep()  # callbacks cancelled while another thread held the lock
 
     def is_pending(self) -> bool:
         """Returns whether callbacks wait for work in flight. A lost device's waits would return at once."""
         if not self._armed or self._device.lost is not None:
             return False
         completions = [(queue, queue.next_completion()) for queue in self._device.queues]
-        # Read now: what is in flight ends the wait, even if another thread has retired it by then.
+        # Read now: work in flight ends the wait, even if another thread retires it meanwhile.
         self._awaited = [(queue.timeline, value or queue.submitted + 1) for queue, value in completions]
         return any(value for _, value in completions)
 
     def wait(self) -> None:
         """Blocks until a queue completes a submission.
 
-        A driver without memory is asked again after a moment. After some time of it the callbacks get the error, as a
-        thread that waits would: else nobody would learn of it.
+        A driver that is out of memory is asked again after a pause. If that lasts, the callbacks get the error, as a
+        waiting thread would.
         """
         result = self._result or self._wait()
         if result == VK_ERROR_DEVICE_LOST:
             self._device.lose(error_from_result(result, "the notifier's wait"))
         elif result == VK_NOT_READY:
-            time.sleep(_BRIEF_S)  # else it would come back at once, until the thread that retires has done so
+            time.sleep(_BRIEF_S)  # else it would return at once, until the retiring thread is done
         elif result >= 0:
             self._failures = 0
         elif self._failures < _MOST_FAILURES:
@@ -238,14 +238,14 @@ class Notifier:
     # -- the end -------------------------------------------------------------------------------------
 
     def close(self, timeout: float | None) -> bool:
-        """Stops the thread; notifications still armed get CANCELLED. For ``Device.close``; may be repeated.
+        """Stops the thread; notifications still armed get CANCELLED. Called by ``Device.close``; may be repeated.
 
         Returns:
-            ``False``, and nothing else is done, if the thread is still in a callback after ``timeout`` seconds.
+            ``False``, without further effect, if the thread is still in a callback after ``timeout`` seconds.
         """
         device = self._device
         if self.thread.is_alive and device.lost is None:
-            # The queues are idle. The thread may wait for a submission that was taken back, or for the next.
+            # The queues are idle. The thread may wait for a withdrawn submission, or for the next.
             counter = ffi.new("uint64_t *")
             for queue in device.queues:
                 value = queue.submitted + 1
@@ -263,7 +263,7 @@ class Notifier:
         return True
 
     def abandon(self) -> None:
-        """Forgets the thread, in a forked child, where it does not run. For ``Device.abandon``."""
+        """Forgets the thread in a forked child, where it does not run. Called by ``Device.abandon``."""
         self._lock = threading.Lock()
         self.thread.abandon()
 

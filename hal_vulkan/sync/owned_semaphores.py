@@ -23,7 +23,7 @@ class ProgramSemaphore(TimelineSemaphore):
         super().close()
 
     def __del__(self) -> None:
-        # May run at any point, under any lock: only takes a note (docs/design/hal.md).
+        # May run at any point, under any lock, so it only appends to a list (docs/design/hal.md).
         if not getattr(self, "is_closed", True):
             self.device.dropped.append(self)
 
@@ -41,7 +41,7 @@ class QueueTimeline(TimelineSemaphore):
         raise FailedPreconditionError(f"{self.name} counts the submissions of its queue: only that signals it")
 
     def close(self) -> None:
-        """Does nothing: it is destroyed with the device."""
+        """Does nothing: the device destroys it."""
 
     def _release_blocked(self) -> None:
         """Does nothing: its waiters wait for submitted work, which finishes or is lost with the device."""

@@ -1,7 +1,7 @@
 """Timeline semaphores, which order host and queues.
 
-A semaphore holds a payload that only goes up. Queues wait for and signal payloads; the host may query, signal, wait, be
-notified, and fail it. A failure is sticky: every wait, present or future, raises it.
+A semaphore holds a payload that only increases. Queues wait for and signal payloads; the host may query, signal, wait,
+be notified, and fail it. A failure is sticky: every wait, present or future, raises it.
 
 Calling sequence: ``Device.create_semaphore`` → ``signal``/``Queue.submit(signals=…)`` → ``wait`` or
 ``at(value).notify(…)`` → ``close``.
@@ -38,7 +38,7 @@ from .look import ENDLESS, AdaptiveLook
 from .notifier import NotificationHeap
 from .timeline import SLICE_NS, WaitInfo, block, create_timeline, poll
 
-_WAITERS_LEAVE_S: Final = 2.0  # for one that is stopped in a debugger
+_WAITERS_LEAVE_S: Final = 2.0  # for a thread stopped in a debugger
 
 
 class HeldWork(Protocol):
@@ -60,16 +60,16 @@ class TimelineSemaphore(AnySemaphore):
     """A VkSemaphore of timeline type with sticky failure.
 
     Attributes:
-        reached: a payload that it is known to have reached.
+        reached: a payload known to be reached.
         scheduled: the highest payload that is signalled or that submitted work will signal; it changes under the
-            device's lock. A submission that waits for more is held back on the host (queue.py).
+            device's lock. A submission that waits for a higher payload is held back on the host (queue.py).
         held: the submissions held back for the semaphore, in order; a failure drops them.
         held_by_value: the same submissions as a heap by payload; a signal releases them.
         awaited_by: the queues with a submission that waited for the semaphore.
     """
 
     device: LogicalDevice
-    is_closed = True  # until it is made: finalisers also run after an interrupt in the middle of that
+    is_closed = True  # until construction is complete: finalisers also run after an interrupt during it
 
     def __init__(self, context: SemaphoreContext, initial_value: int = 0, name: str | None = None) -> None:
         if not 0 <= initial_value <= MAX_PAYLOAD:
@@ -92,7 +92,7 @@ class TimelineSemaphore(AnySemaphore):
         context.register(self)
 
     def query(self) -> int:
-        """Returns the payload now; raises the failure of a failed semaphore."""
+        """Returns the current payload; raises the failure of a failed semaphore."""
         self._check_usable()
         payload = self.read_payload()
         self._check_usable()
@@ -100,8 +100,8 @@ class TimelineSemaphore(AnySemaphore):
 
     @guarded
     def read_payload(self) -> int:
-        """Reads the payload from the driver, whether the semaphore has failed or not. Not for users."""
-        counter = self._counter  # shared: threads that read at the same time write the same payload, or a later one
+        """Reads the payload from the driver, even of a failed semaphore. Not for users."""
+        counter = self._counter  # shared: concurrent readers write the same payload, or a later one
         result = self.device.fn.vkGetSemaphoreCounterValue(self.device.handle, self.handle, counter)
         if result:
             self.device.check(result, f"querying {self.name}")
@@ -113,7 +113,7 @@ class TimelineSemaphore(AnySemaphore):
         return reached
 
     def peek(self) -> int:
-        """Returns the payload now, or -1 after an error; raises and notes nothing.
+        """Returns the current payload, or -1 after an error; raises and notes nothing.
 
         The caller holds the device's lock, and has checked under it that the semaphore is open.
         """
@@ -122,7 +122,7 @@ class TimelineSemaphore(AnySemaphore):
         return -1 if result else int(counter[0])
 
     def judge_at(self, value: int, verdicts: Iterable[ReportVerdict]) -> None:
-        """Makes it fail with a verdict's failure once it reaches a payload. For queues, before they submit."""
+        """Makes it fail with a verdict's failure once it reaches a payload. Called by queues, before they submit."""
         if self.judged:
             self._unjudged.extend([(value, verdict) for verdict in verdicts])
 
@@ -136,7 +136,7 @@ class TimelineSemaphore(AnySemaphore):
                 failure = unjudged[0][1].failure
                 if failure is not None and self.failure is None and not self.is_closed:
                     self.failure = failure
-                unjudged.popleft()  # last: until then the payload does not count as reached
+                unjudged.popleft()  # last: before this the payload does not count as reached
             failure = self.failure
         if failure is not None:
             self._after_failure(failure)
@@ -153,7 +153,7 @@ class TimelineSemaphore(AnySemaphore):
         return is_reached
 
     def advance(self, value: int) -> None:
-        """Notes that a payload is reached. For queues, at retirement."""
+        """Notes that a payload is reached. Called by queues, at retirement."""
         if value > self.reached:
             if self._unjudged:
                 self._judge(value)
@@ -162,10 +162,10 @@ class TimelineSemaphore(AnySemaphore):
             self.context.notifier.collect_due(self)
 
     def signal(self, value: int) -> None:
-        """Raises the payload from the host and wakes whoever waits for it.
+        """Raises the payload from the host and wakes its waiters.
 
         Args:
-            value: the new payload: more than the payload now, and less than any payload that pending work will signal.
+            value: the new payload, above the current payload and below any payload that pending work will signal.
 
         Raises:
             InvalidArgumentError: the payload would not increase.
@@ -176,7 +176,7 @@ class TimelineSemaphore(AnySemaphore):
         try:
             if self._unjudged:
                 self.read_payload()
-            # Vulkan has no "signal if it goes up": two threads that signal must check and signal one after the other.
+            # Vulkan has no "signal if higher": threads must check and signal one after another.
             with self.device.lock:
                 self._check_usable()
                 counter = self.context.peeked
@@ -185,7 +185,8 @@ class TimelineSemaphore(AnySemaphore):
                     self._check_signal(counter[0], value)
                     info = new("VkSemaphoreSignalInfo", semaphore=self.handle, value=value)
                     before, reached = self.scheduled, self.reached
-                    # To the end of the native call all is noted, or nothing: see SubmissionQueue.resubmit on Ctrl-C.
+                    # Until the end of the native call either all or nothing is noted: see SubmissionQueue.resubmit on
+                    # Ctrl-C.
                     if value > before:
                         self.scheduled = value
                     self.reached = value
@@ -198,15 +199,14 @@ class TimelineSemaphore(AnySemaphore):
                 self.device.check(result, f"signalling {self.name}")
             self._after_signal()
         except BaseException:
-            if noted:  # also after Ctrl-C: nobody else does it
+            if noted:  # even after Ctrl-C: no other thread does it
                 self._after_signal()
             raise
 
     def _check_signal(self, now: int, value: int) -> None:
         if not now < value <= MAX_PAYLOAD:
             raise InvalidArgumentError(
-                f"{self.name}: a payload only goes up (at most {MAX_PAYLOAD}): it is {now} and {value} was to be "
-                "signalled"
+                f"{self.name}: a payload only increases (to at most {MAX_PAYLOAD}): it is {now}, got {value}"
             )
         if now < self.scheduled:
             signals = [signal for queue in self.device.queues for signal in queue.pending_signals(self)]
@@ -250,7 +250,7 @@ class TimelineSemaphore(AnySemaphore):
             if due is None:
                 return
             due[2].try_release()
-            with self.device.lock:  # only now, so that an interrupt leaves it on the heap
+            with self.device.lock:  # only now, so that after an interrupt it is still on the heap
                 if heap and heap[0] is due:
                     heapq.heappop(heap)
 
@@ -280,15 +280,15 @@ class TimelineSemaphore(AnySemaphore):
         self._release_blocked()
 
     def drop_held(self, error: PumiceError) -> None:
-        """Fails the submissions held back for a payload. For ``fail`` and ``Device.close``."""
+        """Fails the submissions held back for a payload. Called by ``fail`` and ``Device.close``."""
         for submission in list(self.held):
             submission.fail(error)
 
     def _release_blocked(self) -> None:
         """Wakes threads that block in vkWaitSemaphores on a failed semaphore, by raising the native payload.
 
-        Vulkan forbids to signal past a pending device signal. Where there is one, it wakes the threads that wait for it
-        or less, and the others are woken once it has come.
+        Vulkan forbids signals past a pending device signal. If there is one, this wakes the threads that wait for at
+        most its payload; the others are woken once it has come.
         """
         if self.device.lost is not None:
             return  # the driver wakes them with VK_ERROR_DEVICE_LOST
@@ -318,7 +318,7 @@ class TimelineSemaphore(AnySemaphore):
         """Waits until the payload is at ``value`` or beyond, in the mode of the calling thread or the device.
 
         Args:
-            value: the payload to wait for; it need not be scheduled yet.
+            value: the payload to wait for, scheduled or not.
             timeout: the longest wait in seconds; ``None`` is forever, 0 only queries. Ctrl-C interrupts.
 
         Raises:
@@ -338,8 +338,8 @@ class TimelineSemaphore(AnySemaphore):
         if wait.handle is not self.handle:
             wait.handle = wait.semaphores[0] = self.handle
         try:
-            # The handle must outlive the call: whoever closes the semaphore or the device sets the failure, and then
-            # waits until this is empty.
+            # The handle must outlive the call: a thread that closes the semaphore or the device sets the failure, and
+            # then waits until this is empty.
             context.waiting[wait] = self
             if self.failure is not None:
                 raise self.failure.again()
@@ -349,9 +349,9 @@ class TimelineSemaphore(AnySemaphore):
                 budget.count_cores()
             is_reached = False
             if timeout is None and chosen.mode is None and context.mode == "adaptive":
-                # The usual cases in place (benchmarks/submit_wait.py, call_latency.py).
+                # The usual cases inline (benchmarks/submit_wait.py, call_latency.py).
                 device = self.device
-                if budget.longest:  # the first look, which most often finds it reached
+                if budget.longest:  # the first look, which usually succeeds
                     counter = wait.counter
                     result = device.fn.vkGetSemaphoreCounterValue(device.handle, self.handle, counter)
                     is_reached = not result and counter[0] >= value
@@ -384,12 +384,12 @@ class TimelineSemaphore(AnySemaphore):
         return (
             mode == "adaptive"
             and self.context.look_budget.longest > 0
-            and value <= self.scheduled  # else nothing can be about to finish
+            and value <= self.scheduled  # else no submitted work can be about to reach it
             and self._look_at(wait, value, timeout)
         ) or block(self.device, wait, value, timeout, self.name, self._check_usable)
 
     def look(self, value: int, mode: WaitMode | None = None) -> Look | None:
-        """Returns how a loop polls for a payload before it arms a callback; ``None`` if not at all."""
+        """Returns the look with which a loop polls for a payload before arming a callback; ``None`` for no polling."""
         mode = mode or chosen.mode or self.context.mode
         if mode == "adaptive":
             return self._look if value <= self.scheduled else None
@@ -428,7 +428,7 @@ class TimelineSemaphore(AnySemaphore):
             raise self.failure.again()
 
     def abandon(self, error: PumiceError) -> None:
-        """Makes every wait raise, in a forked child. For ``Device.abandon``."""
+        """Makes every wait raise, in a forked child. Called by ``Device.abandon``."""
         self.failure = error
         self.held.clear()
         self.held_by_value.clear()
@@ -437,10 +437,10 @@ class TimelineSemaphore(AnySemaphore):
     def close(self) -> None:
         """Destroys the semaphore once no queue uses it; idempotent.
 
-        Waiting threads get CANCELLED, and so do armed notifications but those whose payload is known to be reached.
+        Waiting threads get CANCELLED, and so do armed notifications, except those whose payload is known to be reached.
 
         Raises:
-            FailedPreconditionError: a held-back submission waits for it; signal or fail it first.
+            FailedPreconditionError: a held-back submission waits for it; signal the semaphore or fail it first.
         """
         if self.is_closed:
             return

@@ -13,7 +13,7 @@ from ..instance.logical_device import LogicalDevice
 from ..vulkan.functions import CData, chain, ffi, new, words_of
 from ..vulkan.results import VK_SUCCESS, VK_TIMEOUT
 
-# Ctrl-C cannot interrupt a native wait, so long waits are made of slices this long.
+# Ctrl-C cannot interrupt a native wait, so long waits are split into slices of this length.
 SLICE_NS: Final = 250_000_000
 
 
@@ -41,9 +41,9 @@ def create_timeline(device: LogicalDevice, name: str | None, initial_value: int 
 
 
 def poll(device: LogicalDevice, wait: WaitInfo, value: int, until: float, check: Callable[[], None]) -> float:
-    """Polls a payload until it is at ``value`` or ``monotonic()`` is at ``until``; returns the time then.
+    """Polls a payload until it reaches ``value`` or ``monotonic()`` reaches ``until``; returns the time then.
 
-    ``wait.counter`` holds the payload then. ``check`` is called in between, and may raise.
+    ``wait.counter`` holds the payload then. ``check`` is called between polls, and may raise.
     """
     query, owner, handle, counter = device.fn.vkGetSemaphoreCounterValue, device.handle, wait.handle, wait.counter
     while True:

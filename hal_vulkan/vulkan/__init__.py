@@ -1,4 +1,4 @@
-"""The Vulkan library: its functions and structures, its results as errors, and counts of the native objects alive.
+"""The Vulkan library: its functions and structures, its results as errors, and counts of live native objects.
 
 Read: vendored, functions, results, validation, live_objects.
 """

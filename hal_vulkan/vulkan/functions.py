@@ -1,13 +1,12 @@
 """The one file that loads the Vulkan library and owns the cffi ``ffi``.
 
 Every other file of ``hal_vulkan`` takes ``ffi`` and the function tables from here; none imports ``vulkan`` or ``cffi``
-itself (a test holds that).
+itself, which a test checks.
 
-The ``vulkan`` package carries a complete, pre-parsed cffi declaration of the Vulkan API
-(``vulkan._vulkancache``) and a wrapper around it. Only the declaration is used: the wrapper costs three
-times the call (see ``docs/design/hal.md``), and importing the package loads the Vulkan library at once,
-so that on a machine without one not even ``import pumice`` would work. Here the library is loaded on
-first use, and its absence is an error that says what to install.
+The ``vulkan`` package carries a complete, pre-parsed cffi declaration of the Vulkan API (``vulkan._vulkancache``) and a
+wrapper around it. Only the declaration is used: the wrapper costs three times the call (see ``docs/design/hal.md``).
+Importing the package also loads the Vulkan library, so without that library not even ``import pumice`` would work. Here
+the library is loaded on first use, and its absence is an error that says what to install.
 
 Calling sequence: ``InstanceFunctions()`` → ``InstanceFunctions(instance)`` → ``DeviceFunctions(device)``. Device
 functions come from ``vkGetDeviceProcAddr``, which skips the loader's trampoline. The tables may be shared between
@@ -53,14 +52,14 @@ def _load_declaration() -> Any:
 class _CompletingDeclaration:
     """An ``ffi`` for free-threaded Python, which completes types under a lock.
 
-    cffi completes a structure's type at its first use. Where two threads do that at once without the GIL, cffi 2.1
-    ends the process ("lost a struct/union!") or refuses the type.
+    cffi completes a structure's type at its first use. If two threads do so at once without the GIL, cffi 2.1 aborts
+    the process ("lost a struct/union!") or refuses the type.
     """
 
     def __init__(self, declaration: Any) -> None:
         self._declaration = declaration
         self._lock = threading.RLock()
-        self._names: set[Any] = set()  # that were used, whose types are complete
+        self._names: set[Any] = set()  # used names, whose types are complete
         self._completed: set[Any] = set()
         self.new = self._complete_first(declaration.new)
         self.cast = self._complete_first(declaration.cast)
@@ -119,9 +118,7 @@ def _enum_values(enum_name: str) -> dict[str, int]:
 
 @functools.cache
 def _structure_types() -> dict[str, int]:
-    """Returns ``sType`` by structure's name, without underscores and case: in these alone the registry's spellings
-    differ.
-    """
+    """Returns ``sType`` by structure name without underscores and case, which the registry spells inconsistently."""
     types = _enum_values("VkStructureType").items()
     return {name.removeprefix("VK_STRUCTURE_TYPE_").replace("_", "").lower(): value for name, value in types}
 
@@ -135,7 +132,7 @@ def _layout(struct_name: str) -> tuple[CData, dict[str, Any], int | None]:
 
 
 def new(struct_name: str, **fields: Any) -> CData:
-    """Returns a zeroed Vulkan structure with ``sType`` set (where it has one) and the fields given.
+    """Returns a zeroed Vulkan structure with ``sType`` set (if it has one) and the passed fields.
 
     A ``list``, ``tuple`` or ``bytes`` for a pointer field becomes an array that lives as long as the
     structure, and so does every structure passed by pointer. For cold paths; hot paths keep structures.
@@ -178,7 +175,7 @@ def _is_struct_pointer(value: Any, item: Any) -> bool:
 
 
 def words_of(array: CData) -> memoryview:
-    """Returns an array of uint64_t as a view, whose elements are set in half of the time; it keeps the array."""
+    """Returns a uint64_t array as a view, whose elements are set in half the time; it keeps the array alive."""
     return memoryview(ffi.buffer(array)).cast("Q")
 
 
@@ -206,7 +203,7 @@ def _library_names() -> Sequence[str]:
     if sys.platform == "win32":
         return ("vulkan-1.dll",)
     if sys.platform == "darwin":
-        from ctypes.util import find_library  # here: programs start sooner without
+        from ctypes.util import find_library  # imported here so that programs start sooner
 
         library = find_library("vulkan")
         homebrew = ("/opt/homebrew/lib/libvulkan.1.dylib", "/usr/local/lib/libvulkan.1.dylib")
@@ -230,7 +227,7 @@ def load_library() -> Any:
     """Returns the Vulkan library, loaded on first use; ``PUMICE_VULKAN_LIBRARY`` names another file than the platform's
     loader.
 
-    UnavailableError: no such library (the message says how to install it), or a file that is no Vulkan library.
+    UnavailableError: there is no such library (the message says how to install it), or the file is no Vulkan library.
     """
     global _library
     with _library_lock:
@@ -282,7 +279,7 @@ class _Functions:
 
 
 class InstanceFunctions(_Functions):
-    """Functions of a VkInstance and its physical devices; without an instance, those that need none."""
+    """Functions of a VkInstance and its physical devices; without an instance, the functions that need none."""
 
     def __init__(self, instance: CData = NULL) -> None:
         resolve = load_library().vkGetInstanceProcAddr

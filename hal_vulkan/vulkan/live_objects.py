@@ -12,7 +12,8 @@ from typing import Final
 live: Final[dict[tuple[str, int, int], None]] = {}
 """A key for each native object: its kind, the number of its device or 0, and its own number.
 
-A dictionary and no count: an entry is made by an assignment, which neither Ctrl-C nor another thread can break in two.
+A dictionary instead of a count: an entry is made by an assignment, which neither Ctrl-C nor another thread can
+interrupt.
 """
 
 

@@ -1,4 +1,4 @@
-"""VkResults: the failed ones, and the validation layers' messages, become errors."""
+"""Failed VkResults and the validation layers' messages as errors."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ def listed_names(function: NativeFunction, struct: str, field: str, noun: str, *
 
 
 def listed(function: NativeFunction, struct: str, noun: str, *arguments: Any) -> Iterator[CData]:
-    """Yields structures or handles by Vulkan's two-call idiom, which first asks for their number."""
+    """Yields structures or handles by Vulkan's two-call idiom: the count first, then the data."""
     count = ffi.new("uint32_t *")
     for _ in range(_MOST_TRIES):
         check(function(*arguments, count, ffi.NULL) or 0, f"counting {noun}")
@@ -102,7 +102,7 @@ def listed(function: NativeFunction, struct: str, noun: str, *arguments: Any) ->
                 item.sType = new(struct).sType
         result = function(*arguments, count, items) or 0
         check(result, f"enumerating {noun}")
-        if result != VK_INCOMPLETE:  # there are more since they were counted
+        if result != VK_INCOMPLETE:  # more appeared since the count
             break
-    for index in range(count[0]):  # a generator: an element does not keep the array alive
+    for index in range(count[0]):  # a generator, as an element does not keep the array alive
         yield items[index]

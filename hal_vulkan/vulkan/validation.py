@@ -1,8 +1,8 @@
 """The Khronos validation layers' messages as errors.
 
 A message of severity error becomes an ``InternalError`` that the next checked native call raises (``results.check``).
-The layers call back inside the wrong call; for ``vkCmd…`` calls, which return nothing, the end of recording raises at
-the latest. Warnings go to ``logging``.
+The layers call back inside the wrong call; errors of ``vkCmd…`` calls, which return nothing, are raised by the end of
+recording at the latest. Warnings go to ``logging``.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VARIABLE: Final = "PUMICE_VALIDATION"
 
 _log = logging.getLogger("pumice.validation")
 
-# Images stay in the general layout by choice (docs/design/hal.md); the layers would rather see others in transfers.
+# Images stay in the general layout by choice (docs/design/hal.md); the layers prefer other layouts for transfers.
 _LAYOUT: Final = "UNASSIGNED-CoreValidation-DrawState-InvalidImageLayout"
 _NOT_OPTIMAL: Final = "For optimal performance"
 # Messages about the machine or the driver's state, not about how Vulkan is used.
@@ -33,7 +33,10 @@ _NOT_ABOUT_USE = ("Loader Message", "WARNING-cache-file-error", "UNASSIGNED-cach
 
 
 def validation_requested(argument: bool | None) -> bool:
-    """Whether to turn the layers on: the argument, or else ``PUMICE_VALIDATION``, where unset or empty means off."""
+    """Returns whether to turn the layers on: the argument, or else ``PUMICE_VALIDATION``.
+
+    Off if that is unset or empty.
+    """
     if argument is not None:
         return argument
     return bool(switch(_VARIABLE))

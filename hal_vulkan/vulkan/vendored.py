@@ -1,8 +1,8 @@
 """A driver that is installed with pip: the package ``pumice_lavapipe``, which ``pumice vendor-driver`` builds.
 
-It has a Vulkan loader, for machines without one, and a driver, which is added to those of the machine while an
-instance is created. A second copy of the driver is for instances of windows: it takes the libraries of window systems
-that the process has. ``docs/design/vendored-driver.md`` says why it is done so.
+It has a Vulkan loader, for machines without one, and a driver, which is added to the machine's drivers while an
+instance is created. A second copy of the driver is for instances with windows: it uses the window-system libraries that
+the process has loaded. ``docs/design/vendored-driver.md`` explains the design.
 """
 
 from __future__ import annotations
@@ -28,9 +28,7 @@ def vendored_loader() -> Path | None:
 
 
 def vendored_manifest() -> Path | None:
-    """Returns the manifest of the package's driver; ``None`` without it, or where the user says which drivers there
-    are.
-    """
+    """Returns the manifest of the package's driver; ``None`` without it, or if the user lists the drivers."""
     return _manifest(_PACKAGE)
 
 
@@ -46,8 +44,8 @@ def vendored_driver(*, windows: bool = False) -> Iterator[None]:
     It sets environment variables of the process: one thread at a time.
 
     Args:
-        windows: whether to take the driver for windows; none is added where it does not load with the libraries of
-            window systems that the process has, which may be older than those it was built with.
+        windows: whether to take the driver for windows; it is not added if it cannot load with the process's
+            window-system libraries, which may be older than those it was built with.
 
     Source: LoaderDriverInterface.md of the Khronos Vulkan-Loader, "Additional Driver Discovery", "Driver Filtering".
     """
@@ -70,8 +68,8 @@ def vendored_driver(*, windows: bool = False) -> Iterator[None]:
 
 
 def _loads(manifest: Path) -> bool:
-    """Whether a manifest's driver finds every symbol that it needs; it then stays loaded."""
-    import ctypes  # here: programs without windows start sooner
+    """Whether a manifest's driver finds every symbol that it needs; the driver then stays loaded."""
+    import ctypes  # imported here so that programs without windows start sooner
     import json
 
     try:

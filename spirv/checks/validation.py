@@ -1,10 +1,10 @@
 """Validates SPIR-V before drivers see it, as drivers may crash on invalid modules.
 
-``spirv-val`` checks each module once, by the rules of what the device was opened with: that a module passed is
-remembered in the process and, by hash, in the cache. Debug information decides nothing: a module that passes without
-it passes, and the driver gets it without. Where the tool is not installed, or older than what a
-module uses, modules go to the driver unchecked and a warning says so once; with ``PUMICE_REQUIRE_SPIRV_VAL=1``, meant
-for modules from untrusted sources, they are refused instead.
+``spirv-val`` checks each module once, by the rules of the features that the device was opened with. That a module
+passed is remembered in the process and, by hash, in the cache. Debug information does not matter: a module that is
+valid only without it passes, and the driver gets it without. If the tool is not installed, or older than the features
+of a module, the module goes to the driver unchecked, and the first such module gives a warning. With
+``PUMICE_REQUIRE_SPIRV_VAL=1``, meant for modules from untrusted sources, it is refused instead.
 
 A valid module may still run forever, or index something other than a buffer (shared memory, push constants, arrays of a
 function) out of bounds, which no Vulkan feature prevents. A GPU's driver survives both; lavapipe runs shaders in this

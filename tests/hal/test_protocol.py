@@ -146,7 +146,7 @@ def test_a_payload_only_goes_up(device: Device) -> None:
         assert semaphore.query() == 3 and not semaphore.has_reached(4)
         semaphore.signal(5)
         assert semaphore.has_reached(5) and "counter reached 5" in repr(semaphore)
-        with pytest.raises(InvalidArgumentError, match="only goes up"):
+        with pytest.raises(InvalidArgumentError, match="only increases"):
             semaphore.signal(5)
         with pytest.raises(DeadlineExceededError, match="did not reach 6"):
             semaphore.wait(6, 0.01)

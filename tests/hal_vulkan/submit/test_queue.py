@@ -64,9 +64,9 @@ def test_payloads_only_go_up(device: Device) -> None:
     with device.create_semaphore(3, "up") as semaphore, device.create_semaphore() as gate:
         queue = device.compute_queue
         for value in (0, 2, 3):
-            with pytest.raises(FailedPreconditionError, match="up: a payload only goes up: 3 is"):
+            with pytest.raises(FailedPreconditionError, match="up: a payload only increases: 3 is"):
                 queue.barrier(signals=((semaphore, value),))
-            with pytest.raises(FailedPreconditionError, match="up: a payload only goes up"):
+            with pytest.raises(FailedPreconditionError, match="up: a payload only increases"):
                 queue.barrier(waits=((gate, 1),), signals=((semaphore, value),))
         queue.barrier(signals=((semaphore, 5),))
         with pytest.raises(FailedPreconditionError, match="5 is signalled or scheduled"):

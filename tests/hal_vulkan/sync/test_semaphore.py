@@ -60,7 +60,7 @@ def test_bad_initial_payloads(device: Device, initial: int) -> None:
 def test_host_signals_only_go_up(device: Device) -> None:
     with device.create_semaphore(5, "five") as semaphore:
         for value in (5, 4, 0, -1, MAX_PAYLOAD + 1, 1 << 80):
-            with pytest.raises(InvalidArgumentError, match=r"five: a payload only goes up.*it is 5"):
+            with pytest.raises(InvalidArgumentError, match=r"five: a payload only increases.*it is 5"):
                 semaphore.signal(value)
         assert semaphore.query() == 5
         semaphore.signal(6)

@@ -155,7 +155,7 @@ def test_counters_are_read_in_passes_under_the_lock(monkeypatch: pytest.MonkeyPa
 def test_what_cannot_be_counted_is_said_and_samples_stay(monkeypatch: pytest.MonkeyPatch, driver: Driver) -> None:
     done = offer_counters(monkeypatch, driver, COUNTERS, locked=2)
     result = bench("--counters", "Reads", "--json")
-    assert result.exit_code == 0 and "the profiling lock was not to be had" in result.stderr
+    assert result.exit_code == 0 and "the profiling lock could not be taken" in result.stderr
     assert not done and json.loads(result.stdout)["points"][0]["used"] > 0
 
 

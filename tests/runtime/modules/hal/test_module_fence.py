@@ -117,7 +117,7 @@ def test_signalled_twice(state: HalState, device: Device, target: Buffer) -> Non
     fill(state, target, 1, gate, pending)
     fill(state, target, 1, gate, pending)
     gate.signal()
-    with pytest.raises(FailedPreconditionError, match="only goes up"):
+    with pytest.raises(FailedPreconditionError, match="only increases"):
         wait_for(state, pending)
     bound = state.fence_create(device, 0)
     fill(state, target, 1, None, bound)
