@@ -9,6 +9,7 @@ Thread rule: a pool may be used from any thread; a ``Staging`` belongs to the ca
 from __future__ import annotations
 
 import threading
+from collections import OrderedDict, deque
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
@@ -19,7 +20,7 @@ from ...hal.command_buffer import CommandBuffer
 from .array import DeviceArray, new_array
 from .array_device import READBACK, UPLOAD, ArrayDevice
 
-_MAX_KEPT: Final = 16
+_MAX_KEPT: Final = 64  # calls that the host may be ahead of the device without new memory
 _MAX_KEPT_BYTES: Final = 16 << 20
 
 Place: TypeAlias = tuple[tuple[int, ...], np.dtype[np.generic], bool, bool]
@@ -113,12 +114,14 @@ def _view(buffer: Buffer, array: DeviceArray) -> np.ndarray:
 
 
 class StagingPool:
-    """Free memory of one kernel's calls, for at most 16 calls, and 16 MiB of device memory."""
+    """Free memory of one kernel's calls, for at most 64 calls, and 16 MiB of device memory."""
 
     def __init__(self, device: ArrayDevice) -> None:
         self._device = device
         self._lock = threading.Lock()
-        self._free: list[Staging] = []  # in order of return
+        # By the places, which were last used first; the memory of each in order of return.
+        self._free: OrderedDict[tuple[Place, ...], deque[Staging]] = OrderedDict()
+        self._count = 0
         self._nbytes = 0
         self._closed = False
         device.hal.caches.add(self)
@@ -126,13 +129,12 @@ class StagingPool:
     def take(self, places: Sequence[Place]) -> Staging:
         """Returns memory for these places, for the caller alone until ``give_back`` or ``close``."""
         with self._lock:
-            for index, staging in enumerate(self._free):
-                if staging.places == places:
-                    if staging.payload and not self._device.has_reached(staging.payload):
-                        break  # the following ones were used later
-                    del self._free[index]
-                    self._nbytes -= staging.nbytes
-                    return staging
+            free = self._free.get(tuple(places))
+            # The following ones were used later than the first.
+            if free and (not free[0].payload or self._device.has_reached(free[0].payload)):
+                self._count -= 1
+                self._nbytes -= free[0].nbytes
+                return free.popleft()
         return Staging(self._device, places)
 
     def give_back(self, staging: Staging) -> None:
@@ -141,22 +143,35 @@ class StagingPool:
         if staging.nbytes <= _MAX_KEPT_BYTES:
             with self._lock:
                 if not self._closed:
-                    self._free.append(staging)
+                    places = tuple(staging.places)
+                    self._free.setdefault(places, deque()).append(staging)
+                    self._free.move_to_end(places)
+                    self._count += 1
                     self._nbytes += staging.nbytes
                     surplus.clear()
-                while len(self._free) > _MAX_KEPT or self._nbytes > _MAX_KEPT_BYTES:
-                    surplus.append(self._free.pop(0))
-                    self._nbytes -= surplus[-1].nbytes
+                while self._count > _MAX_KEPT or self._nbytes > _MAX_KEPT_BYTES:
+                    surplus += self._take_oldest()
         for freed in surplus:
             freed.close()
+
+    def _take_oldest(self) -> list[Staging]:
+        """Takes the oldest memory of the places that were not used for the longest time, if there is any."""
+        places, free = next(iter(self._free.items()))
+        if not free:
+            del self._free[places]
+            return []
+        self._count -= 1
+        self._nbytes -= free[0].nbytes
+        return [free.popleft()]
 
     def trim(self) -> None:
         """Frees the memory that it keeps."""
         with self._lock:
-            free, self._free = self._free, []
-            self._nbytes = 0
-        for staging in free:
-            staging.close()
+            free, self._free = self._free, OrderedDict()
+            self._count = self._nbytes = 0
+        for staged in free.values():
+            for staging in staged:
+                staging.close()
 
     def close(self) -> None:
         """Frees the memory, and from now on also the memory that running calls return; idempotent."""

@@ -44,6 +44,9 @@ def prepare_arguments(
             (type(value) is np.ndarray and value.flags.c_contiguous) or (type(value) is ArraySpec and parameter.written)
         ) and (value.dtype, value.nbytes) in parameter.accepted:
             values.append(value)
+        elif type(value) is DeviceArray and (value.dtype, value.nbytes) in parameter.accepted:
+            value._check_open()
+            values.append(value)
         elif value is None and parameter.binding.count != 1:
             values.append(ABSENT)
         else:

@@ -25,7 +25,7 @@ from ....spirv.reflection.block_dtype import (
     tail,
 )
 from ....spirv.reflection.reflection_types import BufferBlock
-from ....status import InvalidArgumentError, OutOfRangeError, UnimplementedError
+from ....status import InvalidArgumentError, OutOfRangeError
 from ...arrays.array import DeviceArray
 from ...arrays.array_device import ArrayDevice
 from ...arrays.spec import ArraySpec, check_dtype
@@ -162,6 +162,8 @@ class BufferParameter(Parameter):
         return shape
 
     def prepare(self, value: KernelArgument, kernel: str) -> Prepared:
+        if type(value) is dict:
+            return self._packed(value, kernel)
         if isinstance(value, DeviceArray):
             value._check_open()
             return value
@@ -196,9 +198,11 @@ class BufferParameter(Parameter):
         """Packs a mapping of members for the first of the binding's blocks that has them all."""
         if isinstance(value, Mapping):
             for rules in self._rules:
-                array = rules.pack_numbers(value)
-                if array is not None:
-                    return array
+                data = rules.pack_numbers(value)
+                if data is not None:
+                    if not self.written:  # needs no dtype, which costs more than all the rest
+                        return np.frombuffer(data, np.uint8)
+                    return np.frombuffer(data, block_dtype(rules.block)).reshape(())
         names = set(value) if isinstance(value, Mapping) else set()
         blocks = self.binding.blocks
         fitting = (block for block in blocks if names <= member_names(block.members).keys())
@@ -232,22 +236,14 @@ class BlockRules:
         )
 
     @cached_property
-    def _numbers(self) -> tuple[NumberBlock, np.dtype[np.generic]] | None:
+    def _numbers(self) -> NumberBlock | None:
         block = self.block
-        if self._tail is not None or only_array(block.members) is not None:
-            return None
-        try:
-            return NumberBlock(block.members, block.fixed_size), block_dtype(block)
-        except UnimplementedError:
-            return None
+        is_array = self._tail is not None or only_array(block.members) is not None
+        return None if is_array else NumberBlock(block.members, block.fixed_size)
 
-    def pack_numbers(self, values: Mapping[str, object]) -> np.ndarray | None:
-        """Returns the block of plain numbers and vectors as an array, or ``None`` where ``pack_argument`` has to."""
-        if self._numbers is None:
-            return None
-        numbers, dtype = self._numbers
-        data = numbers.pack(values)
-        return None if data is None else np.frombuffer(data, dtype).reshape(())
+    def pack_numbers(self, values: Mapping[str, object]) -> bytearray | None:
+        """Returns the bytes of a block of plain numbers and vectors, or ``None`` where ``pack_argument`` has to."""
+        return None if self._numbers is None else self._numbers.pack(values)
 
     @cached_property
     def declared(self) -> str:
