@@ -11,7 +11,7 @@ from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Transfer
 from ..images.bound import Bound
-from .parameters.arguments import Counts, Groups, Out, given_counts
+from .parameters.arguments import Counts, Groups, Out, PerElement, given_counts
 from .parameters.names import Names
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.pointers import Pointers
@@ -28,7 +28,7 @@ class BoundCall:
 
     Attributes:
         arrays: the arguments, one for each parameter of the kernel.
-        groups: the workgroup counts; ``None`` infers them from the arrays.
+        groups: the workgroup counts, or the argument whose elements tell them; ``None`` infers them from the arrays.
         push: the bytes of the push constants.
         out: the arrays in ``out=``, which are among ``arrays`` too.
         pointed: the arrays of the device whose addresses the call passes.
@@ -60,13 +60,13 @@ class BoundCall:
     def __init__(
         self,
         arrays: Sequence[KernelArgument],
-        groups: Counts | None,
+        groups: Counts | PerElement | None,
         push: bytes,
         out: Out,
         pointed: Sequence[DeviceArray],
     ) -> None:
         self.arrays: Sequence[KernelArgument] = arrays
-        self.groups: Counts | None = groups
+        self.groups: Counts | PerElement | None = groups
         self.push: bytes = push
         self.out: Out = out
         self.pointed: Sequence[DeviceArray] = pointed
@@ -102,6 +102,10 @@ class Binder:
         self._pointers = Pointers(device, reflection, entry, kernel, push_defaults)
         self._push = PushConstants(entry.push_constants, kernel, self.names.check_push, push_defaults)
 
+    def grid(self, groups: Groups) -> Counts | PerElement:
+        """Returns workgroup counts, or the argument that tells them; raises InvalidArgumentError for other values."""
+        return self.names.grid(groups) if isinstance(groups, str) else given_counts(groups, self._kernel)
+
     def bind(
         self,
         arrays: Sequence[KernelArgument],
@@ -118,7 +122,7 @@ class Binder:
             InvalidArgumentError: the number of arrays, names, workgroup counts or push constants are wrong. Dtypes and
                 sizes of arrays are checked later.
         """
-        counts = None if groups is None else given_counts(groups, self._kernel)
+        counts = None if groups is None else self.grid(groups)
         if self._unused.present and (named or push is not None):
             named, push = self._unused.without_named(named, push)
         if len(arrays) != self._count or out is not None or (named and self._unused.present):

@@ -168,7 +168,7 @@ class Dispatcher(Closeable):
             parameters, arrays = descriptors.take_apart(arrays)
         values, fit = prepare_arguments(parameters, arrays, self._kernel)
         if not fit:
-            if call.groups is None and values and not any(value.nbytes for value in values):
+            if type(call.groups) is not tuple and values and not any(value.nbytes for value in values):
                 return empty_results(parameters, values)
             descriptors.check(parameters, values)
         if device.verdicts:

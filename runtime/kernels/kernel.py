@@ -27,7 +27,7 @@ from ..arrays.transfer import Placed
 from ..images.bound import ABSENT
 from .bound_call import Binder
 from .dispatcher import OF_HOST, Dispatcher, KernelResult
-from .parameters.arguments import Counts, Groups, Out, declared, prepare_arguments
+from .parameters.arguments import Counts, Groups, Out, PerElement, declared, prepare_arguments
 from .parameters.block import type_name
 from .parameters.names import dtype_of_block
 from .parameters.parameter import KernelArgument, Parameter
@@ -136,12 +136,13 @@ class Kernel(Closeable):
 
         Args:
             arrays: the arguments, one for each binding, in order of (set, binding): NumPy arrays (or anything that
-                NumPy makes an array of), arrays of this device, or ``pumice.empty(shape, dtype)`` where the kernel only
-                writes.
+                NumPy makes an array of), arrays of this device, or ``pumice.empty(shape, dtype)`` for a result, of
+                zeros if the kernel reads it as well.
             out: the arrays for the last written bindings that are not in ``named``, in binding order. ``arrays`` are
                 for the first bindings that ``out`` does not fill.
-            groups: the workgroup counts: an int or up to three; ``None`` infers one invocation for each element of the
-                written arrays, by axis where the local size has several dimensions.
+            groups: the workgroup counts: an int or up to three. The name of an argument makes one invocation for each
+                of its elements, by axis where the local size has several dimensions; ``None`` takes the written array
+                of most bytes for it.
             push: the push constants, as bytes of the whole block, values in order, or values by name.
             uses: the arrays whose addresses the call passes as numbers, or that memory it passes points to. They are
                 held and waited for like arguments, as are arrays that are given for pointers themselves.
@@ -159,7 +160,8 @@ class Kernel(Closeable):
 
         Raises:
             InvalidArgumentError: the number, dtype or size of arrays, or push constants are wrong; the message names
-                the binding and the shader's declaration.
+                the binding and the shader's declaration. Or ``groups`` is ``None`` and the written array's size says
+                nothing, as for a sum or a histogram: too few invocations would run for an input.
         """
         if not named and out is None and groups is None and push is None and uses is None and wait is None:
             result = self._dispatcher.repeat(arrays)  # type: ignore[arg-type]  # it knows arrays of the device only
@@ -200,6 +202,10 @@ class Kernel(Closeable):
         recorder.check_push(call.push)
         buffers = cast("tuple[Resource | None, ...]", tuple([resource.buffer for resource in bound]))
         return PreparedDispatch(self.pipeline, buffers, counts, call.push)
+
+    def grid(self, groups: Groups | None) -> Counts | PerElement | None:
+        """Returns the meaning of ``groups``, for tools that save calls."""
+        return None if groups is None else self._binder.grid(groups)
 
     def placed(
         self, arrays: Sequence[KernelArgument], *, out: Out = None, push: Push = None, named: Named | None = None

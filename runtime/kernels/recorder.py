@@ -16,7 +16,7 @@ from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..images.bound import Bound
 from .bound_call import BoundCall
-from .parameters.arguments import Counts, inferred_counts
+from .parameters.arguments import Counts, PerElement, inferred_counts
 from .parameters.parameter import KernelArgument, Parameter
 
 _MAX_RECORDINGS: Final = 256
@@ -37,8 +37,9 @@ class DispatchRecorder:
         self._device = device
         self._pipeline = pipeline
         self._name = name
-        written = [parameter.index for parameter in parameters if parameter.written]
-        self._written = written[0] if len(written) == 1 else -1
+        written = [parameter for parameter in parameters if parameter.written]
+        # Whose size alone tells the workgroup counts.
+        self._written = written[0].index if len(written) == 1 and not written[0].binding.shared_output else -1
         local = pipeline.local_size
         by_size = all(p.stride and p.binding.count for p in parameters)
         self._groups_by_shape = local[1] != 1 or local[2] != 1 or not by_size
@@ -103,7 +104,7 @@ class DispatchRecorder:
         if ranges is None or (epoch is None and call.epoch != self._device.vulkan.close_epoch):
             ranges = self._ranges(call.bound)
         key: tuple[object, ...] = (ranges, call.groups, call.push)
-        if call.groups is None and self._groups_by_shape:
+        if type(call.groups) is not tuple and self._groups_by_shape:
             key = (*key, *[array.shape for array in call.bound])
         known = self.recordings.get(key)
         if known is None and (epoch is None or self._pushes):
@@ -165,7 +166,10 @@ class DispatchRecorder:
         return commands
 
     def counts(
-        self, bound: Sequence[DeviceArray | Bound], groups: Counts | None, parameters: Sequence[Parameter]
+        self,
+        bound: Sequence[DeviceArray | Bound],
+        groups: Counts | PerElement | None,
+        parameters: Sequence[Parameter],
     ) -> Counts:
         """Returns workgroup counts within the device's limits; cached where they follow from one array's size."""
         nbytes = -1
@@ -174,7 +178,10 @@ class DispatchRecorder:
             known = self._counts.get(nbytes)
             if known is not None:
                 return known
-        counts = groups or inferred_counts(parameters, bound, self._pipeline.local_size, self._name)
+        if groups is None or isinstance(groups, PerElement):
+            counts = inferred_counts(parameters, bound, self._pipeline.local_size, self._name, groups)
+        else:
+            counts = groups
         check_groups(self._pipeline, counts)
         if nbytes >= 0 and len(self._counts) < _MAX_COUNTS:
             self._counts[nbytes] = counts

@@ -1,5 +1,5 @@
 """Declarations of a module: entry points, bindings, blocks, specialization constants and workgroup sizes.
 
-Read: reflection_types, constants, type_table, module, layout, access, declarations, reflect; block_text, block_names,
-block_dtype, grid.
+Read: grid, reflection_types, block_dtype, block_text, block_names, constants, type_table, module, access, declarations,
+layout, ownership, reflect.
 """

@@ -108,6 +108,7 @@ class AccessAnalysis:
         self._module = module
         self._summaries: dict[int, _Summary] = {}
         self._entries: dict[int, dict[int, int]] = {}
+        self._last: tuple[int, set[int]] = (0, set())
         self._work = 0
 
     def entry(self, function: int) -> dict[int, int]:
@@ -122,6 +123,13 @@ class AccessAnalysis:
             usage = self._entries[function] = self._analyse(function)
         self.spend(len(usage) + 1)
         return usage
+
+    def reached(self, function: int) -> set[int]:
+        """Returns the functions that the call graph from a function has, itself included, if ``entry`` was called for
+        it last; else none.
+        """
+        last, reached = self._last
+        return reached if last == function else set()
 
     def spend(self, work: int) -> None:
         """Counts work against the module's limit, which protects from quadratic time in forged modules."""
@@ -149,6 +157,7 @@ class AccessAnalysis:
             for callee in summary.callees - reached:
                 reached.add(callee)
                 pending.append(callee)
+        self._last = entry, reached
         # An id's two bits are propagated when they change, so this takes at most two steps per edge.
         changed = [target for target, value in bits.items() if value]
         while changed:

@@ -13,6 +13,7 @@ from .constants import ConstantValue
 from .declarations import declared_bindings, declared_push_constants
 from .layout import BlockLayouts
 from .module import Module, Variable
+from .ownership import Ownership, OwnershipAnalysis
 from .reflection_types import (
     Binding,
     EntryPoint,
@@ -77,6 +78,7 @@ class _Reflector:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._access = AccessAnalysis(module)
+        self._ownership = OwnershipAnalysis(module)
         self._layouts = BlockLayouts(module)
         self._on_every_member: dict[tuple[int, int], bool] = {}
 
@@ -187,9 +189,11 @@ class _Reflector:
         bindings: dict[tuple[int, int], Binding] = {}
         push_constants: list[PushConstantBlock] = []
         workgroup: list[Variable] = []
+        local_size, spec_ids = self._local_size(model, function, workgroup_size)
+        owned = self._ownership.entry(self._access.reached(function), is_alone=local_size == (1, 1, 1))
         for variable in variables:
             if variable.storage_class in _RESOURCE_CLASSES:
-                binding = self._binding(variable, used[variable.id])
+                binding = self._binding(variable, used[variable.id], owned)
                 if binding is not None:
                     key = binding.set, binding.binding
                     bindings[key] = self._merged(bindings[key], binding) if key in bindings else binding
@@ -206,7 +210,6 @@ class _Reflector:
                 f"entry point {shown(name)} uses {len(push_constants)} push constant blocks; Vulkan allows one "
                 "(VUID-StandaloneSpirv-OpEntryPoint-06674)"
             )
-        local_size, spec_ids = self._local_size(model, function, workgroup_size)
         return EntryPoint(
             name=name,
             execution_model=ExecutionModel.name(model),
@@ -318,7 +321,7 @@ class _Reflector:
             )
         return self._on_every_member[key]
 
-    def _binding(self, variable: Variable, access: int) -> Binding | None:
+    def _binding(self, variable: Variable, access: int, owned: Ownership) -> Binding | None:
         module = self._module
         if module.decoration(variable.id, Decoration.BuiltIn) is not None:
             return None
@@ -349,6 +352,8 @@ class _Reflector:
             members=() if layout is None else layout.members,
             image=self._image(of) if of.kind in (TypeKind.IMAGE, TypeKind.SAMPLED_IMAGE) else None,
             block="" if layout is None else module.names.get(of.id, ""),
+            shared_output=variable.id in owned.shared_outputs,
+            spread_input=variable.id in owned.spread_inputs,
         )
 
     def _merged(self, first: Binding, second: Binding) -> Binding:
@@ -375,4 +380,7 @@ class _Reflector:
             aliases=(*first.blocks, *second.blocks) if first.members and second.members else (),
             image=next(iter(images), None),
             image_aliases=tuple(images)[1:],
+            shared_output=(first.shared_output or second.shared_output)
+            and all(binding.shared_output or not binding.writable for binding in (first, second)),
+            spread_input=first.spread_input or second.spread_input,
         )

@@ -213,6 +213,9 @@ class Binding(_Plain):
         image_aliases: the image types of further variables on the binding, where they differ from ``image``.
         block: the name of the block's structure, ``""`` for images and samplers.
         aliases: the blocks of all variables on the binding, the first included, where there are several.
+        shared_output: whether the shader writes it, but nowhere at a place that follows from the invocation's number:
+            as the sum of a reduction, or the bins of a histogram.
+        spread_input: whether the shader reads it at places that follow from the invocation's or workgroup's number.
     """
 
     set: int
@@ -230,6 +233,8 @@ class Binding(_Plain):
     image_aliases: tuple[ImageType, ...] = ()
     block: str = ""
     aliases: tuple[BufferBlock, ...] = ()
+    shared_output: bool = False
+    spread_input: bool = False
 
     @property
     def blocks(self) -> tuple[BufferBlock, ...]:

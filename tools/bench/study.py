@@ -28,7 +28,7 @@ from ...study.workloads.kernel_settings import macros
 from ..errors import usage, usage_error
 from ..input_files import FileKind
 from ..options import parse_sources
-from ..run.arguments import parse_buffers, parse_groups
+from ..run.arguments import parse_buffers, parse_counts
 from ..run.block_arguments import BlockArgument
 from ..run.kernel_arguments import Slots, push_bytes, specialised_entry, specialization_values
 from ..run.keys import split_key
@@ -203,8 +203,8 @@ def _groups(text: str) -> str | list[str | int]:
     """Parses numbers, an expression, or a list with expressions in it: ``$n,$n``, ``4,$cdiv(n, 64)``."""
     parts = [part.strip() for part in re.split(r",(?=\s*\$)", text)]
     if len(parts) == 1:
-        return text if text.startswith("$") else [*parse_groups(text)]
-    return [count for part in parts for count in ([part] if part.startswith("$") else parse_groups(part))]
+        return text if text.startswith("$") else [*parse_counts(text)]
+    return [count for part in parts for count in ([part] if part.startswith("$") else parse_counts(part))]
 
 
 def _bindings(options: BenchOptions, entry: EntryPoint) -> list[object]:

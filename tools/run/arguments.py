@@ -8,7 +8,7 @@ Grammar::
     --sampler            KEY=NAME=VALUE,…
     --output             KEY=@PATH  KEY=-
     KEY                  [SET.]BINDING or NAME, and [INDEX] after it for one of an array of descriptors
-    --groups             X  X,Y  X,Y,Z
+    --groups             X  X,Y  X,Y,Z  NAME
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ from .image_arguments import image_argument
 from .keys import Array, BindingKey, BufferArgument, split_key
 
 _NUMBER: Final = re.compile(r"[+-]?[0-9][0-9.]*", re.ASCII)
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
 _MAX_GROUPS: Final = (1 << 32) - 1
 
 
@@ -88,11 +89,16 @@ def parse_outputs(option: str, texts: Sequence[str]) -> list[OutputArgument]:
     return arguments
 
 
-def parse_groups(text: str) -> tuple[int, ...]:
-    """Returns workgroup counts, one to three of them."""
+def parse_groups(text: str) -> tuple[int, ...] | str:
+    """Returns workgroup counts, one to three of them, or the name of a binding."""
+    return text.strip() if _NAME.fullmatch(text.strip()) else parse_counts(text, " or a binding's name")
+
+
+def parse_counts(text: str, otherwise: str = "") -> tuple[int, ...]:
+    """Returns workgroup counts, one to three of them; ``otherwise`` is added to what the message expects."""
     parts = [part.strip() for part in text.split(",")]
     if not 1 <= len(parts) <= 3 or not all(re.fullmatch("[0-9]{1,10}", part, re.ASCII) for part in parts):
-        raise usage_error(f"--groups: expected X, X,Y or X,Y,Z with counts of 0 or more, got {shown(text)}")
+        raise usage_error(f"--groups: expected X, X,Y or X,Y,Z with counts of 0 or more{otherwise}, got {shown(text)}")
     counts = tuple(int(part) for part in parts)
     if max(counts) > _MAX_GROUPS:
         raise usage_error(f"--groups: expected counts up to {_MAX_GROUPS}, got {shown(text)}")

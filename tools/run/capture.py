@@ -19,7 +19,7 @@ from ...runtime import DeviceImage, Sampler, TexelArray
 from ...runtime.arrays.spec import ArraySpec
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
-from ...runtime.kernels.parameters.arguments import Groups, given_counts, inferred_counts
+from ...runtime.kernels.parameters.arguments import Groups, PerElement, inferred_counts
 from ...runtime.kernels.parameters.parameter import KernelArgument
 from ...status import UnimplementedError
 from ..output_files import store
@@ -82,12 +82,14 @@ def write_script(
             expected = packed.view(data.dtype).reshape(data.shape)
             tolerance = tolerances.atol if argument.element_type.is_float else None
         buffers.append(CapturedBuffer(slot.binding.set, slot.binding.binding, _KINDS[kind], data, expected, tolerance))
-    counts = _inferred(kernel, slots, buffers, results) if groups is None else given_counts(groups, kernel.name)
+    grid = kernel.grid(groups)
+    if grid is None or isinstance(grid, PerElement):
+        grid = _inferred(kernel, slots, buffers, results, grid)
     script = captured_script(
         code,
         kernel.reflection,
         buffers,
-        counts,
+        grid,
         entry_point=kernel.pipeline.entry.name,
         push=push,
         specialization=dict(pack_constants(kernel.reflection.specialization_constants, specialization)),
@@ -108,6 +110,7 @@ def _inferred(
     slots: Sequence[Slot],
     buffers: Sequence[CapturedBuffer],
     results: Mapping[Slot, tuple[BufferArgument, Array]],
+    over: PerElement | None,
 ) -> tuple[int, int, int]:
     """Returns the workgroup counts that the call inferred: they follow from shapes, which host arrays share."""
     arrays = [results[slot][1] if slot in results else buffer.data for slot, buffer in zip(slots, buffers, strict=True)]
@@ -115,7 +118,8 @@ def _inferred(
         if buffer.extent is not None:
             extent = buffer.extent
             arrays[index] = np.empty((extent.depth, extent.height, extent.width)[3 - extent.dimensions :], np.uint8)
-    return inferred_counts(kernel.parameters, arrays, kernel.pipeline.local_size, kernel.name)  # type: ignore[arg-type]
+    local = kernel.pipeline.local_size
+    return inferred_counts(kernel.parameters, arrays, local, kernel.name, over)  # type: ignore[arg-type]
 
 
 def _texels(

@@ -245,8 +245,8 @@ _kernel = functools.partial(click.option, cls=_Option, heading=_KERNELS)
 @_kernel("--spec", "specs", multiple=True, metavar="ID=VALUE|NAME=VALUE", help="A specialization constant's value.")
 @_kernel(
     "--groups",
-    metavar="X[,Y[,Z]]",
-    help="Workgroup counts; without it, one invocation an element of the largest written binding.",
+    metavar="X[,Y[,Z]]|NAME",
+    help="Workgroup counts, or one invocation an element of a binding; without it, of the largest written one.",
 )
 @_kernel("--entry", metavar="NAME", help="The entry point, where there are several.")
 @source_options(_kernel)

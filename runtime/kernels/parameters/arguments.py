@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -18,9 +19,15 @@ from .parameter import KernelArgument, Parameter, Prepared, ResultArray
 
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
 """Arrays for written bindings that the call passes neither by position nor by name, in binding order."""
-Groups: TypeAlias = int | tuple[int, ...]
-"""Workgroups in x, y and z; trailing ones are 1."""
+Groups: TypeAlias = int | tuple[int, ...] | str
+"""Workgroups in x, y and z, of which trailing ones are 1; or an argument's name: one invocation an element of it."""
 Counts: TypeAlias = tuple[int, int, int]
+
+
+class PerElement(NamedTuple):
+    """A grid of one invocation for each element of the argument for the parameter of that index."""
+
+    parameter: int
 
 
 def declared(parameters: Sequence[Parameter]) -> str:
@@ -41,7 +48,8 @@ def prepare_arguments(
     for parameter, value in zip(parameters, arrays, strict=True):
         # The usual cases without a call.
         if (
-            (type(value) is np.ndarray and value.flags.c_contiguous) or (type(value) is ArraySpec and parameter.written)
+            (type(value) is np.ndarray and value.flags.c_contiguous)
+            or (type(value) is ArraySpec and parameter.written and not parameter.binding.readable)
         ) and (value.dtype, value.nbytes) in parameter.accepted:
             values.append(value)
         elif type(value) is DeviceArray and (value.dtype, value.nbytes) in parameter.accepted:
@@ -78,7 +86,7 @@ def listed(out: Out) -> list[ResultArray]:
 # -- workgroup counts --------------------------------------------------------------------------------
 
 
-def given_counts(groups: Groups, kernel: str) -> Counts:
+def given_counts(groups: int | tuple[int, ...], kernel: str) -> Counts:
     """Returns workgroup counts as three ints."""
     counts = tuple(groups) if isinstance(groups, (tuple, list)) else (groups,)
     try:
@@ -88,32 +96,74 @@ def given_counts(groups: Groups, kernel: str) -> Counts:
     except TypeError:
         x = -1
     if not 1 <= len(counts) <= 3 or x < 0 or y < 0 or z < 0:
-        raise InvalidArgumentError(f"{kernel}: groups is an int or up to three, none negative; got {groups!r}")
+        raise InvalidArgumentError(
+            f"{kernel}: groups is an int or up to three, none negative, or an argument's name; got {groups!r}"
+        )
     return x, y, z
 
 
 def inferred_counts(
-    parameters: Sequence[Parameter], arrays: Sequence[DeviceArray | Bound], local: Counts, kernel: str
+    parameters: Sequence[Parameter],
+    arrays: Sequence[DeviceArray | Bound],
+    local: Counts,
+    kernel: str,
+    over: PerElement | None = None,
 ) -> Counts:
-    """Returns workgroup counts for one invocation per element, or texel, of the largest written array.
+    """Returns workgroup counts for one invocation per element, or texel, of an argument.
 
-    If no array is written, the largest one counts. With a one-dimensional local size elements are counted. Otherwise
-    the axes of the array are those of the grid, the last axis first.
+    That is the one of ``over``, else the largest written array, or the largest if no array is written. With a
+    one-dimensional local size elements are counted. Otherwise the axes of the array are those of the grid, the last
+    axis first.
 
     Raises:
-        InvalidArgumentError: there are no arrays.
+        InvalidArgumentError: there are no arrays; or the kernel writes the array at places of no invocation's own, and
+            reads one that has more elements.
     """
     pairs = list(zip(arrays, parameters, strict=True))
-    candidates = [pair for pair in pairs if pair[1].written] or pairs
+    candidates = [pair for pair in pairs if over is not None and pair[1].index == over.parameter]
+    candidates = candidates or [pair for pair in pairs if pair[1].written] or pairs
     if not candidates:
         raise InvalidArgumentError(f"{kernel} has no arrays to infer workgroup counts from; give groups=")
     array, parameter = max(candidates, key=lambda pair: pair[0].nbytes)
+    counts = _per_element(array, parameter, local)
+    if over is None and parameter.binding.shared_output:
+        _check_covers(pairs, parameter, math.prod(counts) * math.prod(local), local, kernel)
+    return counts
+
+
+def _per_element(array: DeviceArray | Bound, parameter: Parameter, local: Counts) -> Counts:
     if local[1] == local[2] == 1:
-        stride = parameter.stride
-        count = -(-(array.nbytes - parameter.head) // stride) if stride else array.size
-        return max(1, -(-count // local[0])), 1, 1
+        return max(1, -(-_elements(array, parameter) // local[0])), 1, 1
     extents = [*reversed(parameter.element_axes(array.shape)), 1, 1, 1]
     for extra in extents[3:]:
         extents[2] *= extra
     x, y, z = (max(1, -(-extent // size)) for extent, size in zip(extents[:3], local, strict=True))
     return x, y, z
+
+
+def _elements(array: DeviceArray | Bound, parameter: Parameter) -> int:
+    stride = parameter.stride
+    return -(-(array.nbytes - parameter.head) // stride) if stride else array.size
+
+
+def _check_covers(
+    pairs: Sequence[tuple[DeviceArray | Bound, Parameter]],
+    written: Parameter,
+    invocations: int,
+    local: Counts,
+    kernel: str,
+) -> None:
+    """Raises if invocations for a written array's elements are fewer than the elements of an array that is read."""
+    read = [(_elements(*pair), *pair) for pair in pairs if pair[1].binding.spread_input and pair[1] is not written]
+    count, array, parameter = max(read, key=lambda item: item[0], default=(0, None, written))
+    if array is None or count <= invocations:
+        return
+    name = next((name for block in parameter.binding.blocks for name in (block.name, block.structure) if name), "")
+    x, *rest = _per_element(array, parameter, local)
+    by_counts = f"groups={x}" if rest == [1, 1] else f"groups={(x, *rest)}"
+    raise InvalidArgumentError(
+        f"{kernel}: how many workgroups? One invocation for each element of {written.label} makes {invocations:,}. "
+        f"They read {parameter.label}, which has {count:,} elements, and would leave out a part of it, because the "
+        f"kernel writes to places that are no invocation's own. For one invocation for each element of "
+        f"{parameter.label} give {f'groups={name!r} or ' if name else ''}{by_counts}"
+    )

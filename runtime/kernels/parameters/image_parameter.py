@@ -76,7 +76,8 @@ class ImageParameter(Parameter):
                 raise InvalidArgumentError(
                     f"{where} got {value}, but the kernel only reads it; give it an image or an array"
                 )
-            return self._host(value, None, where)
+            # What is read as well has no values that nobody wrote.
+            return self._host(np.zeros(value.shape, value.dtype) if self.binding.readable else value, None, where)
         if value is None or isinstance(value, (str, bytes, Sampler, DeviceArray, TexelArray)):
             raise InvalidArgumentError(
                 f"{where} takes {self.declared()}, as an image or a NumPy array; got {_named(value)}"

@@ -18,7 +18,7 @@ from ....spirv.reflection.reflection_types import BufferBlock
 from ....status import InvalidArgumentError, NotFoundError, close_to, shown
 from ...arrays.array import DeviceArray
 from ...images.image import DeviceImage
-from .arguments import Out, declared, listed
+from .arguments import Out, PerElement, declared, listed
 from .parameter import KernelArgument, Parameter
 from .push import Named
 from .unused import Unused
@@ -101,6 +101,25 @@ class Names:
             problem = lists or f"{', '.join(dict.fromkeys(missing))} missing"
             raise InvalidArgumentError(f"{kernel}: {problem}; the shader declares {declared(parameters)}")
         return tuple(placed[p.index] for p in parameters), push
+
+    def grid(self, name: str) -> PerElement:
+        """Returns the grid of ``groups=name``: of an argument, or of the array in its block."""
+        if name in self._shared:
+            self._check(name)
+        indices = self._indices.get(name) or [
+            parameter.index
+            for parameter in self._parameters
+            if any(member.name == name for block in parameter.binding.blocks for member in block.members)
+        ]
+        if not indices:
+            known = list(self._indices)
+            close = close_to(name, known, 1)
+            raise InvalidArgumentError(
+                f"{self._kernel}: groups is an int or up to three, none negative, or an argument's name, of: "
+                f"{', '.join(known) or 'none, its bindings have no names'}; got {shown(name)}"
+                + (f"; did you mean {close[0]}?" if close else "")
+            )
+        return PerElement(indices[0])
 
     def blocks(self, name: str) -> tuple[BufferBlock, ...]:
         """Returns the blocks of the binding of that name; none if there is no such binding."""

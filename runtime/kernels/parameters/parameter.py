@@ -172,7 +172,8 @@ class BufferParameter(Parameter):
                 raise InvalidArgumentError(
                     f"{kernel}: {self.label} got {value}, but the kernel only reads it; give it an array"
                 )
-            return value
+            # What is read as well has no values that nobody wrote.
+            return np.zeros(value.shape, value.dtype) if self.binding.readable else value
         if isinstance(value, (np.ndarray, np.generic)):
             array = np.asarray(value)
         elif is_block_value(value):

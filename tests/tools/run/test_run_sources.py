@@ -113,3 +113,21 @@ void main() { x[gl_GlobalInvocationID.x] *= 2; }
     assert result.stdout == "binding[0]: 4xf32=6 6 6 6\n"
     assert "arguments for gain are ignored" in caplog.text
     assert pumice("run", "pass.comp", "-b", "X=4xf32=3", "-b", "2=4xf32").exit_code == 2
+
+
+def test_groups_by_name(folder: Path) -> None:
+    (folder / "sum.comp").write_text(
+        """#version 450
+        layout(local_size_x = 64) in;
+        layout(binding = 0) readonly buffer X { uint x[]; };
+        layout(binding = 1) buffer S { uint total; };
+        void main() { uint i = gl_GlobalInvocationID.x; if (i < x.length()) atomicAdd(total, x[i]); }"""
+    )
+    arguments = ("run", "sum.comp", "-b", "X=10000xui32=1", "-b", "S=1xui32")
+    refused = pumice(*arguments)
+    assert refused.exit_code == 2 and "groups='X' or groups=157" in refused.stderr
+    done = pumice(*arguments, "--groups", "X", "--to-amber", "sum.amber")
+    assert (done.exit_code, done.stdout) == (0, "binding[1]: 1xui32=10000\n"), done.stderr
+    assert "RUN pipeline 157 1 1" in " ".join((folder / "sum.amber").read_text().split())
+    wrong = pumice(*arguments, "--groups", "Z")
+    assert wrong.exit_code == 2 and "an argument's name, of: X, S; got 'Z'" in wrong.stderr
