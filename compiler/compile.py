@@ -36,10 +36,9 @@ def compile(
             ``"vulkan:shaderInt64"``, devices with that feature. A module for several has executables for each and
             chooses by the device when it is loaded.
         device: the device that Vulkan kernels are made for, or its profile (``pumice.list_devices``). Other devices
-            load the module if they have the features that it uses. By default every device of Vulkan 1.1
-            does.
-        file_name: the text's name in errors; a path names itself.
-        from_: the stage that the program is at, of ``STAGES``, or ``"stablehlo"``; by default its content tells.
+            load the module if they have the features that it uses; by default, it uses those of Vulkan 1.1.
+        file_name: the text's name in errors; a path is its own name.
+        from_: the program's stage, of ``STAGES``, or ``"stablehlo"``; by default it follows from the content.
         feeds: the arguments of a GraphDef as ``NAME[:N][=SHAPE]``; by default its placeholders.
         fetches: the results of a GraphDef as ``NAME[:N]``; by default the outputs that no node uses.
         calling_convention: the way that exported functions pass arguments and results: ``"default"``, as buffer views;
@@ -52,8 +51,8 @@ def compile(
         A module file that ``Session.load`` takes. It exports the program's public functions.
 
     Raises:
-        CompileError: the program is wrong, or something in it is not supported, or a type has no ABI by the convention;
-            the message has the place and the line.
+        CompileError: the program is wrong or not supported, or a type has no ABI in the convention; the message has the
+            location and the line.
         InvalidArgumentError: there is no such stage, target or convention; a program that is no GraphDef has feeds or
             fetches; or a file is not a program, such as a module or a kernel.
         NotFoundError: there is no such file.

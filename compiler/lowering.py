@@ -1,4 +1,4 @@
-"""The list of passes from a program to kernels and schedules, what runs them, and the module made of these."""
+"""The passes from a program to kernels and schedules, their execution, and the module made of the results."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ class Pass:
     Attributes:
         name: the pass's name, such as ``split-loops``.
         run: the function that changes a program in place; it takes the program and the options.
-        options: everything that the result depends on besides the program.
-        stage: the stage of ``STAGES`` that the program has reached afterwards; None between two stages.
+        options: all inputs of the pass besides the program.
+        stage: the stage of ``STAGES`` that the pass completes; None for an intermediate pass.
     """
 
     name: str
@@ -61,7 +61,7 @@ class Pass:
 
 
 def on_bodies(run: Callable[..., object]) -> Callable[..., None]:
-    """Makes a pass's function of one that takes the body of a function."""
+    """Makes a pass function from a function of a body."""
 
     def run_on_bodies(program: Program, *options: object) -> None:
         for function in program.functions.values():
@@ -77,10 +77,10 @@ def run_passes(program: Program, passes: Sequence[Pass], reached: Reached | None
         program: the program, at the stage before the first pass.
         passes: the passes, in order.
         reached: a function that is called at each stage with its name and the program, which it must not change. The
-            program is verified first; without ``reached`` it is not, which saves an eighth of the time.
+            program is verified first. Without ``reached`` it is not verified, which saves an eighth of the time.
 
     Raises:
-        CompileError: something in the program is wrong or not supported; the message has the place.
+        CompileError: part of the program is wrong or not supported; the message has the location.
     """
     for step in passes:
         with locating_errors(program):
@@ -93,7 +93,7 @@ def run_passes(program: Program, passes: Sequence[Pass], reached: Reached | None
 
 @contextmanager
 def locating_errors(program: Program) -> Iterator[None]:
-    """Adds the place to errors inside that know only an offset."""
+    """Adds the location to errors inside that have only an offset."""
     try:
         yield
     except CompileError as error:
@@ -107,8 +107,8 @@ def passes_between(stage: str, until: str, target: Target, convention: CallingCo
         stage: the first stage, from ``hlo`` to ``targets``.
         until: the last stage, from ``hlo`` to ``targets``.
         target: the device that kernels are made for.
-        convention: the calling convention of the functions that the module exports; None for the default, or for that
-            of a program past ``hlo``.
+        convention: the calling convention of the functions that the module exports; None for the default, or for the
+            convention of a program past ``hlo``.
     """
     passes = _lowering(target, convention)
     stages = [step.stage for step in passes]
@@ -227,7 +227,7 @@ def _lower_executables(program: Program, target: Target) -> None:
 
 
 def _longer(executable: Operation, target: Target) -> tuple[Operation, Strategy] | tuple[None, None]:
-    """Returns an executable, and its strategy, for calls that exceed the loops of this executable's kernel."""
+    """Returns an executable, and its strategy, for calls beyond the loop limit of this executable's kernel."""
     _, function = entry_of(executable)
     made_for = [facts for kind, _, facts in target.variants() if kind == "vulkan"]
     strategy = vulkan.longer_strategy(function, made_for[0]) if made_for else None
@@ -269,4 +269,4 @@ _VARIANTS: Final[Mapping[object, Callable[[Operation, SourceText], Variant]]] = 
     vulkan.TARGET: vulkan.vulkan_executable,
     reference.TARGET: reference.reference_executable,
 }
-"""Functions that make an executable of a target's operation, by the target's attribute."""
+"""Functions that make an executable from a target's operation, by the target's attribute."""

@@ -11,7 +11,7 @@ from ..base.files import reading_errors
 from .kernels.scalars.target import Target
 from .origin import Origin
 
-# The compiler is imported when it is used: a cached module does not need it.
+# The compiler is imported at its use, as cached modules do not need it.
 if TYPE_CHECKING:
     from .abi.calling_convention import CallingConvention
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def compile_file(
     path: Path, origin: Origin | None = None, target: Target | None = None, convention: CallingConvention | None = None
 ) -> bytes:
-    """Returns the module of a program's file, compiled once for each content, named convention and release of pumice.
+    """Returns the module of a program's file, compiled once per content, named convention and release of pumice.
 
     Raises: as for ``pumice.compile``.
     """
@@ -31,9 +31,9 @@ def compile_file(
 def compile_once(
     data: bytes, file_name: str, origin: Origin, target: Target, convention: CallingConvention | None = None
 ) -> bytes:
-    """Returns the module of a file's contents, from the cache if it is there; arguments are those of ``compile_data``.
+    """Returns the module of a file's contents, from the cache if present; the arguments are those of ``compile_data``.
 
-    A user's convention is code, which has no key, so its modules are not cached.
+    A user's convention is code without a key, so its modules are not cached.
 
     Raises: as for ``pumice.compile``.
     """

@@ -1,4 +1,4 @@
-"""The properties of a program that its file does not contain; the cache of modules imports no more of the compiler."""
+"""The properties of a program outside its file; the module cache imports nothing else from the compiler."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class Origin:
     """The properties of a program that its file does not contain.
 
     Attributes:
-        stage: the program's stage, of ``STAGES``; None if its content tells.
+        stage: the program's stage, of ``STAGES``; None to infer it from the content.
         feeds: the arguments of a GraphDef, as for ``import_graph``.
         fetches: the results of a GraphDef.
     """

@@ -38,7 +38,7 @@ class Compilation:
 
     Attributes:
         program: the program at the last stage.
-        module: the module file, if that is the last stage.
+        module: the module file, if the last stage is the module.
     """
 
     program: Program | GraphFile | ModuleFile
@@ -64,8 +64,8 @@ def compile_data(
         until: the last stage, of ``STAGES``.
         reached: a function that is called at each stage with its name and the verified program, which it must not
             change.
-        convention: the calling convention of the functions that the module exports; None for the default, or for that
-            of a program past ``hlo``.
+        convention: the calling convention of the functions that the module exports; None for the default, or for the
+            convention of a program past ``hlo``.
 
     Raises: as for ``compile``.
     """
@@ -102,11 +102,11 @@ def compile_text(
 
     Args:
         text: the program's text.
-        from_: the stage that the program is at; by default its operations tell.
+        from_: the program's stage; by default inferred from its operations.
         file_name, target, until, reached, convention: the same as for ``compile_data``.
 
     Raises:
-        CompileError: the program is wrong, or something in it is not supported.
+        CompileError: the program is wrong, or part of it is not supported.
         InvalidArgumentError: the program is past the last stage, there is no such stage, or VM assembly is wrong.
     """
     if from_ == "module" or (from_ is None and is_assembly(text)):

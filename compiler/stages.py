@@ -18,7 +18,7 @@ from .passes.sequencing.ll_seq import sequence_of
 from .passes.sequencing.steps import Schedule
 
 STAGES: Final = ("graphdef", "hlo", "canonical", "regions", "hl_seq", "ll_seq", "targets", "module")
-"""All stages in order. Each is text: TensorFlow's at the first, VM assembly at the last, and one grammar in between."""
+"""All stages in order. Each is text: TensorFlow's first, VM assembly last, and one grammar in between."""
 
 GRAPH_SUFFIXES: Final = (".pb", ".pbtxt", ".prototxt", ".graphdef")
 _GRAPH_START: Final = re.compile(rb"(?:\s++|#[^\n]*+)*+(?:node|library|versions|version)\s*[:{<]")
@@ -72,12 +72,12 @@ def is_assembly(text: str) -> bool:
 
 
 def is_graph_file(data: bytes, file_name: str) -> bool:
-    """Whether a file is a GraphDef, by its suffix or because it starts like one or is binary."""
+    """Whether a file is a GraphDef, by its suffix, its start, or because it is binary."""
     return file_name.endswith(GRAPH_SUFFIXES) or b"\0" in data[:4096] or _GRAPH_START.match(data) is not None
 
 
 def other_kind(data: bytes) -> str | None:
-    """Describes a file that no front end reads, with a remedy; None if its first bytes do not tell its kind."""
+    """Describes a file that no front end reads, with a remedy; None if its first bytes do not identify its kind."""
     if data[8:12] == b"IREE":
         return "a compiled module, which `pumice run` runs"
     return next((kind for start, kind in _OTHER_KINDS.items() if data.startswith(start)), None)
@@ -89,7 +89,7 @@ _OTHER_KINDS: Final = {
     b"\x03\x02\x23\x07": "a SPIR-V kernel, which `pumice run` runs",
     b"#version": "a GLSL kernel, which `pumice run` runs",
 }
-"""By the first bytes of files."""
+"""Kinds of files by their first bytes."""
 
 
 @dataclass(slots=True)
@@ -99,8 +99,8 @@ class Program:
     Attributes:
         name: the module's name.
         operations: the executables, from ``hl_seq`` on; then the functions.
-        source: the text that it was read from, for errors.
-        schedules: the functions' steps by name, from ``ll_seq`` on, in place of the operations in their bodies.
+        source: the program's text, for errors.
+        schedules: the functions' steps by name, from ``ll_seq`` on, instead of the operations in their bodies.
     """
 
     name: str
@@ -132,11 +132,11 @@ class Program:
         ]
 
     def text(self, with_locations: bool = True) -> str:
-        """Returns the program as text, from which ``read_program`` makes an equal one.
+        """Returns the program as text, which ``read_program`` reads back as an equal program.
 
         Args:
-            with_locations: whether to print the source location of each operation. Without, debug information of
-                modules that are made from the text refers to the text.
+            with_locations: whether to print the source location of each operation. Otherwise debug information of
+                modules made from the text refers to the text.
         """
         operations = self.written
         if self.name != _UNNAMED or self.executables:
@@ -153,7 +153,7 @@ def read_program(text: str, file_name: str) -> Program:
     """Parses the text of a program at any stage.
 
     Args:
-        text: the text of a module, or of functions and executables alone.
+        text: the text of a module, or only of functions and executables.
         file_name: the file's name, for errors.
 
     Raises:
@@ -167,7 +167,7 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
     """Makes a program of the operation of a module, or of the operations in it.
 
     Raises:
-        CompileError: an operation is neither a function nor an executable, or two have the same name.
+        CompileError: an operation is neither a function nor an executable, or two operations have the same name.
     """
     name = _UNNAMED
     if len(operations) == 1 and operations[0].name == "builtin.module":
@@ -194,7 +194,7 @@ def program_of(operations: Sequence[Operation], source: SourceText) -> Program:
 
 
 def stage_of(program: Program) -> str:
-    """Returns the stage of a program, by its operations; ``hlo`` also for a canonical one."""
+    """Returns the stage of a program, by its operations; ``hlo`` even for a canonical program."""
     variants = [variant for executable in program.executables for variant in executable.regions[0].block.operations]
     if any(variant.attributes.get("target") != "Unspecified" for variant in variants):
         return "targets"

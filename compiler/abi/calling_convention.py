@@ -1,10 +1,10 @@
-"""Calling conventions: from the type of an entry point's function to one with an ABI, or to nothing.
+"""Calling conventions: conversions of entry points' types to types with an ABI.
 
-A program's tensors are values, not memory. A convention decides in which form each of them crosses the boundary between
-caller and module: which type stands for it (``memref<4xf32>``, ``f32``, a user's ``!my.array``), and whether results
-are returned or written to storages that the caller gives. The two functions that make conventions are those of XLA's
-runtime (``runtime/calling_convention.h``): the context alone, or with conversions of types; and these with results as
-out-parameters. Conventions compose with ``then``.
+A program's tensors are values, not memory. A convention decides the form in which each tensor crosses the boundary
+between caller and module: its type there (``memref<4xf32>``, ``f32``, a user's ``!my.array``), and whether results are
+returned or written to storages that the caller passes. The two functions that make conventions are those of XLA's
+runtime (``runtime/calling_convention.h``). The first prepends the context and optionally converts types; the second
+also makes results out-parameters. Conventions compose with ``then``.
 """
 
 from __future__ import annotations
@@ -25,12 +25,11 @@ _NAME: Final = re.compile(r"[A-Za-z_][\w.-]*", re.ASCII)
 
 
 class ConventionError(InvalidArgumentError):
-    """A function's type that has no ABI by a convention.
+    """A function type without an ABI in a convention.
 
     Attributes:
         role: the role of the type at fault; None if the whole function is at fault.
-        index: the number of the argument or result; a result that is an out-parameter keeps its number among the
-            results.
+        index: the number of the argument or result; an out-parameter has its number among the results.
     """
 
     def __init__(self, message: str, role: Role | None = None, index: int = 0) -> None:
@@ -41,7 +40,7 @@ class ConventionError(InvalidArgumentError):
 
 @dataclass(frozen=True, slots=True)
 class _Boundary:
-    """A function's type with its arguments and out-parameters apart."""
+    """A function's type with arguments and out-parameters separated."""
 
     arguments: tuple[Type, ...]
     results: tuple[Type, ...]
@@ -58,15 +57,14 @@ _Step: TypeAlias = Callable[[_Boundary], _Boundary | None]
 
 
 class CallingConvention:
-    """A conversion of an entry point's type to one with an ABI.
+    """A conversion of entry points' types to types with an ABI.
 
     The result has the context first, then the arguments, then out-parameters. ``default_convention`` and
-    ``results_to_outs_convention`` make the usual conventions; any other is made of a function.
+    ``results_to_outs_convention`` make the usual conventions; other conventions wrap a function.
 
     Args:
-        function: the conversion. It takes a function's type and returns None, or another type whose arguments and
-            results correspond to the first one's in order. Results either stay results or all become arguments after
-            the others.
+        function: the conversion. It takes a function's type and returns None, or another type with corresponding
+            arguments and results in the same order. The results stay results, or all become arguments after the others.
         name: the name that modules record.
         types: the ABIs of users' types.
 
@@ -125,8 +123,7 @@ class CallingConvention:
             tensors: the same type, with tensors in place of users' types.
 
         Raises:
-            ConventionError: the function has no ABI: a type is not converted to one with an ABI, or that does not fit
-                the tensor.
+            ConventionError: the function has no ABI: a converted type has none, or does not fit the tensor.
             InvalidArgumentError: a conversion raises, or returns no type.
         """
         boundary = self._boundary(type)
@@ -243,7 +240,7 @@ def _by_function(
 
 
 def _aligned(boundary: _Boundary, type: FunctionType, who: str) -> _Boundary:
-    """Splits a function's type like the one that it was converted from."""
+    """Splits a function's type like the type that it was converted from."""
     has_context = type.inputs[:1] == (CONTEXT,)
     inputs = type.inputs[has_context:]
     if CONTEXT in (*inputs, *type.results):
@@ -274,7 +271,7 @@ def _called(function: Callable[[Given], object], type: Given, caller: str) -> Ty
 
 
 def _check_fit(role: Role, types: Sequence[Type], kinds: Sequence[Abi], tensors: Sequence[Type]) -> None:
-    """Checks that types with their ABIs fit the tensors that cross as them."""
+    """Checks that types with their ABIs fit the tensors that they stand for."""
     for index, (type, kind, tensor) in enumerate(zip(types, kinds, tensors, strict=True)):
         assert isinstance(tensor, ShapedType)
         problem = _difference(type, tensor) or misfit(kind, tensor)
@@ -311,7 +308,7 @@ NAMED: Final[Mapping[str, CallingConvention]] = {
 
 
 def named_convention(names: str) -> CallingConvention:
-    """Returns a convention of ``NAMED``, or several, separated by commas, composed in order.
+    """Returns a convention of ``NAMED``, or the composition of several, separated by commas, in order.
 
     Raises:
         InvalidArgumentError: there is no convention of this name.

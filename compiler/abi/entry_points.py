@@ -25,12 +25,12 @@ def give_abis(
     convention: CallingConvention | None,
     source: SourceText,
 ) -> None:
-    """Sets the attribute ``pumice.abi`` of public functions of tensors, where their ABI is not the default.
+    """Sets the attribute ``pumice.abi`` of public functions of tensors whose ABI is not the default.
 
     Args:
         functions: the functions by name.
-        written: the functions' types as the program has them, with users' types.
-        convention: the convention to apply; None for the default, or for the one that a function already has.
+        written: the functions' types in the program, with users' types.
+        convention: the convention to apply; None for a function's own convention, or else the default.
         source: the program's text, for errors.
 
     Raises:
@@ -42,7 +42,7 @@ def give_abis(
         tensors = function.attributes["function_type"]
         is_entry = bool(function.regions) and function.attributes.get("sym_visibility") != "private"
         assert isinstance(tensors, FunctionType)
-        # The canonical stage refuses others with an error of its own.
+        # The canonical stage rejects other functions with an error of its own.
         if not is_entry or not all(isinstance(tensor, TensorType) for tensor in (*tensors.inputs, *tensors.results)):
             continue
         type = _merged(written[name], tensors)
@@ -56,7 +56,7 @@ def give_abis(
 
 
 def check_abis(functions: Mapping[str, Operation], convention: CallingConvention | None, source: SourceText) -> None:
-    """Checks that functions that were read with an ABI have one that fits, of the same convention.
+    """Checks the ABIs of functions that were read with one: they must fit, and be of the same convention.
 
     Raises:
         CompileError: an ABI does not fit, or belongs to another convention; the error is at the function.
@@ -71,7 +71,7 @@ def check_abis(functions: Mapping[str, Operation], convention: CallingConvention
 
 
 def _merged(written: FunctionType, tensors: FunctionType) -> FunctionType:
-    """Returns the type of a function of tensors, with users' types where the program has them."""
+    """Returns the type of a function of tensors, with users' types from the program."""
 
     def merged(before: tuple[Type, ...], after: tuple[Type, ...]) -> list[Type]:
         return [user if is_user_type(user) else tensor for user, tensor in zip(before, after, strict=True)]
@@ -80,7 +80,7 @@ def _merged(written: FunctionType, tensors: FunctionType) -> FunctionType:
 
 
 def _place(function: Operation, type: FunctionType, error: InvalidArgumentError, text: str) -> int:
-    """Returns the offset of the argument or of the result's type that an error is about, or else of the function."""
+    """Returns the offset of the argument or result type that an error is about, or else of the function."""
     start = max(function.location.offset, 0)
     if not isinstance(error, ConventionError) or error.role is None:
         return start

@@ -110,7 +110,7 @@ class FunctionAbi:
 
 
 def misfit(abi: Abi, tensor: ShapedType) -> str | None:
-    """Returns why a tensor cannot cross the boundary in a way; None if it can."""
+    """Returns why a tensor cannot cross the boundary in this way; None if it can."""
     scalar = tensor.element
     if not isinstance(scalar, ScalarType) or element_type(scalar) is None:
         return f"buffers have no elements of {scalar}"
@@ -124,7 +124,7 @@ def misfit(abi: Abi, tensor: ShapedType) -> str | None:
 
 
 def _kinds(attribute: Attribute, types: Sequence[Type]) -> tuple[Abi, ...]:
-    """Reads a list of ways to cross the boundary; checks each against its type."""
+    """Reads a list of ways to cross the boundary, and checks each against its type."""
     names = attribute if isinstance(attribute, tuple) else ()
     known = {abi.value: abi for abi in Abi}
     if len(names) != len(types) or not all(isinstance(name, str) and name in known for name in names):
@@ -138,7 +138,7 @@ def _kinds(attribute: Attribute, types: Sequence[Type]) -> tuple[Abi, ...]:
 
 
 def _open(types: Sequence[Type], kind: type[Shaped]) -> list[Type]:
-    """Converts shaped types to a kind, with ``?`` for lengths that depend on the call."""
+    """Converts shaped types to a kind, with ``?`` for call-dependent lengths."""
     return [
         kind([length if isinstance(length, int) else None for length in type.shape], type.element, type.encoding)
         if isinstance(type, ShapedType)

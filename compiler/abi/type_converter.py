@@ -17,7 +17,7 @@ Role: TypeAlias = Literal["argument", "result", "out"]
 """The use of a type. An out-parameter is an argument whose memory the function writes."""
 
 Conversion: TypeAlias = Callable[[Type], Type | None]
-"""Returns a type to use in place of another, or None to decline."""
+"""Returns a replacement of a type, or None to decline."""
 
 _ROLES: Final[tuple[Role, ...]] = ("argument", "result", "out")
 _USER_TYPE: Final = re.compile(r"![A-Za-z_]\w*(?:\.\w+)+", re.ASCII)
@@ -29,8 +29,8 @@ class TypeAbi:
     """ABIs of a type.
 
     Attributes:
-        argument: the ABI as an argument or as a result's storage; None if the type may not be one.
-        result: the ABI as a result; None if the type may not be one.
+        argument: the ABI as an argument or as a result's storage; None if the type cannot be an argument.
+        result: the ABI as a result; None if the type cannot be a result.
     """
 
     argument: Abi | None = None
@@ -41,7 +41,7 @@ class TypeConverter:
     """Conversions of types, and ABIs of users' types.
 
     Conversions are tried in the order in which they were added (MLIR tries the last one first); the first that does not
-    decline decides. A type that all decline stays unchanged.
+    decline decides. If all decline, the type stays unchanged.
 
     For one thread at a time. A convention copies the converter: later additions do not change it.
 
@@ -58,8 +58,9 @@ class TypeConverter:
         """Adds a conversion.
 
         Args:
-            conversion: a function that takes a type and returns another, the same one to keep it, or None to decline.
-            roles: the roles it applies to, of ``"argument"``, ``"result"`` and ``"out"``.
+            conversion: a function that takes a type and returns its replacement, the type itself to keep it, or None to
+                decline.
+            roles: the roles it applies to: ``"argument"``, ``"result"`` or ``"out"``.
 
         Returns:
             The converter.
@@ -86,7 +87,7 @@ class TypeConverter:
             The converter.
 
         Raises:
-            InvalidArgumentError: the name is not one of a user's type, it is registered already, or it gets no ABI.
+            InvalidArgumentError: the name is not that of a user's type, is registered already, or gets no ABI.
         """
         if not isinstance(name, str) or not _USER_TYPE.fullmatch(name) or name.startswith(_TAKEN):
             raise InvalidArgumentError(f"expected the name of a type of your own, such as !my.array, got {shown(name)}")
@@ -144,12 +145,12 @@ def to_memref(type: Type) -> Type | None:
 
 
 def to_memory(type: Type) -> Type | None:
-    """Converts a number to the buffer that holds it: an out-parameter is written."""
+    """Converts a number to a buffer, as out-parameters are written."""
     return MemRefType((), type) if isinstance(type, ScalarType) else None
 
 
 def to_value(type: Type) -> Type | None:
-    """Converts a tensor without dimensions to its number."""
+    """Converts a tensor of rank 0 to a number."""
     if not isinstance(type, TensorType | MemRefType) or type.rank or abi_of(type.element, {}) is _NONE:
         return None
     return type.element

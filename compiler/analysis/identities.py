@@ -13,7 +13,7 @@ REPLACED: Final = "replaced"
 
 
 def joined_by(block: Block) -> str:
-    """Returns the operation that joins a body's two arguments, ``REPLACED``, or the empty string."""
+    """Returns the operation that joins a body's two arguments, ``REPLACED``, or an empty string."""
     *operations, last = block.operations
     if len(block.arguments) != 2 or block.arguments[0].type is not block.arguments[1].type:
         return ""

@@ -93,7 +93,7 @@ class ProgramWriter:
             self._numbers[result] = number
 
     def spec(self, type: Type) -> TensorSpec:
-        """Returns the NumPy type and shape; a length that is size number ``n`` becomes ``-1 - n``."""
+        """Returns the NumPy type and shape; the length that is size number ``n`` becomes ``-1 - n``."""
         return spec_of(type, lambda length: length if isinstance(length, int) else -1 - self._number(length))
 
     def _number(self, size: Size) -> int:

@@ -1,8 +1,8 @@
 """Computations over rows: reductions of the innermost dimensions of one shape, and operations on the same rows.
 
-A softmax is an example: its maxima and sums are numbers of a row, and everything else is elements of rows. One kernel
-computes it if the invocations of a workgroup share a row (``strategies/rows.py``), which is always possible for the
-regions found here.
+A softmax is an example: its maxima and sums are one number per row, and all other values are elements of rows. One
+kernel computes it, with the invocations of a workgroup sharing a row (``strategies/rows.py``), which is always possible
+for these regions.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ MAX_LENGTH = 1 << 16
 """The most elements of a row."""
 
 MAX_ALONE = 2048
-"""The most elements that one invocation reduces: sixteen results a word then stay below 65,535 iterations."""
+"""The most elements that one invocation reduces: sixteen results per word stay below 65,535 iterations."""
 
 SHORT = 1 << 13
-"""The most elements of a row that one workgroup reduces quickly."""
+"""The most elements of a row that one workgroup reduces efficiently."""
 
 MANY = 64
 """The approximate number of rows that keep a device busy."""
@@ -32,7 +32,7 @@ _REDUCE = "stablehlo.reduce"
 
 
 class Space(Enum):
-    """The way a value is read: at each element of the rows, once a row, or elsewhere."""
+    """The way a value is read: at each element of the rows, once per row, or otherwise."""
 
     ELEMENTS = "elements"
     ROWS = "rows"
@@ -43,8 +43,8 @@ class RowShape(NamedTuple):
     """The rows of a reduction.
 
     Attributes:
-        rows: the lengths of the dimensions that are kept, which are the first.
-        columns: the lengths of the dimensions that are reduced.
+        rows: the lengths of the kept dimensions, which come first.
+        columns: the lengths of the reduced dimensions.
     """
 
     rows: tuple[Dim, ...]
@@ -67,8 +67,9 @@ class RowShape(NamedTuple):
 
 
 def rows_of(operation: Operation) -> RowShape | None:
-    """Returns the rows of a reduction of the innermost dimensions; None for other operations, and where it does not
-    pay.
+    """Returns the rows of a reduction of the innermost dimensions.
+
+    None for other operations, and if it is not worthwhile.
     """
     if operation.name != _REDUCE:
         return None
@@ -77,7 +78,7 @@ def rows_of(operation: Operation) -> RowShape | None:
     if rows is None or len(narrow) > 1:
         return None
     if isinstance(rows.length, Size):
-        # Some invocations may have no element, and start with the identity element.
+        # Invocations without an element start with the identity element.
         return None if identity_in(operation) is None else rows
     return rows if rows.length <= MAX_LENGTH else None
 
@@ -89,7 +90,7 @@ def identity_in(reduction: Operation) -> complex | None:
 
 
 def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
-    """Returns the rows of a shape whose elements lie along sorted dimensions; None if these are not the innermost."""
+    """Returns the rows of a shape with elements along sorted dimensions; None if these are not the innermost."""
     shape = tuple(lengths)
     if 0 in shape or not axes:
         return None
@@ -98,9 +99,7 @@ def rows_over(lengths: Sequence[Dim], axes: Sequence[int]) -> RowShape | None:
 
 
 def is_enough(rows: RowShape) -> bool:
-    """Returns whether one workgroup for each row keeps devices busy; a row count that depends on the call counts as
-    many.
-    """
+    """Returns whether one workgroup per row keeps devices busy; a call-dependent row count is taken to be large."""
     is_many = isinstance(rows.row_count, Size) or rows.row_count >= MANY
     if isinstance(rows.length, Size):
         return is_many
@@ -108,7 +107,7 @@ def is_enough(rows: RowShape) -> bool:
 
 
 def fills_device(operation: Operation) -> bool:
-    """Returns whether a reduction keeps devices busy with one workgroup for each row. A body with a loop does not."""
+    """Returns whether a reduction keeps devices busy with one workgroup per row. A body with a loop does not."""
     rows = rows_of(operation)
     if rows is None or any(iterations_of(inner) for inner in operation.regions[0].block.operations):
         return False
@@ -116,13 +115,13 @@ def fills_device(operation: Operation) -> bool:
 
 
 def is_long(operation: Operation) -> bool:
-    """Returns whether a reduction is too long for one invocation to loop for an element."""
+    """Returns whether a reduction is too long for one invocation to compute an element in a loop."""
     rows = rows_of(operation)
     return rows is not None and (isinstance(rows.length, Size) or rows.length > MAX_ALONE)
 
 
 def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Space]] | None:
-    """Returns the rows of a region, and where its values are read; None if it is not entirely over the same rows.
+    """Returns the rows of a region and the spaces of its values; None unless all of it is over the same rows.
 
     Args:
         operations: the operations of the region, each before the producers of its operands; the first is the root.
@@ -138,14 +137,14 @@ def spaces_of(operations: Sequence[Operation]) -> tuple[RowShape, dict[Value, Sp
 
 
 class RowSpaces:
-    """The spaces of a region's values for given rows; the region grows by one operation at a time.
+    """The spaces of a region's values over fixed rows; the region grows by one operation at a time.
 
     Args:
         rows: the rows of its reductions.
         root: the first operation.
 
     Attributes:
-        of: the spaces of the values that are read, and of the root's results.
+        of: the spaces of the values read, and of the root's results.
         is_over_rows: whether the root and all operations are over these rows.
     """
 
@@ -166,7 +165,7 @@ class RowSpaces:
                 self.is_over_rows = False
 
     def takes(self, operation: Operation) -> bool:
-        """Returns whether the region stays over the rows with one operation more, whose users are all in it."""
+        """Returns whether the region stays over the rows with one more operation, all of whose users are in it."""
         if not self.is_over_rows or operation.name.removeprefix("stablehlo.") not in HEAVY:
             return self.is_over_rows
         return operation.name == _REDUCE and self._space(operation) is Space.ROWS
@@ -187,7 +186,7 @@ class RowSpaces:
 
 
 def computed_of_rows(block: Block) -> dict[Operation, RowShape]:
-    """Returns the operations that are computed once a row of reductions, with these rows."""
+    """Returns the operations that are computed once per row of reductions with these rows."""
     computed: dict[Value, RowShape] = {}
     operations: dict[Operation, RowShape] = {}
     for operation in block.operations:
@@ -205,7 +204,7 @@ def computed_of_rows(block: Block) -> dict[Operation, RowShape]:
 
 
 def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> Space:
-    """Returns where an operand is read, given where the result is."""
+    """Returns the space in which an operand is read, from the space of the result."""
     value = operation.operands[position]
     name = operation.name.removeprefix("stablehlo.")
     if operation.name == _REDUCE:
@@ -228,5 +227,5 @@ def _read(operation: Operation, position: int, space: Space, rows: RowShape) -> 
 
 
 def _is_of_rows(value: Value, rows: RowShape) -> bool:
-    """Returns whether a value has one element for each row, in the same order."""
+    """Returns whether a value has one element per row, in the rows' order."""
     return [length for length in value.tensor.lengths if length != 1] == [length for length in rows.rows if length != 1]

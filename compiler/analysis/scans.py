@@ -12,19 +12,19 @@ from .identities import identity_of, joined_by
 from .weights import bits_of, iterations_of
 
 MIN_LENGTH = 16
-"""With fewer elements, each result is reduced on its own."""
+"""With fewer elements, each result is reduced separately."""
 
 LOOK_BACK: Final = "look_back"
-"""The attribute of scans in one pass: the words of scratch memory of their kernel."""
+"""The attribute of single-pass scans: the words of their kernel's scratch memory."""
 
 LOOK_BACK_INVOCATIONS: Final = 256
-"""Invocations that share a tile of a scan in one pass, if the device's workgroups can be that large."""
+"""Invocations that share a tile of a single-pass scan, if the device's workgroups can be that large."""
 
 LOOK_BACK_RUNS: Final = (16, 8, 4)
-"""Elements of each of them; rows have a multiple of the largest."""
+"""Elements per invocation; row lengths are multiples of the largest."""
 
 LOOK_BACK_CODE: Final = 1 << 13
-"""The most words of code of an element, which is written out twice for each of a run."""
+"""The most words of code of an element, which is written twice for each element of a run."""
 
 _COUNTING: Final = frozenset({"add", "multiply", "xor"})
 """Bodies whose result depends on how many times an element is joined, such as the initial value in padding."""
@@ -67,9 +67,7 @@ class Scan(NamedTuple):
 
 
 def scan_of(operation: Operation) -> Scan | None:
-    """Returns the scan that windows amount to; None for other operations, and where computing each window alone costs
-    no more.
-    """
+    """Returns the scan that windows compute; None for other operations, and if separate windows cost no more."""
     if operation.name != "stablehlo.reduce_window":
         return None
     tensors = [value.tensor for value in (operation.operands[0], *operation.results)]
@@ -94,7 +92,7 @@ def scan_of(operation: Operation) -> Scan | None:
     length, size, low = shape[axis], sizes[axis], padding[2 * axis]
     if length < MIN_LENGTH:
         return None
-    # A window begins at its index minus the padding in front, and ends correspondingly far after it.
+    # A window begins at its index minus the leading padding, and ends correspondingly after it.
     behind = size - 1 - low
     if low >= length - 1 and behind in (0, -1):
         return Scan(shape, axis, False, behind == -1)
@@ -109,12 +107,12 @@ def value_words(operation: Operation) -> int:
 
 
 def look_back_words(operation: Operation, tiles: int) -> int:
-    """Returns the words that the tiles of a scan publish: a counter, and for each tile two values in halves."""
+    """Returns the words that the tiles of a scan publish: a counter, and two values in halves for each tile."""
     return 1 + tiles * 4 * value_words(operation)
 
 
 def scratch_words(operations: Iterable[Operation]) -> int:
-    """Returns the words of a region's scratch memory, zeros at first: scans in one pass need some."""
+    """Returns the words of a region's scratch memory, initially zero; single-pass scans need some."""
     return max((operation.integer(LOOK_BACK, 0) for operation in operations), default=0)
 
 
@@ -128,5 +126,5 @@ def constant_of(value: Value) -> complex | None:
 
 
 def fills_words(scan: Scan, value: Value) -> bool:
-    """Returns whether the innermost dimension of a scan, in elements of a value, fills whole words of memory."""
+    """Returns whether the innermost dimension of a scan fills whole words of memory for a value's element type."""
     return scan.shape[-1] * bits_of(value.tensor.scalar) % 32 == 0

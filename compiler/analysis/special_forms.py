@@ -1,10 +1,9 @@
 """Facts about scatters, radix sorts, Fourier transforms and contractions on which passes and strategies agree.
 
-In a direct scatter an invocation writes an update to its target; in others, each target looks for its updates. A direct
-scatter needs a result that already holds the operand, and an order of updates that does not matter: either no two
-updates have the same target, or an atomic integer instruction joins them, with the same result in every order. If an
-update is a long row, an invocation may write an element of each, one after another; the attribute ``in_order`` marks
-this.
+In a direct scatter an invocation writes an update to its target; in other scatters, each target searches for its
+updates. A direct scatter needs a result that already holds the operand, and updates whose order does not matter: either
+no two updates have the same target, or an atomic integer instruction joins them. If updates are long rows, an
+invocation may write an element of each update, one after another; the attribute ``in_order`` marks this.
 
 A pass of a radix sort is a sort with two more operands. A kernel computes short Fourier transforms row by row.
 """
@@ -23,11 +22,12 @@ IN_ORDER: Final = "in_order"
 """The attribute of scatters whose updates are applied one after another."""
 
 MAX_LOOKS: Final = 1 << 14
-"""Up to this many elements times updates, each target looks for its updates: the scatter can join a larger region."""
+"""The most elements times updates at which each target searches for its updates: the scatter can join a larger region.
+"""
 
 ATOMIC: Final = frozenset({"add", "and", "maximum", "minimum", "or", "xor"})
 ATOMIC_IN_HALVES: Final = frozenset({"add", "and", "or", "xor"})
-"""Bodies on 64-bit integers that work in halves: a sum adds the low words, then the high ones with the carry."""
+"""Bodies on 64-bit integers that work in halves: a sum adds the low words, then the high words with the carry."""
 
 
 class ScatterAxes:
@@ -37,7 +37,7 @@ class ScatterAxes:
         shape: the shape of the updates.
         target: the shape of the inputs.
         scatter: the dimensions of the updates that select an index vector; the others are window dimensions.
-        window: the dimensions of the updates, one for each of ``kept``.
+        window: the window dimensions of the updates, one for each of ``kept``.
         kept: the dimensions of the inputs that windows have.
         mapped: the dimension of the inputs for each component of an index vector.
         batches: the dimensions of the updates, by the batch dimensions of the inputs.
@@ -80,9 +80,7 @@ def is_direct(operation: Operation) -> bool:
 
 
 def _are_rows(operation: Operation) -> bool:
-    """Returns whether the updates of one index vector are apart in memory: each kept dimension that is scattered has
-    length 1.
-    """
+    """Returns whether the updates of an index vector are apart in memory: kept scattered dimensions have length 1."""
     axes = ScatterAxes(operation)
     pairs = zip(axes.kept, axes.window, strict=True)
     return all(axes.shape[update] == 1 for axis, update in pairs if axis in axes.mapped)
@@ -95,14 +93,14 @@ def _looks(operation: Operation) -> Dim:
 
 
 GIVEN: Final = "given"
-"""The attribute of a pass: the number of last operands that are not sorted. They are digits, and the chunks' starts."""
+"""The attribute of a pass: the number of trailing operands that are not sorted, the digits and the chunks' starts."""
 
 RUN: Final = 4
 """Elements of a chunk that are loaded together."""
 
 
 def chunk_of(length: int, chunks: int) -> int:
-    """Returns the number of elements in a chunk: a multiple of four runs, so that words of every type fill 256 bits."""
+    """Returns the elements of a chunk: a multiple of four runs, so that words of every type fill 256 bits."""
     chunk = -(-length // chunks)
     return -(-chunk // (4 * RUN)) * 4 * RUN
 
@@ -128,8 +126,8 @@ def products_per_element(operation: Operation) -> Dim:
 
 
 def depth_of(operation: Operation) -> list[Dim]:
-    """Returns the lengths that are summed over, at least one: contracted dimensions, or the window's dimensions and
-    the input features. An element of an outer product is a sum over a length of 1.
+    """Returns the lengths that are summed over, at least one: contracted dimensions, or the window's dimensions and the
+    input features. An outer product sums over a length of 1.
     """
     left, right = (value.tensor.lengths for value in operation.operands[:2])
     if operation.name == "stablehlo.dot_general":

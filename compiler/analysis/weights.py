@@ -1,6 +1,6 @@
-"""Estimates of the code that an operation takes in a kernel, from its name and type; they bound regions.
+"""Estimates of an operation's code size in a kernel, from its name and type; they bound regions.
 
-The numbers are words of SPIR-V, measured for one element, and rounded up.
+The unit is a word of SPIR-V, measured for one element and rounded up.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FUNCTIONS: Final[Mapping[str, int]] = {
 }
 _INTEGERS: Final[Mapping[str, int]] = {"divide": 1500, "remainder": 1500, "power": 500}
 _LOOPS: Final[Mapping[int, int]] = {32: 38, 64: 196}
-"""Iterations of a remainder of floats, by the bits of its computation."""
+"""Iterations of a float remainder, by the bits of its computation."""
 
 _STRUCTURES: Final = frozenset(
     {"bitcast_convert", "concatenate", "convolution", "dot_general", "dynamic_slice", "dynamic_update_slice", "gather"}
@@ -86,7 +86,7 @@ def iterations_of(operation: Operation) -> int:
 
 
 def lanes_of(type: ShapedType) -> int:
-    """Returns the number of elements of a result that an invocation computes: those of a word."""
+    """Returns the number of elements of a result that an invocation computes: those of one word."""
     element = type.element
     if not isinstance(element, ScalarType):
         return 1

@@ -88,7 +88,7 @@ def _cmpi(site: Site) -> Values:
         left, right = unsigned(site, left), unsigned(site, right)
     is_bool = tensor_of(left).element is I1
     if is_bool and name.startswith("s"):
-        # As a signed number of one bit, true is -1.
+        # As a signed one-bit number, true is -1.
         left, right = right, left
     return [site.builder.compare(name[-2:].upper(), left, right)]
 
@@ -237,7 +237,7 @@ def _chlo(name: str) -> Handler:
 
 
 def _trailing_zeros(x: Expression) -> Expression:
-    """Counts the zeros below the lowest set bit; all bits where none is set."""
+    """Counts the zeros below the lowest set bit; the number of bits if none is set."""
     return ((x & -x) - 1).call("popcnt")
 
 

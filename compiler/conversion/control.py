@@ -1,8 +1,8 @@
 """``scf``, ``cf`` and ``check``: branches, loops, and expectations about values.
 
-Blocks that branch to each other (``cf``) become one loop over the number of the next block. The entry block runs ahead
-of the loop. The loop carries the number, the arguments of all other blocks, values that one block defines and another
-uses, and the results; its body is a case for each block. Loops among the blocks need no analysis of their own.
+Blocks that branch to each other (``cf``) become one loop over the next block's number. The entry block runs before the
+loop. The loop carries this number, the arguments of all other blocks, the values that one block defines and another
+uses, and the results; its body is a case for each block. Loops among the blocks need no analysis.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def structured(
         arguments: the arguments of the entry block.
         results: the types of the returned values.
         builder: the builder that appends the loop.
-        inline: a function that appends a block's operations, all but the last, and returns the last one's operands.
+        inline: a function that appends a block's operations except the last, and returns the last operation's operands.
         values: the replacements of values; new ones are added.
     """
     entry, *others = blocks
@@ -86,12 +86,12 @@ def structured(
         regions = []
         for block in others:
 
-            def one(each: Builder, _: Values, block: Block = block) -> Values:
+            def run_block(arm: Builder, _: Values, block: Block = block) -> Values:
                 at = dict(zip(slots, state[1:], strict=False))
                 values.update(at)
-                return run(block, [at[argument] for argument in block.arguments], state[1:], each)
+                return run(block, [at[argument] for argument in block.arguments], state[1:], arm)
 
-            regions.append(inner.region([], one))
+            regions.append(inner.region([], run_block))
         return inner.append("case", [state[0]], carried_types, {}, regions).results
 
     return list(builder.repeat(carried, goes_on, step)[1 + len(slots) :])
@@ -123,7 +123,7 @@ def _next_block(
 def _switch(
     builder: Builder, last: Operation, taken: Values, numbers: Mapping[Block, int], kept: dict[Value, Value]
 ) -> Value:
-    """Does the same as ``_next_block`` for a switch, whose first successor is the default."""
+    """Does the same as ``_next_block`` for a switch; its first successor is the default."""
     flag, *rest = taken
     cases = last.integers("case_values")
     segments = last.integers("case_operand_segments", (0,) * len(cases))
@@ -148,7 +148,7 @@ def _switch(
 
 
 def _give(builder: Builder, target: Block, passed: Values, kept: dict[Value, Value], condition: Value | None) -> None:
-    """Sets a block's arguments, under a condition if there is one: a block that is not next keeps its own."""
+    """Sets a block's arguments, if the optional condition holds: a block that is not next keeps its arguments."""
     if [value.type for value in passed] != [tensor_type(value.type) for value in target.arguments]:
         raise OperationError("a block's arguments of the types that it takes")
     for argument, value in zip(target.arguments, passed, strict=True):
@@ -156,7 +156,7 @@ def _give(builder: Builder, target: Block, passed: Values, kept: dict[Value, Val
 
 
 def reachable(entry: Block) -> list[Block]:
-    """Returns the blocks that may run, in the order of their text; others, which nobody branches to, are left out."""
+    """Returns the blocks that may run, in textual order, without unreachable blocks."""
     visited = {entry}
     pending = [entry]
     while pending:
@@ -168,13 +168,13 @@ def reachable(entry: Block) -> list[Block]:
 
 
 def use_before_definition(blocks: Sequence[Block]) -> tuple[Operation, Value] | None:
-    """Returns a use of a value that some path to it does not compute, or None; all blocks may run."""
+    """Returns a use of a value that some path to it does not compute, or None; all blocks must be reachable."""
     numbers = {block: number for number, block in enumerate(blocks)}
     before: list[list[int]] = [[] for _ in blocks]
     for block, number in numbers.items():
         for after in block.terminator.successors if block.operations else ():
             before[numbers[after]].append(number)
-    # The blocks on every path to a block, as bits; at first all, and then those on every path to its predecessors.
+    # The blocks on every path to a block, as bits: initially all, then those on every path to its predecessors.
     everything = (1 << len(blocks)) - 1
     on_every_path = [1, *[everything] * (len(blocks) - 1)]
     is_changed = True
@@ -233,7 +233,7 @@ def _if(site: Site) -> Values:
 
 
 def _branch(site: Site, region: Region) -> Region:
-    """Converts a body without arguments; one without blocks has no results."""
+    """Converts a body without arguments; a body without blocks has no results."""
 
     def run(inner: Builder, _: Values) -> Values:
         return site.conversion.body(region.blocks, [], inner) if region.blocks else []
@@ -260,7 +260,7 @@ def _for(site: Site) -> Values:
 
 
 def _while(site: Site) -> Values:
-    """Converts a loop: the part before the condition runs once ahead of it, and then at the end of each round."""
+    """Converts a loop: the part before the condition runs once before it, and then at the end of each iteration."""
     before, after = (region.block for region in site.operation.regions)
     if len(before.arguments) != len(site.operands) or len(after.arguments) != len(site.types):
         raise OperationError(f"regions that take {len(site.operands)} and {len(site.types)} values")
@@ -318,7 +318,7 @@ def _expect(name: str) -> Handler:
             operands.append(site.builder.append("constant", (), [value.type], {"value": value}).result)
         same_types(site)
         if len(operands) != (1 if name == "expect_all_true" else 2) or operands[-1].type is not operands[0].type:
-            raise OperationError("a value, and what it is to be, of the same type")
+            raise OperationError("a value and its expected value, of the same type")
         attributes: dict[str, Attribute] = {"call_target_name": f"check.{name}", "has_side_effect": True}
         attributes |= {key: site.operation.attributes[key] for key in _KEPT if key in site.operation.attributes}
         site.builder.append("custom_call", operands, [], attributes)

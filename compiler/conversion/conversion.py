@@ -106,7 +106,7 @@ def integers_of(values: Sequence[Value], noun: str) -> list[int]:
 
 
 def length_of(site: Site, value: Value, axis: int) -> Value:
-    """Returns the length of a dimension as i64; it may depend on the call."""
+    """Returns the length of a dimension as i64; it may be call-dependent."""
     type = tensor_of(value)
     if not 0 <= axis < type.rank:
         raise OperationError(f"a dimension below {type.rank}, got {axis}")
@@ -124,7 +124,7 @@ def static_shape(type: Type, noun: str = "a tensor") -> tuple[int, ...]:
 
 
 def same_types(site: Site) -> TensorType:
-    """Returns the type that all operands have.
+    """Returns the common type of all operands.
 
     Raises:
         OperationError: the types differ, or are neither numbers nor tensors.

@@ -37,12 +37,12 @@ _RULES: Final[Mapping[str, Rule]] = {
 }
 _KEPT: Final = ("stablehlo.", "chlo.", "func.")
 _CONVERTED: Final = ("arith", "cf", "check", "math", "mhlo", "scf", "sdy", "shape", "tensor", "util")
-# A sharding places parts of a value, and a program has one device.
+# A sharding distributes parts of a value; a program has a single device.
 _PASSED_ON: Final = frozenset({"mhlo.copy", "mhlo.add_dependency", "sdy.sharding_constraint"})
 
 
 def convert_functions(operations: Sequence[Operation], source: SourceText) -> list[Operation]:
-    """Converts functions to StableHLO and CHLO; returns those that already are, and other operations, unchanged.
+    """Converts functions to StableHLO and CHLO; operations in other dialects are returned unchanged.
 
     Raises:
         CompileError: an operation breaks the rules of its dialect, or has no conversion.
@@ -57,7 +57,7 @@ def convert_functions(operations: Sequence[Operation], source: SourceText) -> li
 
 
 def _end_called(operations: Sequence[Operation]) -> None:
-    """Gives functions that custom calls name a function's return: JAX ends them like regions."""
+    """Gives functions that custom calls refer to a function's return: JAX ends them like regions."""
     every = [inner for outer in operations for inner in outer.walk()]
     lists = [operation.attributes.get("called_computations") for operation in every]
     called = [symbol for listed in lists if isinstance(listed, tuple) for symbol in listed]
@@ -84,7 +84,7 @@ def _is_foreign(function: Operation) -> bool:
 
 
 def _is_other(type: Type) -> bool:
-    """Whether a type is converted to another."""
+    """Whether a type is converted to a different type."""
     return isinstance(type, ScalarType) or _is_index(type) or is_quantized(type)
 
 
@@ -122,7 +122,7 @@ class _Conversion:
         return Operation(function.name, (), (), attributes, regions, location=function.location)
 
     def body(self, blocks: Sequence[Block], arguments: Sequence[Value], builder: Builder) -> list[Value]:
-        """Appends blocks, converted, that branch to each other or are one alone; returns their results."""
+        """Appends a single block, or converted blocks that branch to each other; returns their results."""
         if len(blocks) == 1:
             return self.inline(blocks[0], arguments, builder)
         results = self._results
@@ -162,7 +162,7 @@ class _Conversion:
             if operation.name.startswith("shape.") or value.type is type or not isinstance(type, TensorType):
                 continue
             if not type.is_static and isinstance(value.type, TensorType) and value.type.element is type.element:
-                continue  # lengths that are known by now
+                continue  # lengths that have become known
             self._refuse(operation, f"{operation.name} gives {value.type} as result {number}, it says {type}")
         self._values.update(zip(operation.results, results, strict=True))
         builder.location = outer
@@ -207,14 +207,14 @@ class _Conversion:
         return builder.block.append(copy).results
 
     def _type(self, type: Type) -> Type:
-        """Converts a type. A quantized type becomes its expressed type where the function computes with that."""
+        """Converts a type. A quantized type becomes its expressed type if the function computes with that."""
         quantized = quantized_of(type) if self._is_expressed else None
         return type.of(quantized.expressed) if quantized and isinstance(type, TensorType) else tensor_type(type)
 
     def _quantized(
         self, operation: Operation, name: str, attributes: dict[str, Attribute], builder: Builder
     ) -> Sequence[Value] | None:
-        """Converts an operation on dequantized numbers; returns None where it works on the stored ones."""
+        """Converts an operation on dequantized numbers; returns None if it works on the stored numbers."""
         if self._is_expressed or name.startswith("func."):
             return None
         operand_types = [quantized_of(value.type) for value in operation.operands]
@@ -246,7 +246,7 @@ class _Conversion:
         return [value if type is None else quantize(builder, value, type) for value, type in pairs]
 
     def _region(self, region: Region, builder: Builder) -> Region:
-        """Converts a region of an operation that stays."""
+        """Converts a region of an operation that is kept."""
         if not region.blocks:
             return Region()
         types = [self._type(value.type) for value in region.blocks[0].arguments]
@@ -267,7 +267,7 @@ class _Conversion:
 
 
 def _attribute(value: Attribute) -> Attribute:
-    """Makes constants of ``index`` i64."""
+    """Makes constants of ``index`` constants of i64."""
     if isinstance(value, DenseElements) and _is_index(value.type):
         type = tensor_type(value.type)
         assert isinstance(type, TensorType)
@@ -279,7 +279,7 @@ _RENAMED: Final = {"topk": "chlo.top_k"}
 
 
 def stablehlo_name(name: str) -> str | None:
-    """Returns the StableHLO or CHLO name of an MHLO operation; None where it has none."""
+    """Returns the StableHLO or CHLO name of an MHLO operation, or None."""
     if name in RULES:
         return f"stablehlo.{name}"
     return f"chlo.{name}" if name in CHLO_RULES else _RENAMED.get(name)

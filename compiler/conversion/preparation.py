@@ -1,7 +1,7 @@
 """Preparation of functions for conversion: values of users' types are erased, and library functions get locations.
 
-A type such as ``!my.array`` has a meaning for callers only. Its ABI says how a value crosses the boundary, and
-``builtin.unrealized_conversion_cast`` says which tensor it holds.
+A type such as ``!my.array`` has a meaning for callers only. Its ABI determines how a value crosses the boundary, and
+``builtin.unrealized_conversion_cast`` the tensor in it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _KNOWN: Final = ("!stablehlo.", "!mhlo.", "!quant.")
 
 
 def is_user_type(type: Type) -> bool:
-    """Whether a type is of a dialect that the compiler does not know."""
+    """Whether a type belongs to a dialect that the compiler does not know."""
     return isinstance(type, DialectType) and not str(type).startswith(_KNOWN)
 
 
@@ -27,8 +27,8 @@ def erase_user_types(function: Operation, source: SourceText) -> None:
     """Replaces values of users' types in a function, in place.
 
     Raises:
-        CompileError: an argument is not cast to one type of tensor, or an operation is not a cast and has a result of a
-            user's type.
+        CompileError: an argument is not cast to a single tensor type, or an operation other than a cast has a result of
+            a user's type.
     """
     type = function.attributes.get("function_type")
     operations = [item for item in function.walk() if item is not function]
@@ -80,9 +80,9 @@ def _replace(
 
 
 def place_called(functions: Mapping[str, Operation]) -> None:
-    """Gives operations without a line in the user's source the location of their function's first call, in place.
+    """Gives operations without a source line the location of their function's first call, in place.
 
-    JAX records none for functions of its own library, such as ``jax.nn.relu``.
+    JAX records no lines in functions of its own library, such as ``jax.nn.relu``.
     """
     callers = [function for function in functions.values() if function.attributes.get("sym_visibility") != "private"]
     reached: set[str] = set()

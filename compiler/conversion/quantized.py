@@ -1,7 +1,7 @@
 """Uniformly quantized tensors as their stored integers, per tensor or per dimension.
 
-Operations that only move elements move the stored ones. Every other one is computed as the specification defines it:
-operands are dequantized to the expressed type, and results are saturated and rounded to nearest even.
+Operations that only move elements move the stored integers. All other operations follow the specification: operands are
+dequantized to the expressed type, and results are saturated and rounded to nearest even.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class Quantized(NamedTuple):
         storage: the type of stored elements.
         low: the smallest stored number.
         high: the largest.
-        expressed: the type of the numbers that they stand for.
-        axis: the dimension whose elements have parameters of their own, or None.
+        expressed: the type of the represented numbers.
+        axis: the dimension with parameters for each element, or None.
         scales: a single scale, or one for each element of the dimension.
         zeros: the zero points, one for each scale.
     """
@@ -56,7 +56,7 @@ class Quantized(NamedTuple):
     zeros: tuple[int, ...]
 
     def same_numbers(self, other: Quantized) -> bool:
-        """Whether stored elements stand for the same numbers, whatever the dimension."""
+        """Whether stored elements represent the same numbers, whatever the dimension."""
         return self._replace(axis=None) == other._replace(axis=None)
 
 
@@ -104,7 +104,7 @@ def _parsed(text: str) -> Quantized:
 
 
 def keeps_storage(operation: Operation) -> bool:
-    """Whether an operation moves stored elements, all of which have the same parameters."""
+    """Whether an operation only moves stored elements, all with the same parameters."""
     if operation.name not in STORED:
         return False
     types = [quantized_of(value.type) for value in (*operation.operands, *operation.results)]

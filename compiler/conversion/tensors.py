@@ -1,6 +1,6 @@
 """``tensor`` and ``shape``: slices and concatenations of tensors, and shapes as vectors of i64.
 
-Shapes are known at compile time; witnesses that shapes fit are checked then.
+Shapes are known at compile time, so witnesses that shapes fit are checked there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from ..passes.canonical.legacy import constant_of, over_tensors
 from .conversion import Rule, Site, integers_of, length_of, static_shape
 
 DYNAMIC: Final = -(1 << 63)
-"""Marks static offsets, sizes and strides whose number is an operand."""
+"""Marks static offsets, sizes and strides whose value is an operand."""
 
 
 def _starts(site: Site, indices: Sequence[Value], rank: int) -> list[Value]:
@@ -99,7 +99,7 @@ def _reshaped(site: Site) -> Values:
 
 
 def _numbers_in(site: Site, name: str, rest: list[Value]) -> list[Value | int]:
-    """Returns the numbers of an attribute; takes operands where a static one is ``DYNAMIC``."""
+    """Returns the numbers of an attribute, with operands in place of ``DYNAMIC``."""
     numbers = site.operation.integers(name)
     if numbers.count(DYNAMIC) > len(rest):
         raise OperationError(f"an operand for each number of {name} that is not static")
@@ -107,7 +107,7 @@ def _numbers_in(site: Site, name: str, rest: list[Value]) -> list[Value | int]:
 
 
 def _ranges(site: Site, first: int) -> tuple[list[Value | int], list[int], list[int]]:
-    """Returns offsets, sizes and strides, with operands where a static one is ``DYNAMIC``."""
+    """Returns offsets, sizes and strides, with operands in place of ``DYNAMIC``."""
     rest = list(site.operands[first:])
     lists = [_numbers_in(site, name, rest) for name in ("static_offsets", "static_sizes", "static_strides")]
     offsets, sizes, strides = lists

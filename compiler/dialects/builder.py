@@ -19,8 +19,8 @@ Values: TypeAlias = Sequence[Value]
 class Builder:
     """Appends operations to a block.
 
-    Operands of element-wise operations have one shape; numbers among them become constants of the type of the first
-    operand that is a value.
+    Operands of element-wise operations have the same shape; numbers among them become constants of the first value's
+    type.
 
     Attributes:
         block: the block to append to.
@@ -46,7 +46,7 @@ class Builder:
         return self.block.append(made)
 
     def constant(self, value: npt.ArrayLike, type: TensorType) -> Value:
-        """Appends a constant tensor; a scalar fills it, also where lengths depend on the call."""
+        """Appends a constant tensor; a scalar fills it, even if lengths are call-dependent."""
         if not type.is_static:
             return self.broadcast(self.constant(value, TensorType((), type.element)), type.shape, ())
         return self.append("constant", (), [type], {"value": DenseElements.of(value, type)}).result
@@ -73,7 +73,7 @@ class Builder:
         return self.append("compare", [left, other], [type.of(I1)], attributes).result
 
     def select(self, predicate: Value, chosen: Value | complex, other: Value | complex) -> Value:
-        """Appends a selection by a predicate; at least one of the choices is a value."""
+        """Appends a selection by a predicate; ``chosen`` or ``other`` is a value."""
         first = chosen if isinstance(chosen, Value) else other
         assert isinstance(first, Value)
         values = [item if isinstance(item, Value) else self.like(first, item) for item in (chosen, other)]
@@ -99,7 +99,7 @@ class Builder:
         return self.append("complex", [real, imaginary], [type.of(ScalarType(f"complex<{type.element}>"))]).result
 
     def conjugate(self, value: Value) -> Value:
-        """Conjugates complex numbers; returns real ones unchanged."""
+        """Conjugates complex numbers; returns real numbers unchanged."""
         if tensor_of(value).scalar.kind != "complex":
             return value
         return self.complex(self.part("real", value), self.elementwise("negate", self.part("imag", value)))
@@ -123,9 +123,9 @@ class Builder:
 
         Args:
             left, right: the operands.
-            axes: the summed dimensions of each.
-            batch: the batch dimensions of each, which are the first of the result; the others follow in order.
-            element: the type of the result's elements; by default that of the left operand's.
+            axes: the summed dimensions of each operand.
+            batch: the batch dimensions of each operand, which come first in the result; the others follow in order.
+            element: the type of the result's elements; by default that of the left operand.
             attributes: the further attributes of the operation.
         """
         fields = {
@@ -160,19 +160,19 @@ class Builder:
         return self.append("slice", [value], [TensorType(shape, type.element)], attributes).result
 
     def piece(self, value: Value, axis: int, start: Dim, stop: Dim) -> Value:
-        """Slices one dimension."""
+        """Slices along one dimension."""
         ranges: list[tuple[Dim, Dim, int]] = [(0, length, 1) for length in tensor_of(value).lengths]
         ranges[axis] = (start, stop, 1)
         return self.slice(value, ranges)
 
     def piece_at(self, value: Value, axis: int, start: Value, length: Dim) -> Value:
-        """Slices one dimension from a start that the program computes."""
+        """Slices along one dimension, from a start that the program computes."""
         sizes = [length if dimension == axis else other for dimension, other in enumerate(tensor_of(value).lengths)]
         zero = self.constant(0, tensor_of(start))
         return self.part_at(value, [start if dimension == axis else zero for dimension in range(len(sizes))], sizes)
 
     def part_at(self, value: Value, starts: Sequence[Value], sizes: Sequence[Dim]) -> Value:
-        """Slices all dimensions from starts that the program computes."""
+        """Slices along all dimensions, from starts that the program computes."""
         type = TensorType(sizes, tensor_of(value).element)
         attributes = {"slice_sizes": DenseArray(I64, tuple(sizes))}
         return self.append("dynamic_slice", [value, *starts], [type], attributes).result
@@ -199,7 +199,7 @@ class Builder:
         return self.append("reverse", [value], [value.type], {"dimensions": DenseArray(I64, tuple(axes))}).result
 
     def reduce(self, name: str, value: Value, start: npt.ArrayLike, axes: Sequence[int]) -> Value:
-        """Reduces dimensions by an element-wise operation; the result does not have them."""
+        """Reduces dimensions by an element-wise operation, and removes them."""
         scalar = TensorType((), tensor_of(value).element)
         region = self.region([scalar, scalar], lambda inner, pair: [inner.elementwise(name, *pair)])
         return self.reduction([value], [self.constant(start, scalar)], axes, region)[0]
@@ -226,10 +226,10 @@ class Builder:
         Args:
             values: the values to sort.
             axis: the dimension.
-            compare: a function that tells whether an element comes before another; its values are pairs, one for each
+            compare: a function that returns whether an element precedes another; its arguments are pairs, one for each
                 operand.
             attributes: the further attributes of the operation.
-            others: the further operands, which are not sorted.
+            others: further operands, which are not sorted.
         """
         types = [TensorType((), tensor_of(value).element) for value in values for _ in range(2)]
         region = self.region(types, lambda inner, pairs: [compare(inner, pairs)])
@@ -259,7 +259,7 @@ class Builder:
         return self.append("concatenate", values, [type], {"dimension": IntegerAttr(axis, I64)}).result
 
     def pad(self, value: Value, filling: Value, low: Sequence[Dim], high: Sequence[Dim], gaps: Sequence[int]) -> Value:
-        """Adds elements at the ends of dimensions and in the gaps between elements; negative counts remove them."""
+        """Adds elements at the ends of dimensions and between elements; negative counts remove elements."""
         if not any((*low, *high, *gaps)):
             return value
         type = tensor_of(value)
@@ -284,7 +284,7 @@ class Builder:
         return self.append("get_dimension_size", [value], [TensorType((), I32)], attributes).result
 
     def iota(self, type: TensorType, dimension: int) -> Value:
-        """Appends numbers that count along a dimension."""
+        """Appends consecutive numbers along a dimension."""
         return self.append("iota", (), [type], {"iota_dimension": IntegerAttr(dimension, I64)}).result
 
     def polynomial(self, value: Value, coefficients: Sequence[float]) -> Value:

@@ -9,16 +9,16 @@ from ..ir.operation import Block, Operation, Value
 from .builder import Builder
 
 Rewrite: TypeAlias = Callable[[Builder, Operation], Sequence[Value] | None]
-"""Returns the replacements of an operation's results, appending operations as needed; or None to keep the operation."""
+"""Returns the replacements of an operation's results, and appends operations as needed; None keeps the operation."""
 
 
 def rewrite_block(block: Block, rewrite: Rewrite, replaced: dict[Value, Value] | None = None) -> None:
-    """Replaces operations of a block and of the regions inside, innermost first.
+    """Replaces operations of a block and its nested regions, innermost first.
 
     Args:
         block: the block, whose list of operations is rebuilt.
         rewrite: a function that is called with each operation, whose operands are already replaced.
-        replaced: the replacements of values from around the block; new ones are added.
+        replaced: the replacements of values from outside the block; new replacements are added.
     """
     replaced = {} if replaced is None else replaced
     operations, block.operations = block.operations, []
@@ -37,7 +37,7 @@ def rewrite_block(block: Block, rewrite: Rewrite, replaced: dict[Value, Value] |
 
 
 def rewrite_named(block: Block, rules: Mapping[str, Rewrite]) -> None:
-    """Replaces operations of a block and of the regions inside by the rule for their name, if there is one."""
+    """Replaces operations of a block and its nested regions, by the rules for their names."""
     rewrite_block(block, lambda builder, operation: rules.get(operation.name, _kept)(builder, operation))
 
 

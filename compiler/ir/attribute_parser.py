@@ -52,7 +52,7 @@ class AttributeParser(TypeParser):
         self._expanded = 0
 
     def attribute_dictionary(self) -> dict[str, Attribute]:
-        """Reads ``{key = value, …}``, if one comes next."""
+        """Reads ``{key = value, …}`` if present."""
         values: dict[str, Attribute] = {}
         if not self.accept("{"):
             return values
@@ -73,11 +73,11 @@ class AttributeParser(TypeParser):
         return values
 
     def keyword_attributes(self) -> dict[str, Attribute]:
-        """Reads ``attributes {key = value, …}``, if it comes next."""
+        """Reads ``attributes {key = value, …}`` if present."""
         return self.attribute_dictionary() if self.accept_word("attributes") else {}
 
     def attributes_before_types(self) -> dict[str, Attribute]:
-        """Reads ``{key = value, …}``, if it comes next, and the colon before types."""
+        """Reads ``{key = value, …}`` if present, and the colon before types."""
         attributes = self.attribute_dictionary()
         self.expect(":")
         return attributes
@@ -130,7 +130,7 @@ class AttributeParser(TypeParser):
         return self._number_of(match, type)
 
     def _number_of(self, match: re.Match[str], type: Type) -> IntegerAttr | FloatAttr:
-        """Returns a number as one of a type, which it has to fit."""
+        """Returns a number as a number of a type, which it must fit."""
         start, text, is_float = match.start(1), match[1], bool(match[2] or match[3])
         if len(text) > 1000:
             self.error("a number of more than 1,000 characters", start)
@@ -145,7 +145,7 @@ class AttributeParser(TypeParser):
         return IntegerAttr(self._within(int(text, 0) if "x" in text else int(text), type, start), type)
 
     def _within(self, value: int, type: Type, start: int) -> int:
-        """Returns an integer that fits its type; a signless one may be written as signed or unsigned."""
+        """Returns an integer that fits its type; a signless integer may be written as signed or unsigned."""
         if not isinstance(type, ScalarType) or type.kind not in ("bool", "int", "uint", "index"):
             return value
         low = 0 if type.kind == "uint" else -(1 << (type.bits - 1))

@@ -43,7 +43,7 @@ CONVOLUTION_SIDES: Final = (
     ("kernel", "i", "input_feature", "o", "output_feature"),
     ("output", "b", "batch", "f", "feature"),
 )
-"""The sides of a convolution's dimension numbers, each with the letters and the names of its two named dimensions."""
+"""The sides of a convolution's dimension numbers, each with the letters and names of its two named dimensions."""
 
 _BARE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_$.]*", re.ASCII)
 _ESCAPED: Final = re.compile(r'["\\\x00-\x1f\x7f-\U0010ffff]')
@@ -73,7 +73,7 @@ class FloatAttr:
 
 @dataclass(frozen=True, slots=True)
 class SymbolRef:
-    """The name of a symbol: ``@main``, ``@executable::@entry`` (also with ``::@`` in between here)."""
+    """The name of a symbol: ``@main``, ``@executable::@entry`` (``::@`` separates the parts here, too)."""
 
     name: str
 
@@ -123,7 +123,7 @@ class StructAttr:
 
 @dataclass(frozen=True, slots=True)
 class RawAttr:
-    """An attribute of a dialect that is passed on verbatim."""
+    """An attribute of a dialect that is kept verbatim."""
 
     text: str
 
@@ -158,9 +158,7 @@ class DenseElements:
 
     @classmethod
     def of(cls, array: npt.ArrayLike, type: ShapedType) -> DenseElements:
-        """Creates a constant from an array, broadcast to the type's shape; a float past its type's range is
-        infinite.
-        """
+        """Creates a constant from an array, broadcast to the type's shape; too large floats become infinite."""
         with np.errstate(over="ignore", invalid="ignore"):
             elements = np.asarray(array, type.scalar.dtype)
         return cls(type, np.broadcast_to(elements, type_shape(type)))
@@ -245,7 +243,7 @@ def attribute_text(value: Attribute) -> str:
 
 
 def dictionary_text(values: Mapping[str, Attribute]) -> str:
-    """Returns a dictionary with its braces; a unit attribute is its key alone."""
+    """Returns a dictionary with its braces; a unit attribute is only its key."""
     items = (
         key_text(key) if value is None else f"{key_text(key)} = {attribute_text(value)}"
         for key, value in values.items()
@@ -304,9 +302,7 @@ def _number(value: object, type: Type) -> str:
 
 
 def _shortest(number: float, dtype: np.dtype[np.generic]) -> str:
-    """Formats a number as MLIR does, with six digits after the point if these are exact, else with the fewest exact
-    digits.
-    """
+    """Formats a number as MLIR does, with six digits after the point or the fewest exact digits."""
     text = f"{number:e}"
     if np.asarray(float(text), dtype) == np.asarray(number, dtype):
         return text

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 def convolution_dimensions(scanner: Scanner, name: str) -> StructAttr:
-    """Reads dimension numbers in either form up to the closing angle bracket."""
+    """Reads dimension numbers in either form, up to the closing angle bracket."""
     if scanner.accept_word("raw"):
         fields: dict[str, object] = {}
         while not scanner.accept(">"):

@@ -8,7 +8,7 @@ from typing import TypeAlias
 from .operation import Block, Operation, Region, Value
 
 Replace: TypeAlias = Callable[[Operation, Sequence[Value], Block], Sequence[Value] | None]
-"""Returns the replacements of an operation's results, appending operations to the block; or None to copy it."""
+"""Returns the replacements of an operation's results, and appends operations to the block; None copies it."""
 
 
 def copy_operations(
@@ -19,8 +19,9 @@ def copy_operations(
     Args:
         operations: the operations in order.
         into: the block.
-        values: the copies by original values; new ones are added. Values that are missing stand for themselves.
-        replace: a function that is called with each operation, also in regions, and the copies of its operands.
+        values: the copies by original values; new copies are added. Values not listed are used unchanged.
+        replace: a function that is called with each operation, including those in regions, and the copies of its
+            operands.
     """
     for operation in operations:
         operands = [values.get(value, value) for value in operation.operands]

@@ -89,7 +89,7 @@ def _of_bytes(refuse: _Refuse, digits: str, type: ShapedType, dtype: np.dtype[np
     shape = type_shape(type)
     count = math.prod(shape)
     if dtype == np.bool_ and data.size == (count + 7) // 8 != count:
-        # Older printers pack eight booleans to a byte.
+        # Older printers pack eight booleans into a byte.
         return np.unpackbits(data, count=count, bitorder="little").astype(np.bool_).reshape(shape)
     if dtype == np.bool_:
         data = (data != 0).view(np.uint8)
@@ -103,7 +103,7 @@ def _of_bytes(refuse: _Refuse, digits: str, type: ShapedType, dtype: np.dtype[np
 
 
 def _values(refuse: _Refuse, body: str, element: ScalarType, nans: list[bytes]) -> object:
-    """Reads nested lists of numbers, complex ones as lists of two; appends the bytes of each NaN to ``nans``."""
+    """Reads nested lists of numbers, complex numbers as lists of two; appends the bytes of each NaN to ``nans``."""
     text = body
     if element.kind == "complex":
         text = _COMPLEX.sub(r"[\1,\2]", text)

@@ -25,7 +25,7 @@ class LocationParser(AttributeParser):
         self._location_aliases: dict[str, str] = {}
 
     def alias_definition(self) -> None:
-        """Skips ``#name = …``, which is read where it is used; locations need not be read at all."""
+        """Skips ``#name = …``, which is read at its use; locations need not be read at all."""
         self.expect("#")
         name = self.word("an alias's name")
         self.expect("=")
@@ -45,7 +45,7 @@ class LocationParser(AttributeParser):
         self.type_aliases[name] = self.type()
 
     def trailing_location(self) -> DebugLocation | None:
-        """Reads ``loc(…)`` after an operation or an argument, if it comes next."""
+        """Reads ``loc(…)`` after an operation or an argument, if present."""
         if not self.text.startswith("loc", self.here()) or not self.accept_word("loc"):
             return None
         self.expect("(")

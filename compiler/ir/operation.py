@@ -1,7 +1,7 @@
 """Operations, blocks, regions and values: the parts of a program.
 
 A value is defined once, by an operation or as a block's argument. Passes do not edit a program in place: they walk it
-in order and build another, since every definition precedes its uses.
+in order, in which every definition precedes its uses, and build another program.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ class Operation:
         name: the name with its dialect: ``stablehlo.add``.
         operands: the values used.
         results: the values defined.
-        attributes: the attributes by name, inherent and others alike.
+        attributes: the attributes by name, both inherent and discardable.
         regions: the operation's bodies.
         successors: the blocks to which a terminator branches.
         location: the location in the program's text.
@@ -138,16 +138,16 @@ class Operation:
         return self.attributes.get(name, False) in (True, None)
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """Returns the integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or lists of them; row by row."""
+        """Returns the integers of an ``array<i64: …>``, a ``dense<…>`` of any shape, or nested lists; row by row."""
         return tuple(map(int, self.sizes(name, default)))  # type: ignore[arg-type]
 
     def sizes(self, name: str, default: Sequence[Dim] = ()) -> tuple[Dim, ...]:
-        """Returns integers as ``integers`` does, and sizes that depend on the call."""
+        """Returns integers as ``integers`` does, or call-dependent sizes."""
         value = self.attributes.get(name)
         return tuple(default) if value is None else tuple(_integers(value))
 
     def walk(self) -> Iterator[Operation]:
-        """Yields this operation and all in its regions, in order."""
+        """Yields this operation and all operations in its regions, in order."""
         stack = [self]
         while stack:
             operation = stack.pop()

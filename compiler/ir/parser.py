@@ -34,12 +34,12 @@ _LABEL: Final = re.compile(SPACE + r"\^([A-Za-z_0-9$.-]+)", re.ASCII)
 
 _IMPLIED: Final = {"module": "builtin.module", "unrealized_conversion_cast": "builtin.unrealized_conversion_cast"}
 MAX_OPERATIONS: Final = 250_000
-"""The most operations of a program: larger ones take minutes and gigabytes to compile, and are refused."""
+"""The most operations of a program. Larger programs, which would take minutes and gigabytes, are refused."""
 
 
 @dataclass(slots=True)
 class Parts:
-    """The parts of an operation that its syntax reads: all but its name, its successors and its location."""
+    """The parts of an operation that its syntax reads: all except its name, successors and location."""
 
     operands: Sequence[Value]
     result_types: Sequence[Type]
@@ -186,7 +186,7 @@ class Parser(LocationParser):
     # -- values ----------------------------------------------------------------------------------------
 
     def define(self, name: str, value: Value, offset: int, values: list[Value]) -> None:
-        """Names a value; ``values`` is the list of results or arguments that contains it."""
+        """Names a value; ``values`` is its list of results or arguments."""
         if name in self._values:
             self.error(f"%{name} is defined twice", offset)
         forward = self._forward.pop(name, None)
@@ -204,7 +204,7 @@ class Parser(LocationParser):
         self._defined.append(name)
 
     def operand_names(self) -> list[tuple[str, int]]:
-        """Reads the names of values with commas between them, possibly none; returns each with its offset."""
+        """Reads the names of values separated by commas, possibly none; returns each with its offset."""
         match = _OPERAND.match(self.text, self.position)
         if match is None:
             return []
@@ -218,7 +218,7 @@ class Parser(LocationParser):
         return operands
 
     def enclosed_names(self, brackets: str = "()") -> list[tuple[str, int]]:
-        """Reads the names of values with commas between them, in brackets."""
+        """Reads the names of values separated by commas, in brackets."""
         self.expect(brackets[0])
         names = self.operand_names()
         self.expect(brackets[1])
@@ -254,7 +254,7 @@ class Parser(LocationParser):
         return operands
 
     def value_of(self, name: str, offset: int) -> Value:
-        """Returns the value of a name that must already be defined, for syntaxes without types."""
+        """Returns the value of an already defined name, for syntaxes without types."""
         value = self._values.get(name) or self._values.get(name.removesuffix("#0"))
         if value is None:
             self.error(f"%{name} is not defined", offset)
@@ -361,7 +361,7 @@ class Parser(LocationParser):
         return arguments
 
     def successor(self) -> Block:
-        """Reads the label of a block, which may come later."""
+        """Reads the label of a block, which may be defined later."""
         match = self.match(_LABEL)
         if match is None:
             self.unexpected("a block label such as ^bb0")

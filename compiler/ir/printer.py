@@ -15,7 +15,7 @@ _CONSTANTS: Final = frozenset({"stablehlo.constant", "arith.constant"})
 
 
 def location_text(source: SourceText, location: Location) -> str:
-    """Returns the text in the parentheses of ``loc(…)``, with the line in a file if one is known; possibly empty."""
+    """Returns the text in the parentheses of ``loc(…)``, with a file and line if known; possibly empty."""
     debug = location.debug
     if location.offset < 0 or (debug is not None and debug.line):
         return "" if debug is None else debug.text
@@ -25,7 +25,7 @@ def location_text(source: SourceText, location: Location) -> str:
 
 
 def source_line(source: SourceText, location: Location) -> tuple[str, int, int] | None:
-    """Returns the file, the line and the column of a location: the user's if the text names it, or the text's."""
+    """Returns the file, line and column of a location: the user's if the text has it, or the text's."""
     debug = location.debug
     if debug is not None and debug.line:
         return debug.file_name, debug.line, debug.column
@@ -43,8 +43,8 @@ class Printer:
     """Prints operations.
 
     Args:
-        syntaxes: the syntaxes by the operation's name; without any, everything is printed in the generic form.
-        source: the text that the operations come from, for their locations; without it these are not printed.
+        syntaxes: the syntaxes by the operation's name; without syntaxes, everything is printed in the generic form.
+        source: the text of the operations, for their locations; without it these are not printed.
     """
 
     def __init__(self, syntaxes: Mapping[str, PrintableSyntax], source: SourceText | None = None) -> None:
@@ -120,16 +120,16 @@ class Printer:
         return f"%{self._names[value]}"
 
     def operands(self, values: Sequence[Value]) -> str:
-        """Returns the names of values with commas between them."""
+        """Returns the names of values, separated by commas."""
         return ", ".join([f"%{self._names[value]}" for value in values])
 
     def dictionary(self, operation: Operation, shown: Collection[str] = ()) -> str:
-        """Returns the attributes that are not shown otherwise, with braces; empty if there are none."""
+        """Returns the attributes not in ``shown``, with braces; empty if there are none."""
         others = {key: value for key, value in operation.attributes.items() if key not in shown}
         return dictionary_text(others) if others else ""
 
     def keyword_attributes(self, operation: Operation, shown: Collection[str] = ()) -> str:
-        """Returns the attributes that are not shown otherwise, after the word ``attributes``; possibly empty."""
+        """Returns the attributes not in ``shown``, after the word ``attributes``; possibly empty."""
         others = self.dictionary(operation, shown)
         return f" attributes {others}" if others else ""
 
@@ -155,7 +155,7 @@ class Printer:
         return "  " * self._depth
 
     def scope(self, print_body: Callable[[], str]) -> str:
-        """Returns the text of a body in a scope where the numbers of values start at 0."""
+        """Returns the text of a body in a scope in which values are numbered from 0."""
         saved, self._counts = self._counts, {}
         names, self._names = self._names, {}
         labels, self._labels = self._labels, {}

@@ -27,7 +27,7 @@ _SIMPLE_ESCAPES: Final = {b"n": b"\n", b"t": b"\t"}
 class Scanner:
     """Reads a text from left to right.
 
-    ``accept`` methods do not move if something else comes next, and ``expect`` methods raise CompileError.
+    If something else comes next, ``accept`` methods do not move, and ``expect`` methods raise CompileError.
 
     Attributes:
         source: the text, for errors.
@@ -69,7 +69,7 @@ class Scanner:
         return self.text.startswith(literal, self.here())
 
     def accept(self, literal: str) -> bool:
-        """Reads punctuation if it comes next; returns whether it did."""
+        """Reads punctuation if present; returns whether it was."""
         position = self.here()
         if self.text.startswith(literal, position):
             self.position = position + len(literal)
@@ -95,7 +95,7 @@ class Scanner:
         return match[1] if match else ""
 
     def accept_word(self, word: str) -> bool:
-        """Reads a word if it comes next; returns whether it did."""
+        """Reads a word if present; returns whether it was."""
         match = _WORD.match(self.text, self.position)
         if match is None or match[1] != word:
             return False
@@ -141,7 +141,7 @@ class Scanner:
             self.error(str(error), start)
 
     def accept_size(self) -> Size | None:
-        """Reads a length that depends on the call, if one comes next."""
+        """Reads a call-dependent length, if present."""
         match = self.match(_SIZE)
         if match is None:
             return None
@@ -151,12 +151,12 @@ class Scanner:
         return size
 
     def length(self) -> Dim:
-        """Reads an integer, or a length that depends on the call."""
+        """Reads an integer, or a call-dependent length."""
         size = self.accept_size()
         return self.integer() if size is None else size
 
     def accept_string(self) -> str | None:
-        """Reads a quoted string, if one comes next."""
+        """Reads a quoted string, if present."""
         match = self.match(_STRING)
         return None if match is None else unescaped(match[1])
 
@@ -168,7 +168,7 @@ class Scanner:
         return value
 
     def symbol(self) -> str:
-        """Reads a symbol's name, which may consist of several joined by ``::@``."""
+        """Reads a symbol's name, which may consist of several names joined by ``::@``."""
         names = []
         while True:
             match = self.match(_SYMBOL)
@@ -182,7 +182,7 @@ class Scanner:
     def balanced(self, closing: str) -> str:
         """Reads up to the bracket that matches the one just read; returns the text without it.
 
-        Quoted strings are skipped, and ``->`` closes nothing.
+        Quoted strings are skipped, and ``->`` closes no bracket.
         """
         start = self.position
         expected = [closing]

@@ -1,8 +1,8 @@
-"""Lengths that are known only when a function is called: polynomials in the lengths of its arguments.
+"""Call-dependent lengths: polynomials in the lengths of a function's arguments.
 
 Polynomials cover most computations on lengths: concatenation and padding add, reshapes multiply. They have a canonical
-form, so that equal lengths compare equal. A quotient that is not a polynomial is a symbol of its own, ``[d0+1]/2``,
-whose name is its definition.
+form, so that equal lengths compare equal. A quotient that is not a polynomial is a separate symbol, ``[d0+1]/2``, whose
+name is its definition.
 """
 
 from __future__ import annotations
@@ -32,18 +32,17 @@ _MAX_FACTOR: Final = 1 << 56
 
 
 class SizeError(ValueError):
-    """A size is too large an expression."""
+    """A size whose expression is too large."""
 
 
 class Size:
-    """A polynomial with integer coefficients that is not a constant: ``(2*d0*d1+3)``, ``(d0-2*[d0+1]/2)``.
+    """A non-constant polynomial with integer coefficients: ``(2*d0*d1+3)``, ``(d0-2*[d0+1]/2)``.
 
     Sums, differences and products are sizes or, if no symbol is left, integers. Sizes have no order, since it depends
     on the call: see ``is_at_least``.
 
     Attributes:
-        terms: the pairs of a product of symbols, sorted, and its coefficient, which is not 0; sorted, the constant
-            last.
+        terms: pairs of a sorted product of symbols and its nonzero coefficient; sorted, with the constant last.
     """
 
     __slots__ = ("_hash", "terms")
@@ -59,14 +58,14 @@ class Size:
 
     @property
     def name(self) -> str | None:
-        """The symbol, if the size is a single one and no quotient."""
+        """The symbol, if the size is a single symbol other than a quotient."""
         ((monomial, factor), *others) = self.terms
         is_symbol = not others and factor == 1 and len(monomial) == 1 and monomial[0].startswith("d")
         return monomial[0] if is_symbol else None
 
     @property
     def plain_symbols(self) -> frozenset[str]:
-        """The symbols that are not quotients, including those inside of quotients."""
+        """The symbols that are not quotients, including those inside quotients."""
         return frozenset(_PLAIN.findall(str(self)))
 
     @property
@@ -111,11 +110,11 @@ class Size:
 
 
 Dim: TypeAlias = int | Size
-"""A length: a number, or a size that depends on the call."""
+"""A length: a number, or a call-dependent size."""
 
 
 def symbol(number: int) -> Size:
-    """Returns the symbol of a number: ``d0``, ``d1``, …"""
+    """Returns the symbol with a number: ``d0``, ``d1``, …"""
     return Size((((f"d{number}",), 1),))
 
 
@@ -144,7 +143,7 @@ def parse_size(text: str) -> Dim:
 
 
 def number_of(size: Dim) -> int:
-    """Returns a size as an integer; an earlier check has found that it is constant.
+    """Returns a size, already known to be constant, as an integer.
 
     Raises:
         ValueError: the size is not constant.
@@ -159,12 +158,12 @@ def product(lengths: Iterable[Dim]) -> Dim:
 
 
 def symbols_of(lengths: Iterable[Dim]) -> frozenset[str]:
-    """Returns the symbols that any length depends on."""
+    """Returns the symbols that any of the lengths depends on."""
     return frozenset(name for length in lengths if isinstance(length, Size) for name in length.symbols)
 
 
 def is_at_least(size: Dim, low: int) -> bool | None:
-    """Returns whether a size is at least a number if all calls agree, else None. Symbols are 0 or more."""
+    """Returns whether a size is at least a number if all calls agree, else None. Symbols are at least 0."""
     if isinstance(size, int):
         return size >= low
     factors = [factor for monomial, factor in size.terms if monomial]
@@ -179,7 +178,7 @@ def is_multiple(size: Dim, divisor: int) -> bool:
 
 
 def quotient(size: Dim, divisor: int) -> Dim:
-    """Divides a size, which is 0 or more in every call, and rounds down.
+    """Divides a size that is at least 0 in every call, rounding down.
 
     Raises:
         ValueError: the size contains a quotient and is not a multiple.
@@ -192,7 +191,7 @@ def quotient(size: Dim, divisor: int) -> Dim:
 
 
 def parts_at_most(length: Dim, size: int) -> Dim:
-    """Returns an upper bound of the number of parts of a given size in a length, rounded up."""
+    """Returns an upper bound of the number of parts of a size in a length, rounded up."""
     try:
         return quotient(length + (size - 1), size)
     except ValueError:
@@ -200,13 +199,13 @@ def parts_at_most(length: Dim, size: int) -> Dim:
 
 
 def parts_of_quotient(name: str) -> tuple[Dim, int] | None:
-    """Returns dividend and divisor of a symbol that is a quotient, or None."""
+    """Returns the dividend and divisor of a quotient symbol, or None."""
     match = _QUOTIENT.fullmatch(name)
     return None if match is None else (parse_size(f"({match[1]})"), int(match[2]))
 
 
 def upper_bound(left: Dim, other: Dim) -> Dim:
-    """Returns a size that is at least as large as two others in every call."""
+    """Returns a size that is at least as large as two sizes in every call."""
     if isinstance(left, int) and isinstance(other, int):
         return max(left, other)
     factors, others = dict(_terms(left)), dict(_terms(other))
@@ -215,7 +214,7 @@ def upper_bound(left: Dim, other: Dim) -> Dim:
 
 
 def evaluated(size: Dim, values: Mapping[str, int]) -> int:
-    """Evaluates a size for values of the symbols."""
+    """Evaluates a size at values of the symbols."""
     if isinstance(size, int):
         return size
     return sum(factor * math.prod(_value(name, values) for name in monomial) for monomial, factor in size.terms)
@@ -227,7 +226,7 @@ def _value(name: str, values: Mapping[str, int]) -> int:
 
 
 def estimated(size: Dim, symbol: int = 64) -> int:
-    """Evaluates a size with one value for all symbols, for decisions that affect only the cost."""
+    """Evaluates a size at one value for all symbols, for decisions that affect only the cost."""
     return size if isinstance(size, int) else max(0, evaluated(size, dict.fromkeys(size.plain_symbols, symbol)))
 
 
@@ -247,7 +246,7 @@ def _replacement(name: str, values: Mapping[str, Dim]) -> Dim:
 
 
 class Place(NamedTuple):
-    """A place from which a symbol can be read: the value is a factor times the symbol, plus a number.
+    """A location from which a symbol can be read: the value is a factor times the symbol, plus a constant.
 
     Attributes:
         argument: the argument of the function.
@@ -267,13 +266,13 @@ class Place(NamedTuple):
 
 
 def definitions(shapes: Iterable[Iterable[Dim | None]], values: Mapping[int, Dim] = {}) -> dict[str, Place]:
-    """Returns where symbols can be read.
+    """Returns the places where symbols can be read.
 
-    The first length that is a single symbol precedes others, and a length precedes a value.
+    Lengths precede values, and among lengths the first that is a single symbol comes first.
 
     Args:
         shapes: the shapes of the arguments.
-        values: the sizes of arguments that are lengths themselves.
+        values: the sizes of arguments that are lengths.
     """
     lengths = [
         *((argument, axis, length) for argument, shape in enumerate(shapes) for axis, length in enumerate(shape)),
@@ -294,7 +293,7 @@ def definitions(shapes: Iterable[Iterable[Dim | None]], values: Mapping[int, Dim
 def solved(difference: Dim) -> tuple[str, Dim] | None:
     """Returns a symbol and the size it must have for a difference to be 0; None if no symbol can be isolated.
 
-    The last symbol is preferred, so that arguments depend on those before them.
+    The last symbol is preferred, so that arguments depend on earlier arguments.
     """
     if isinstance(difference, int):
         return None

@@ -12,13 +12,13 @@ _MAX_MESSAGE = 1500
 
 
 class CompileError(InvalidArgumentError):
-    """A program that cannot be compiled: the message starts with the position and ends with the line and a caret.
+    """A program that cannot be compiled. The message starts with the position and ends with the line and a caret.
 
     Attributes:
         file_name: the file name of the program.
         line: the line from 1.
         column: the column from 1, in characters.
-        offset: the offset in the text if the position is not known yet; otherwise -1.
+        offset: the offset in the text while the position is not known; otherwise -1.
     """
 
     def __init__(self, message: str, file_name: str, line: int, column: int, offset: int = -1) -> None:
@@ -52,16 +52,16 @@ class SourceText:
         return line, offset - self._line_starts[line - 1] + 1
 
     def offset(self, line: int, column: int) -> int:
-        """Returns the offset of a line and column, both from 1; the text's end for a line past it."""
+        """Returns the offset of a line and column, both from 1; the text's end for a line beyond it."""
         starts = self._line_starts
         return min(starts[line - 1] + column - 1 if line <= len(starts) else len(self.text), len(self.text))
 
     def located(self, error: CompileError) -> CompileError:
-        """Adds the position to an error of a later stage, which knows only an offset; returns others unchanged."""
+        """Adds the position to an error with only an offset, from a later stage; returns other errors unchanged."""
         return error if error.line or error.offset < 0 else self.error(error.offset, error.message)
 
     def error(self, offset: int, message: str) -> CompileError:
-        """Creates an error at an offset, with the line (a window of a long one) and a caret."""
+        """Creates an error at an offset, with the line (a section of a long line) and a caret."""
         if len(message) > _MAX_MESSAGE:
             message = message[:_MAX_MESSAGE] + "…"
         line, column = self.place(offset)

@@ -1,9 +1,10 @@
 """The custom syntax of operations, described once for reading and printing.
 
-A syntax is a short text. ``%`` stands for operands with commas between them, ``(%)`` for operands in parentheses, and
-``(%:)`` for such with the type of each. ``word=name:kind`` is an attribute written ``word = value``, ``=name:kind`` its
-value alone and ``[=name:kind]`` its value in brackets (with ``?`` in front if it is optional). ``{}`` is the attribute
-dictionary, ``{attributes}`` one after the word ``attributes``, and a part that starts with a colon the types:
+A syntax is a short text. ``%`` stands for operands separated by commas, ``(%)`` for operands in parentheses, and
+``(%:)`` for operands in parentheses with their types. ``word=name:kind`` is an attribute written ``word = value``,
+``=name:kind`` only its value, and ``[=name:kind]`` its value in brackets; ``?`` precedes an optional attribute. ``{}``
+is the attribute dictionary, ``{attributes}`` a dictionary after the word ``attributes``. A part that starts with a
+colon stands for types:
 
 ========== =====================================================================================
 ``:same``   one type for all operands and results, or a function type
@@ -53,7 +54,7 @@ class ReadSyntax:
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """Operands, or an attribute that has a name; ``bracket`` is what opens before it."""
+    """Operands, or an attribute with a name; ``bracket`` is the opening bracket before it."""
 
     bracket: str
     word: str
@@ -66,7 +67,7 @@ _CLOSING: Final = {"(": ")", "[": "]"}
 
 
 class Syntax:
-    """A syntax made from its description."""
+    """A syntax built from its description."""
 
     def __init__(self, description: str) -> None:
         self._items: list[_Item] = []
@@ -191,7 +192,7 @@ def _part_types(parser: Parser, result: Type, form: str, count: int) -> Sequence
 def typed_parts(
     parser: Parser, names: Sequence[tuple[str, int]], attributes: Mapping[str, Attribute], form: str
 ) -> Parts:
-    """Reads the attribute dictionary and the types at an operation's end; the dictionary extends ``attributes``."""
+    """Reads the attribute dictionary, which extends ``attributes``, and the types at an operation's end."""
     attributes = {**attributes, **parser.attribute_dictionary()}
     operands, results = parse_types(parser, names, form)
     return Parts(operands, results, attributes, [])
@@ -266,6 +267,6 @@ def syntax_of(description: str) -> Syntax:
 
 
 def finished(printer: Printer, operation: Operation, text: str, shown: Sequence[str], types: str) -> str:
-    """Returns the text of an operation: its particular part, its other attributes, and its types."""
+    """Returns the text of an operation: its specific part, its other attributes, and its types."""
     others = printer.dictionary(operation, shown)
     return " ".join(filter(None, (text, others, types_after_colon(operation, types))))

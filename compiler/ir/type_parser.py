@@ -77,7 +77,7 @@ class TypeParser(Scanner):
         return type
 
     def accept_type(self) -> Type | None:
-        """Reads a type, if one comes next."""
+        """Reads a type, if present."""
         if self.at("("):
             return self.function_type()
         dialect = self.match(_DIALECT_TYPE)
@@ -100,14 +100,14 @@ class TypeParser(Scanner):
             return None
 
     def types(self) -> list[Type]:
-        """Reads types with commas between them, at least one."""
+        """Reads one or more types, separated by commas."""
         types = [self.type()]
         while self.accept(","):
             types.append(self.type())
         return types
 
     def types_in_parentheses(self) -> list[Type]:
-        """Reads ``(…)`` around types, possibly none."""
+        """Reads ``(…)`` around types, possibly empty."""
         self.expect("(")
         if self.accept(")"):
             return []
@@ -127,7 +127,7 @@ class TypeParser(Scanner):
         return FunctionType(inputs, results)
 
     def _check_length(self, types: Sequence[Type], start: int) -> None:
-        """Checks that a type of types is not too long to be written: aliases of aliases double at each step."""
+        """Checks that a compound type is not too long to be written: aliases of aliases double at each step."""
         if sum(len(str(type)) for type in types) > _MAX_TEXT:
             self.error(f"a type of more than {_MAX_TEXT:,} characters", start)
 

@@ -1,4 +1,4 @@
-"""Types of values. Each type exists once: two types are equal if they are the same object."""
+"""Types of values. Each type exists once, so equal types are the same object."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Type:
         return Type._existing.get((cls, *key))  # type: ignore[return-value]
 
     def _publish(self, *key: object) -> Self:
-        """Returns the one type of this class with this key: this one, unless another thread was first."""
+        """Returns the only type of this class with this key: this type, unless another thread was first."""
         with _PUBLISHING:
             first = self._find(*key)
             if first is None:
@@ -75,11 +75,11 @@ _FLOAT_BITS: Final = re.compile(r"[a-z]+([0-9]+)", re.ASCII)
 
 
 class ScalarType(Type):
-    """The type of one element: ``f32``, ``i1``, ``ui8``, ``bf16``, ``complex<f32>``, ``index``, ``none``.
+    """An element type: ``f32``, ``i1``, ``ui8``, ``bf16``, ``complex<f32>``, ``index``, ``none``.
 
     Attributes:
-        kind: ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``index`` or ``none``. Signless integers are
-            ``int``, as StableHLO reads them.
+        kind: ``bool``, ``int``, ``uint``, ``float``, ``complex``, ``index`` or ``none``. Signless integers are ``int``,
+            as in StableHLO.
         bits: the number of bits in an element; 64 for ``index``.
     """
 
@@ -120,7 +120,7 @@ class ScalarType(Type):
 
     @property
     def part(self) -> ScalarType:
-        """The type of a complex number's parts; the type itself for others."""
+        """The type of a complex number's parts; the type itself for other types."""
         return ScalarType(self._text[8:-1]) if self.kind == "complex" else self
 
 
@@ -150,7 +150,7 @@ class ShapedType(Type):
 
     Attributes:
         shape: the lengths of the dimensions; None for ``?`` in the program's text, and a ``Size`` once
-            ``passes/dynamic/resolve.py`` has found how the length depends on those of the arguments.
+            ``passes/dynamic/resolve.py`` has derived the length from those of the arguments.
         element: the type of the elements.
         encoding: the text of the encoding attribute, or empty.
     """
@@ -205,17 +205,17 @@ class ShapedType(Type):
 
     @property
     def scalar(self) -> ScalarType:
-        """The element type if it is a scalar type, as in every program that is not quantized.
+        """The element type if it is a scalar type, as in all programs without quantization.
 
         Raises:
-            ValueError: the element type is another, such as a quantized one.
+            ValueError: the element type is not scalar, such as a quantized type.
         """
         if not isinstance(self.element, ScalarType):
             raise ValueError(f"elements of type {self.element} are not scalars")
         return self.element
 
     def of(self, element: Type) -> Self:
-        """Returns the type of the same shape with other elements."""
+        """Returns the type of the same shape with another element type."""
         return type(self)(self.shape, element)
 
 
@@ -234,14 +234,14 @@ class MemRefType(ShapedType):
 
 
 class VectorType(ShapedType):
-    """A vector of a shader."""
+    """A vector in a shader."""
 
     __slots__ = ()
     keyword = "vector"
 
 
 class TupleType(Type):
-    """Several values in one."""
+    """A tuple of values."""
 
     __slots__ = ("elements",)
     elements: tuple[Type, ...]
@@ -277,7 +277,7 @@ class FunctionType(Type):
 
 
 class DialectType(Type):
-    """A type of a dialect that is passed on verbatim: ``!stablehlo.token``, ``!quant.uniform<…>``."""
+    """A type of a dialect that is kept verbatim: ``!stablehlo.token``, ``!quant.uniform<…>``."""
 
     __slots__ = ()
 
@@ -294,7 +294,7 @@ Types: TypeAlias = Sequence[Type]
 
 
 def types_text(types: Types) -> str:
-    """Returns types with commas between them."""
+    """Returns types, separated by commas."""
     return ", ".join(map(str, types))
 
 

@@ -24,17 +24,17 @@ if TYPE_CHECKING:
     from ..ir.operation import Value
 
 MAX_IN_ORDER: Final = 128
-"""The longest sum of floats in order; longer ones are sums of runs, which bounds the rounding error."""
+"""The longest sum of floats in order; longer sums are split into runs, which bounds the rounding error."""
 
 _WITHOUT_DOTS: Final = frozenset({"cpu"})
-"""Families for which a dot product of four bytes takes more instructions than four products of words."""
+"""Families on which a dot product of four bytes takes more instructions than four products of words."""
 
 Body: TypeAlias = Callable[[Sequence[Id], Sequence[Scalar]], Sequence[Scalar]]
 Step: TypeAlias = Callable[[Sequence[Id], int, Sequence[Scalar]], Sequence[Scalar]]
 
 
 def working_type(type: ScalarType) -> ScalarType:
-    """Returns the type to sum in: f32 for narrow floats, i32 for narrow integers, which wrap at the end."""
+    """Returns the type of sums: f32 for narrow floats, i32 for narrow integers, which wrap at the end."""
     if type.kind == "float" and type.bits < 32:
         return F32
     return I32 if type.is_integer and type.bits < 32 else type
@@ -54,14 +54,14 @@ def summed(
     Args:
         frame: the frame of the operands.
         operation: the contraction.
-        depth: the lengths that are summed over.
+        depth: the summed lengths.
         zeros: the initial sums.
-        step: a function that adds products to sums. It takes an index for each length, the number of products from the
-            last index on, and the sums.
-        width: the largest number of products of a step, each of which has code of its own; 0 for single products, in
-            loops that the frame unrolls.
-        is_padded: whether the last step is a full one where the last length depends on the call; factors beyond the
-            length are zeros.
+        step: a function that adds products to sums. Its arguments are an index for each length, the number of products
+            from the last index on, and the sums.
+        width: the largest number of products of a step, each with its own code; 0 for single products, in loops that
+            the frame unrolls.
+        is_padded: whether the last step is full if the last length is call-dependent; factors beyond the length are
+            zeros.
     """
     unrolled = 1 if width else None
 
@@ -86,7 +86,7 @@ def summed(
         return step([*indices, first + steps * width], rest, sums) if rest else sums
 
     def dynamic(indices: Sequence[Id], length: Size, sums: Sequence[Scalar]) -> Sequence[Scalar]:
-        """Adds the products along a last length that depends on the call: whole steps, then single products."""
+        """Adds the products along a call-dependent last length: whole steps, then single products."""
         run, limit = max(MAX_IN_ORDER // width, 1) * width, frame.word(length)
 
         def whole(number: Id, sums: Sequence[Scalar]) -> Sequence[Scalar]:
@@ -155,14 +155,14 @@ def products_of(frame: Frame, operation: Operation, pack: int = 1) -> Products:
     Args:
         frame: the frame of the operands.
         operation: the contraction.
-        pack: the number of products that are computed together: 1, or 4 where ``pack_of`` says so.
+        pack: the number of products that are computed together: the result of ``pack_of``, or 1.
     """
     made = _DotGeneral if operation.name == "stablehlo.dot_general" else _Convolution
     return made(frame, operation, pack)
 
 
 def pack_of(operation: Operation, target: Target) -> int:
-    """Returns how many products one instruction of the target adds: four for bytes, else one."""
+    """Returns the number of products that one instruction of the target adds: four for bytes, else one."""
     left, right = (scalar_of(value) for value in operation.operands[:2])
     is_packed = target.int8_dot and target.family not in _WITHOUT_DOTS
     return 4 if is_packed and left is right and left.is_integer and left.bits == 8 else 1
@@ -172,7 +172,7 @@ class Products(ABC):
     """The products of a contraction or a convolution; each element of the result is a sum of them.
 
     Attributes:
-        depth: the lengths that are summed over; a product has an index for each.
+        depth: the summed lengths; a product has an index for each length.
         working: the type of the sums.
         pack: the number of products that are computed together.
     """
@@ -188,23 +188,23 @@ class Products(ABC):
 
     @abstractmethod
     def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
-        """Returns whether a product exists, and the index of one of its factors; any valid index if it does not.
+        """Returns whether a product exists, and the index of one of its factors; if it does not, any valid index.
 
         Args:
-            side: the operand, 0 or 1. A factor of the second always exists.
+            side: the operand, 0 or 1. A factor of operand 1 always exists.
             parts: the index of the element of the result.
             inner: an index for each length of ``depth``.
         """
 
     def factor(self, side: int, there: Id, index: Index) -> Scalar:
-        """Returns a factor, or zero where there is no product."""
+        """Returns a factor, or zero if there is no product."""
         operand = self.operands[side]
         scalars = self._frame.scalars
         value = convert(scalars, self._frame.at(operand, index), scalar_of(operand), self.working)
         return select(there, value, scalars.constant(self.working, 0)) if there.value != 1 else value
 
     def factors(self, side: int, indices: Sequence[tuple[Id, Index]]) -> Scalar:
-        """Returns the factors of up to ``pack`` products: one scalar, or bytes in a word."""
+        """Returns the factors of up to ``pack`` products: one scalar, or bytes of a word."""
         if self.pack == 1:
             ((there, index),) = indices
             return self.factor(side, there, index)
@@ -239,7 +239,7 @@ class _DotGeneral(Products):
         self._batch = [self._numbers.ints(f"{side}_batching_dimensions") for side in sides]
         self._summed = [self._numbers.ints(f"{side}_contracting_dimensions") for side in sides]
         left, *_ = free_dimensions(operation)
-        # The dimensions of the result are the batch dimensions, then the free ones of either side.
+        # The result has the batch dimensions, then the free dimensions of the left and the right side.
         self._first = len(self._batch[0]), len(self._batch[0]) + len(left)
 
     def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
@@ -271,7 +271,7 @@ class _Convolution(Products):
         self._lengths = shape_of(operation.result)
 
     def factor_index(self, side: int, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
-        """Returns the index of a factor; none exists in the padding or between dilated elements."""
+        """Returns the index of a factor; factors are missing in the padding and between dilated elements."""
         return self._kernel_index(parts, inner) if side else self._input_index(parts, inner)
 
     def _kernel_index(self, parts: Sequence[Id], inner: Sequence[Id]) -> tuple[Id, Index]:
@@ -329,7 +329,7 @@ def free_dimensions(operation: Operation) -> tuple[list[int], list[int]]:
 
 
 def operands_along(operation: Operation) -> list[set[int]]:
-    """Returns for each dimension of the result the operands whose elements depend on the index along it."""
+    """Returns the operands whose elements depend on the index along each dimension of the result."""
     numbers = numbers_of(operation)
     if operation.name == "stablehlo.dot_general":
         left, right = free_dimensions(operation)

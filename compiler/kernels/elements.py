@@ -1,8 +1,8 @@
 """The value of a tensor at an index, as expressions: the basis of fusion.
 
 There are three kinds of operations. The value of an index map is its operand's value at another index. The value of an
-element-wise operation is computed from its operands' values at the same index. Anything else, such as a loop, is a
-structure. Chains of the first two kinds need no recursion here, however long.
+element-wise operation is computed from its operands' values at the same index. Any other operation, such as a loop, is
+a structure. Long chains of the first two kinds need no recursion here.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .scalars.lengths import KernelBuilder
 
 MAX_WORDS: Final = 1 << 18
-"""Upper bound for the words of a kernel's instructions."""
+"""The upper bound of the words of a kernel's instructions."""
 
 _ALONE: Final = "compute it in a region of its own"
 _MAX_DEPTH: Final = 50
@@ -46,12 +46,12 @@ ElementWise: TypeAlias = Callable[[Scalars, Operation, Sequence[Scalar]], Scalar
 Structure: TypeAlias = "Callable[[Frame, Operation, Index], Sequence[Scalar]]"
 _Subject: TypeAlias = tuple[int, Operation | Block | Value]
 _Key: TypeAlias = tuple[_Subject, Hashable]
-"""A value or a structure with the number of its frame, and the key of an index."""
+"""A value or a structure with the number of its frame, and an index's key."""
 _Entry: TypeAlias = tuple[Value, Index, _Key]
 
 
 def _scalar_of_value(scalars: Sequence[Scalar], value: Value, key: _Key) -> Scalar:
-    """Picks the scalar of a value from the scalars that are kept under a key."""
+    """Picks the scalar of a value from the scalars kept under a key."""
     return scalars[0] if key[0][1] is value else scalars[value.index]
 
 
@@ -60,7 +60,7 @@ class Definitions:
     """The code generators of operations, by name without the dialect.
 
     Attributes:
-        maps: the functions from an index of the result to the operand's.
+        maps: the functions from an index of the result to an index of the operand.
         element_wise: the functions from operands to the result; scalar operands are the same at every index.
         structures: the functions from an index of the results to all results there.
     """
@@ -115,7 +115,7 @@ class Frame:
         return Index(self.builder, shape, parts)
 
     def word(self, value: Dim) -> Id:
-        """Returns a word that holds a length; one that depends on the call is computed."""
+        """Returns a word with a length; call-dependent lengths are computed."""
         return self.builder.word(value)
 
     def at(self, value: Value, index: Index) -> Scalar:
@@ -142,7 +142,7 @@ class Frame:
         return _scalar_of_value(scalars, value, key)
 
     def keep(self, value: Value, index: Index, scalars: Sequence[Scalar]) -> None:
-        """Stores an operation's results at an index: one scalar for each result of a structure, else one."""
+        """Stores an operation's results at an index: a scalar for each result of a structure, else a single one."""
         self.builder.keep(self._key(value, index), list(scalars))
 
     def scalar(self, value: Value) -> Scalar:
@@ -220,9 +220,7 @@ class Frame:
         return self.load(argument, scalar_of(value), index.linear) if isinstance(argument, int) else argument
 
     def load_ahead(self, value: Value, indices: Sequence[Index], widest: int = 4) -> None:
-        """Loads the words that a value needs at some indices: neighbouring words of a buffer together, up to
-        ``widest``.
-        """
+        """Loads the words that a value needs at some indices, up to ``widest`` neighbouring words at once."""
         builder = self.builder
         pending = [(value, index) for index in indices]
         loads: dict[tuple[int, int], dict[int, Id]] = {}
@@ -291,11 +289,11 @@ class Frame:
         """Returns the accumulators after ``step(number, accumulators)`` for each number below a count.
 
         Args:
-            operation: the operation that is computed, for errors.
+            operation: the computed operation, for errors.
             count: the number of steps.
             starts: the initial accumulators.
             step: a function that emits one step.
-            unrolled: the largest number of steps of an iteration; None to choose it by the size of the code.
+            unrolled: the most steps of an iteration; None to choose it by code size.
         """
         values = list(starts)
         if isinstance(count, Size):
@@ -314,7 +312,7 @@ class Frame:
     def counted(
         self, limit: Id, most: Dim, starts: Sequence[Scalar], step: Callable[[Id, Sequence[Scalar]], Sequence[Scalar]]
     ) -> list[Scalar]:
-        """Emits a loop whose count is computed. The caller checks the kernel's iterations against the target's limit.
+        """Emits a loop with a computed count. The caller checks the kernel's iterations against the target's limit.
 
         Args:
             limit: the count.

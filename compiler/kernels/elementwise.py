@@ -33,9 +33,9 @@ def _by_type(
     of_integer: OfInteger | None = None,
     of_boolean: Callable[..., Id] | None = None,
 ) -> ElementWise:
-    """Creates an operation from a function for each kind of type, which takes the kind's helper and the operands.
+    """Creates an operation from one function for each kind of type. Each takes the kind's helper and the operands.
 
-    The functions of booleans take no helper.
+    Functions of booleans take no helper.
     """
 
     def define(scalars: Scalars, operation: Operation, operands: Sequence[Scalar]) -> Scalar:
@@ -92,8 +92,8 @@ def _compare(scalars: Scalars, operation: Operation, operands: Sequence[Scalar])
     a, b = as_id(left), as_id(right)
     if type.kind == "bool":
         # False is less than true.
-        one = scalars.builder.word(1)
-        a, b = (a, b) if case in ("EQ", "NE") else (a.select(one, 0), b.select(one, 0))
+        true = scalars.builder.word(1)
+        a, b = (a, b) if case in ("EQ", "NE") else (a.select(true, 0), b.select(true, 0))
     signed = type.kind in ("int", "index")
     if type.kind == "float" and isinstance(kind, EnumAttr) and kind.case == "TOTALORDER":
         a, b, signed = _total_order(scalars, type, a), _total_order(scalars, type, b), True
@@ -131,7 +131,7 @@ def _convert(scalars: Scalars, operation: Operation, operands: Sequence[Scalar])
 
 
 def _reduce_precision(scalars: Scalars, operation: Operation, operands: Sequence[Scalar]) -> Scalar:
-    """Rounds the mantissa to nearest even; overflow gives infinity, underflow zero."""
+    """Rounds the mantissa to nearest even; overflow becomes infinity, underflow zero."""
     type = scalar_of(operation.operands[0])
     f = _floats(scalars, type)
     value = as_id(operands[0])

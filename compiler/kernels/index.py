@@ -12,8 +12,8 @@ from .scalars.lengths import KernelBuilder
 class Index:
     """An index into a tensor.
 
-    The missing form is computed each time it is asked for, as the uses may stand in blocks that do not dominate each
-    other. The builder remembers the ids in scope.
+    The missing form is computed at each request, as the uses may be in blocks that do not dominate each other. The
+    builder caches the ids in scope.
 
     Args:
         builder: the kernel's builder.

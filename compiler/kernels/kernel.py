@@ -1,4 +1,4 @@
-"""A compiled region as data: the shader, its buffers, and the facts that a dispatch and a call need."""
+"""A compiled region as data: the shader, its buffers, and the facts needed for dispatches and calls."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from ..ir.types import ScalarType, ShapedType
 from .scalars.scalars import storage_bits
 
 MAX_WORDS: Final = (1 << 31) - 1
-"""Upper bound for the words and the elements of a tensor: indices are words, some of them signed."""
+"""The upper bound of a tensor's words and elements: indices are words, some of them signed."""
 
 MAX_BYTES: Final = (1 << 32) - 1
-"""Upper bound for the bytes of a stored tensor: no device binds more (``maxStorageBufferRange`` has 32 bits)."""
+"""The upper bound of a stored tensor's bytes: no device binds more (``maxStorageBufferRange`` has 32 bits)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Binding:
     """A storage buffer of a kernel, at its position in set 0.
 
     Attributes:
-        size: the size in bytes, a multiple of four; four for an empty tensor, 0 if it depends on the call.
+        size: the size in bytes, a multiple of four; four for an empty tensor, 0 if it is call-dependent.
         is_read: whether the kernel reads it; some inputs are unused.
         is_written: whether the kernel writes it; an empty result is not written.
     """
@@ -35,7 +35,7 @@ class Binding:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """A number of workgroups that depends on the call.
+    """A call-dependent number of workgroups.
 
     Attributes:
         elements: the number of elements to compute.
@@ -50,7 +50,7 @@ class Limit(NamedTuple):
     """An upper bound checked at each call.
 
     Attributes:
-        size: the size, which depends on the call.
+        size: the call-dependent size.
         most: the bound.
         noun: a noun for the counted things.
     """
@@ -71,10 +71,10 @@ class Kernel:
         workgroup_count: the number of workgroups to dispatch; contains a zero if there is nothing to compute.
         bindings: the inputs in order, then the results.
         symbols: the sizes that are passed as push constants, 32 bits each.
-        limits: the upper bounds that a call must keep.
+        limits: the upper bounds that a call must not exceed.
         pushes_addresses: whether the push constants end with the addresses of all bindings and the words 0 to 15.
         longer: the entry point of another executable, with the same buffers, for calls beyond the limits.
-        subgroup_size: the only subgroup size with which its results are right; 0 if any will do.
+        subgroup_size: the only subgroup size with which its results are right; 0 if every size works.
     """
 
     code: bytes
@@ -90,7 +90,7 @@ class Kernel:
 
 
 def buffer_size(type: ShapedType) -> int:
-    """Returns the bytes of a tensor's buffer; 0 if they depend on the call."""
+    """Returns the bytes of a tensor's buffer; 0 if they are call-dependent."""
     return max(1, word_count(type.scalar, type.count)) * 4 if isinstance(type.count, int) else 0
 
 
@@ -116,10 +116,10 @@ class Variant:
 
     Attributes:
         kind: the kind of devices, such as ``"SPIRV"``; their executables may have several formats.
-        format: the name of the format of ``data`` for modules and devices.
+        format: the name of the format of ``data``, in modules and on devices.
         data: the bytes that the device loads.
         kernel: the entry point, workgroups and bindings; only the workgroups differ between targets.
-        features: the features that it is made for, by Vulkan's names; a device without one gets another variant.
+        features: the features that it is made for, by Vulkan's names; a device that lacks any gets another variant.
         needs: the features that its code declares.
     """
 

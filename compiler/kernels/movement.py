@@ -1,4 +1,4 @@
-"""Operations that move elements: index maps, and those that choose between operands."""
+"""Operations that move elements: index maps, and operations that choose between operands."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def _constant(frame: Frame, operation: Operation, index: Index) -> Sequence[Scal
     assert isinstance(value, DenseElements)
     array, type = value.array, scalar_of(operation.result)
     if value.is_splat or array.size <= 1:
-        # Nothing reads an empty constant, but the code for it is still generated.
+        # An empty constant is never read, but its code is still generated.
         return [frame.scalars.element(type, (array if array.size else np.zeros(1, array.dtype)).reshape(-1)[0])]
     bits = storage_bits(type)
     if array.size * bits > 32 * MAX_INLINE_WORDS:
@@ -105,7 +105,7 @@ def _iota(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
 
 
 def _ends_within(padded: Dim, low: Dim, interior: Dim, length: Dim) -> bool:
-    """Returns whether a padded dimension is known to end with its last element, without padding after it."""
+    """Returns whether a padded dimension is known to end with its last element, without trailing padding."""
     if isinstance(padded, int) and isinstance(low, int) and isinstance(interior, int) and isinstance(length, int):
         return (padded - 1 - low) // (interior + 1) < length
     return padded == length and low == 0 and interior == 0
@@ -197,12 +197,12 @@ def _dynamic_slice(frame: Frame, operation: Operation, index: Index) -> Sequence
 
 
 def target_of_update(frame: Frame, operation: Operation, index: Index) -> Index:
-    """Returns the index in the result of an element of the slice that an update writes."""
+    """Returns the index in the result of an element of an update's slice."""
     return _from_starts(frame, operation.operands[2:], shape_of(operation.result), index)
 
 
 def _from_starts(frame: Frame, starts: Sequence[Value], shape: Sequence[Dim], index: Index) -> Index:
-    """Returns the index in a shape of an element of a slice that begins at clamped starts."""
+    """Returns the index in a shape of an element of a slice with clamped starts."""
     scalar = frame.index((), ())
     parts = [
         part + clamped(frame, start, scalar, length - size)

@@ -26,7 +26,7 @@ WHOLE_SUBGROUPS: Final = frozenset({"cpu", "nvidia", "amd"})
 
 
 def subgroup_of(target: Target) -> int:
-    """Returns how many consecutive invocations can exchange values; 1 if none can."""
+    """Returns the number of consecutive invocations that can exchange values; 1 if they cannot."""
     can = "shuffle" in target.subgroup_operations and target.family in WHOLE_SUBGROUPS
     return target.subgroup_size if can else 1
 
@@ -68,7 +68,7 @@ def chosen(condition: Id, then: Values, otherwise: Values) -> list[Scalar]:
 
 
 def words_of(scalars: Scalars, values: Values) -> list[Id]:
-    """Returns the bits of values in the type of the computation, which may be wider than their own."""
+    """Returns the bits of values in the computation's type, which may be wider than their own."""
     words: list[Id] = []
     for part in (scalar_part for value in values for scalar_part in parts_of(value)):
         if part.kind == BOOL:
@@ -133,9 +133,9 @@ def _accumulated(
     starts: Sequence[Scalar],
     elements: Callable[[Id], Sequence[Scalar]],
 ) -> Sequence[Scalar]:
-    """Accumulates elements with a body, in order; long sums of floats in runs, in f32 or f64.
+    """Accumulates elements with a body, in order; long sums of floats are split into runs, in f32 or f64.
 
-    Initial values and elements may be those of several reductions, one after another.
+    Initial values and elements may belong to several reductions, one after another.
     """
     type = block.arguments[0].tensor.scalar
     is_long = isinstance(count, Size) or count > MAX_IN_ORDER
@@ -163,7 +163,7 @@ def _accumulated(
         return plus(results, part)
 
     def run_or_next(number: Id, results: Sequence[Scalar]) -> Sequence[Scalar]:
-        """Does the same in one loop, over the sums of finished runs and those of the current run."""
+        """Does the same in one loop, over the sums of finished runs and of the current run."""
         totals, parts = results[: len(zeros)], added(number, results[len(zeros) :])
         ends = (number % MAX_IN_ORDER).equals(MAX_IN_ORDER - 1)
         return frame.conditional(ends, lambda: [*plus(totals, parts), *zeros], lambda: [*totals, *parts])
@@ -202,7 +202,7 @@ class Window:
         return product(self.sizes)
 
     def element_index(self, frame: Frame, window: Sequence[Id], number: Id) -> tuple[Id, Index]:
-        """Returns whether a position of a window falls on an element of the operand, and the element's index."""
+        """Returns whether a window position falls on an element of the operand, and the element's index."""
         inside = frame.builder.boolean(True)
         parts = []
         offsets = split(frame.builder, number, self.sizes)
@@ -228,12 +228,12 @@ def _reduce_window(frame: Frame, operation: Operation, index: Index) -> Sequence
 
 
 def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scalar]:
-    """Adds up the scattered values of all windows that select the element."""
+    """Sums the scattered values of all windows that select the element."""
     value, source, start = operation.operands
     window = Window(operation, value)
     counts = shape_of(source)
     selection, scatter = (region.block for region in operation.regions)
-    # The windows that may contain an element: a run of them in each dimension, or all.
+    # The windows that may contain the element: a range in each dimension, or all.
     most = (-(-number_of(size) // stride) for size, stride in zip(window.sizes, window.strides, strict=True))
     runs = [min(few, count) if isinstance(count, int) else few for few, count in zip(most, counts, strict=True)]
     here = index.linear
@@ -249,8 +249,8 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
                 item = frame.at(value, source_index)
                 (keeps,) = frame.call(selection, [best, item])
                 moves = ~is_any | ~as_id(keeps)
-                one = frame.builder.boolean(True)
-                return [select(moves, item, best), moves.select(source_index.linear, at), one]
+                found_any = frame.builder.boolean(True)
+                return [select(moves, item, best), moves.select(source_index.linear, at), found_any]
 
             return frame.conditional(inside, compared, lambda: selected)
 
@@ -265,7 +265,7 @@ def _select_and_scatter(frame: Frame, operation: Operation, index: Index) -> Seq
             if runs[axis] == counts[axis]:
                 parts.append(offset)
                 continue
-            # The last window that may contain the element, and those before it.
+            # The last window that may contain the element, and the windows before it.
             last = (index.parts[axis] + frame.word(window.padding[axis])) // window.strides[axis]
             part = last - frame.word(runs[axis] - 1) + offset
             holds = holds & (part < frame.word(counts[axis]))

@@ -1,4 +1,4 @@
-"""A region to compile, and the shader that is written for it."""
+"""A region to compile, and the shader written for it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DEFINITIONS: Final = Definitions(
 
 
 _LANE_BY_LANE: Final = frozenset({"cpu"})
-"""Families whose loads are a loop over the invocations of a subgroup, so that fewer loads are faster."""
+"""Families that load in a loop over a subgroup's invocations, so that fewer loads are faster."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class KernelRegion:
         block: the region.
         name: the name of the entry point.
         target: the device.
-        in_place: the inputs whose buffer may be that of the result; an element is read only where it is written.
+        in_place: the inputs whose buffer may also be the result's; an element is read only where it is written.
         is_update: whether the result's buffer already holds the first input, and the last operation writes only a slice
             of it.
     """
@@ -59,7 +59,7 @@ class KernelRegion:
 
     @property
     def scratch(self) -> Value | None:
-        """The last input, if it is returned as the last result: the kernel may write it in between."""
+        """The last input, if it is returned as the last result: the kernel may use it as scratch memory."""
         return self.block.scratch
 
     def only(self, names: Collection[str]) -> Operation | None:
@@ -71,7 +71,7 @@ class KernelRegion:
 
     @cached_property
     def words(self) -> Dim:
-        """An upper bound of the words and elements of tensors whose lengths depend on the call; 0 if there are none.
+        """An upper bound of the words and elements of tensors with call-dependent lengths; 0 if there are none.
 
         Raises:
             CompileError: the generator or the target does not support a type.
@@ -84,7 +84,7 @@ class Shader:
 
     Args:
         region: the region to compute.
-        builder: the builder to use in place of the general one.
+        builder: the builder to use instead of the general builder.
 
     Attributes:
         region: the region to compute.
@@ -115,7 +115,7 @@ class Shader:
         self.frame: Frame = Frame(Work(DEFINITIONS, self.scalars), region.block, None, self._inputs)
 
     def group(self, count: tuple[int, int, int] | Workload) -> Id:
-        """Returns the number of this workgroup."""
+        """Returns the number of this workgroup; its ``count`` is the number of workgroups."""
         x, y, z = self.builder.built_in("WorkgroupId")
         if isinstance(count, Workload):
             return x + y * self.builder.built_in("NumWorkgroups")[0]
@@ -125,16 +125,16 @@ class Shader:
 
     @cached_property
     def local(self) -> Id:
-        """The number of this invocation in its workgroup, in one dimension; must first be used outside of branches."""
+        """The number of this invocation in its workgroup, in one dimension; its first use must be outside branches."""
         return self.builder.built_in("LocalInvocationId")[0]
 
     def over(self, count: Dim, size: int, run: Callable[[Id], None]) -> Kernel:
-        """Finishes a kernel that runs code in one invocation for each number below ``count``.
+        """Finishes a kernel that runs code for each number below ``count``, one invocation per number.
 
         Args:
-            count: the number of invocations that have something to do.
+            count: the number of active invocations.
             size: the number of invocations in a workgroup.
-            run: a function that writes the code; it takes the invocation's number.
+            run: a function that writes the code for an invocation's number.
         """
         groups = (
             Workload(count, size) if isinstance(count, Size) else group_count(-(-count // size), self.region.target)
@@ -144,7 +144,7 @@ class Shader:
         return self.finish((size, 1, 1), groups)
 
     def over_groups(self, count: Dim, size: tuple[int, int, int], run: Callable[[Id], None]) -> Kernel:
-        """Finishes a kernel that runs code in one workgroup for each number below ``count``."""
+        """Finishes a kernel that runs code for each number below ``count``, one workgroup per number."""
         groups = Workload(count, 1) if isinstance(count, Size) else group_count(count, self.region.target)
         self._run_below(count, 1, groups, self.group(groups), run)
         return self.finish(size, groups)
@@ -168,7 +168,7 @@ class Shader:
         self.builder.store_words(self.outputs[result], first, words)
 
     def with_multiple(self, length: Size, number: int, write: Callable[[], None]) -> None:
-        """Writes a branch that runs if the last length of tensors is a multiple of a number."""
+        """Writes a branch for the case that the last length of tensors is a multiple of a number."""
         builder = self.builder
         before = set(builder.quads), set(builder.octets)
         builder.multiples = {length: number}
@@ -219,7 +219,7 @@ class Shader:
 
 
 def access_bits(target: Target) -> int:
-    """Returns how many bits an invocation loads at once."""
+    """Returns the number of bits that an invocation loads at once."""
     return 256 if target.family in _LANE_BY_LANE and target.int64 else 128
 
 
@@ -242,7 +242,7 @@ def append_bits(words: list[Id], bits: list[Id], type: ScalarType, lane: int) ->
 
 
 def _check(block: Block, target: Target) -> Dim:
-    """Checks the types of all values; returns an upper bound of words and elements of those that depend on the call."""
+    """Checks the types of all values; returns an upper bound of call-dependent words and elements."""
     most: Dim = 0
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         for value in (*operation.operands, *operation.results):

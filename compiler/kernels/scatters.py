@@ -1,4 +1,4 @@
-"""Scatters: each element of the result looks for its updates, or each update goes to its element."""
+"""Scatters: each element of the result searches for its updates, or each update goes to its element."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _scatter(frame: Frame, operation: Operation, index: Index) -> Sequence[Scala
     inputs, indices, updates = operation.operands[:count], operation.operands[count], operation.operands[count + 1 :]
     axes = ScatterAxes(operation)
     shape, target, scatter, mapped, kept = axes.shape, axes.target, axes.scatter, axes.mapped, axes.kept
-    # Batch dimensions correspond: only the other indices are tried.
+    # Batch dimensions correspond, so only the other indices are tried.
     fixed = {source: index.parts[axis] for axis, source in axes.batches.items()}
     tried = [axis for axis in scatter if axis not in fixed]
     lengths = [shape[axis] for axis in tried]

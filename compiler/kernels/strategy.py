@@ -1,4 +1,4 @@
-"""The interface of strategies: parameters of a schedule for a region, and their estimated cost."""
+"""The interface of strategies: parameters of a schedule for a region, and its estimated cost."""
 
 from __future__ import annotations
 
@@ -16,21 +16,21 @@ from .kernel import Kernel
 from .region import KernelRegion
 
 UNKNOWN_LENGTH = 1024
-"""The estimate of a length that depends on the call."""
+"""The estimate for a call-dependent length."""
 
 LOAD = 4.0
-"""The cost of a load of a word in instructions, if every invocation has an address of its own."""
+"""The cost of a load of a word in instructions, if every invocation loads from a different address."""
 
 
 MAX_WORDS: Final = 1 << 18
-"""An estimate of the most words of a kernel's code: drivers take seconds to compile more."""
+"""An estimate of the most words of a kernel's code: drivers take seconds to compile larger kernels."""
 
 
 class Strategy(ABC):
     """A schedule for a region; a subclass is a frozen dataclass of numbers, such as the sides of a tile.
 
-    Costs are the instructions of all invocations, divided by how many run at a time on a fully busy device. Only their
-    order matters; the unit is the same for all strategies.
+    Costs are the instructions of all invocations, divided by the number of concurrent invocations on a fully busy
+    device. Only their order matters; all strategies use the same unit.
 
     Attributes:
         SWITCHES: the parameters that are 0 or 1.
@@ -42,8 +42,9 @@ class Strategy(ABC):
     @classmethod
     @abstractmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, Self]]:
-        """Yields estimated costs and parameters for a region; none where the strategy is not worthwhile. The caller
-        checks ``takes``.
+        """Yields estimated costs and parameters for a region; none if the strategy is not worthwhile.
+
+        The caller checks ``takes``.
         """
 
     @abstractmethod
@@ -59,7 +60,7 @@ class Strategy(ABC):
         """
 
     def copies(self, region: KernelRegion) -> int:
-        """Returns how many times the code of an element is written out."""
+        """Returns how many times an element's code is written."""
         return 1
 
     def words(self, region: KernelRegion) -> int:
@@ -68,7 +69,7 @@ class Strategy(ABC):
 
     @classmethod
     def name(cls) -> str:
-        """Returns the name in attributes and texts: that of the class in snake case."""
+        """Returns the name in attributes and texts: the class name in snake case."""
         return re.sub(r"(?<!^)(?=[A-Z])", "_", cls.__name__).lower()
 
     @classmethod
@@ -77,17 +78,17 @@ class Strategy(ABC):
         return [field.name for field in fields(cls)]  # type: ignore[arg-type]
 
     def text(self) -> str:
-        """Returns the parameters on a line, as in the tuning database: ``contraction_tile rows=4 columns=8``."""
+        """Returns the parameters on one line, as in the tuning database: ``contraction_tile rows=4 columns=8``."""
         return " ".join([self.name(), *(f"{name}={getattr(self, name)}" for name in self.parameters())])
 
 
 def number_of(length: Dim) -> int:
-    """Returns a length, or the estimate of one that depends on the call."""
+    """Returns a length, or the estimate for a call-dependent length."""
     return estimated(length, UNKNOWN_LENGTH)
 
 
 def elements_cost(region: KernelRegion) -> float:
-    """Estimates the cost of a region element by element, where operands are loaded again for each product."""
+    """Estimates the cost of a region element by element, with operands loaded again for each product."""
     total = 0.0
     for operation in region.block.operations[:-1]:
         total += number_of(operation.results[0].tensor.count) * _per_element(operation)

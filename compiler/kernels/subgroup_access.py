@@ -1,15 +1,14 @@
-"""Loads and stores for the eight invocations of a subgroup at once, on devices that run them as one vector.
+"""Loads and stores for the eight invocations of a subgroup at once, on devices with subgroups of one CPU vector.
 
-A driver on a CPU loads for one invocation after the other, unless it proves that the address is uniform. It proves
-that only for values computed from push constants, and not for a workgroup's number. So the numbers of workgroups and
+A driver on a CPU loads for one invocation after another, unless it proves that the address is uniform. It can prove
+this for values computed from push constants, but not for a workgroup's number. So the numbers of workgroups and
 subgroups are looked up in push constants, four bits at a time, among the words 0 to 15. A load from such an address
-uses the device address, without a bounds check. Eight neighbouring words, one for each invocation, become one vector
-load. Stores go through descriptors: shuffles give each pair of words to all invocations, which store it to a uniform
-address.
+uses the device address, without a bounds check. Eight neighbouring words, one per invocation, become one vector load.
+Stores go through descriptors: shuffles pass each pair of words to all invocations, which store it to a uniform address.
 
-Vulkan requires that the index of a push constant is uniform within the workgroup, and a subgroup's number is uniform
-only within the subgroup. This departs from the specification, and holds only for the devices that
-``Target.whole_vectors`` names: there a subgroup is one vector of a CPU, and an index is looked up for that vector.
+Vulkan requires a push constant's index to be uniform within the workgroup; a subgroup's number is uniform only within
+the subgroup. This departure from the specification works only on devices with ``Target.whole_vectors``: there a
+subgroup is one vector of a CPU, and an index is looked up for that vector.
 
 All of this applies to code outside of branches and loops, where all invocations are active; elsewhere words are loaded
 and stored one by one.
@@ -36,7 +35,7 @@ PUSHED_NUMBERS: Final = 16
 """The number of words after the addresses in the push constants: 0 to 15."""
 
 MAX_BINDINGS: Final = 8
-"""The most bindings of a kernel: every device has 128 bytes of push constants."""
+"""The most bindings of a kernel: devices have at least 128 bytes of push constants."""
 
 LOAD_WORDS: Final = 32
 """The estimated words of code of a vector load."""
@@ -47,7 +46,7 @@ _UMIN: Final = 38
 
 
 class Spread(Id):
-    """An index that grows by one per invocation of a subgroup; it is emitted only where an instruction takes it.
+    """An index that grows by one per invocation of a subgroup; it is emitted only where an instruction uses it.
 
     Attributes:
         first: the uniform index of the first invocation.
@@ -62,14 +61,14 @@ class Spread(Id):
         self.first: Id = first
 
     def __getattr__(self, name: str) -> Any:
-        # The number's slot stays empty: the instruction may stand in a block that does not dominate the next use.
+        # The id stays unset: the instruction may stand in a block that does not dominate the next use.
         if name not in ("number", "start", "distance", "multiple", "run"):
             raise AttributeError(name)
         return getattr(self.here, name)
 
     @property
     def here(self) -> Id:
-        """The result of an instruction in this block, or in one that dominates it."""
+        """The result of an instruction in this block, or in a dominating block."""
         assert isinstance(self.builder, SubgroupBuilder)
         return self.builder.written_out(self)
 
@@ -80,7 +79,7 @@ class Spread(Id):
 
 
 class SubgroupBuilder(KernelBuilder):
-    """A builder for kernels of static lengths, whose subgroups load and store vectors.
+    """A builder for kernels of static lengths that load and store vectors per subgroup.
 
     Args:
         bindings: the number of bindings of the kernel.
@@ -112,7 +111,7 @@ class SubgroupBuilder(KernelBuilder):
         return result
 
     def least(self, left: Id, right: int, multiple: int) -> Id:
-        """Returns the smaller of two numbers, which is a multiple of a power of two."""
+        """Returns the smaller of two numbers, both multiples of ``multiple``, a power of two."""
         result = self.extended(_UMIN, U32, left, self.word(right))
         result.multiple = multiple
         if self._is_same(left):
@@ -129,7 +128,7 @@ class SubgroupBuilder(KernelBuilder):
         return self.plain(Op.IAdd, U32, index.first, self._lane())
 
     def binary(self, opcode: int, kind: Kind, left: Id, right: Id) -> Id:
-        """Emits a binary instruction; the structure of indices is kept."""
+        """Emits a binary instruction, and keeps the structure of indices."""
         if kind == U32 and (isinstance(left, Spread) or isinstance(right, Spread)):
             result = self._of_spread(opcode, left, right)
             if result is not None:

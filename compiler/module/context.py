@@ -14,7 +14,7 @@ from ..passes.sequencing.steps import Buffer
 
 
 class Rodata:
-    """Constants of a module, equal ones once: texts, blobs, and a pool of tensors that is uploaded as one buffer."""
+    """Constants of a module without duplicates: texts, blobs, and a pool of tensors that is uploaded as one buffer."""
 
     def __init__(self) -> None:
         self.blobs: list[bytes] = []
@@ -64,6 +64,6 @@ class ModuleContext:
     source: SourceText
 
     def place(self, location: Location) -> FileLineCol | None:
-        """Returns a location as the debug database has it."""
+        """Returns a location in the debug database's form."""
         line = source_line(self.source, location)
         return None if line is None else FileLineCol(printable(line[0]), line[1], line[2])

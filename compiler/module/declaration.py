@@ -21,7 +21,7 @@ def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async
 
     Args:
         function: the function, with its types.
-        reused: for each result, the numbers of the arguments whose memory it may have.
+        reused: for each result, the numbers of the arguments whose memory it may reuse.
         is_async: whether the export takes storages for the results, a wait fence and a signal fence.
     """
     type = function.attributes["function_type"]
@@ -34,7 +34,7 @@ def reflection(function: Operation, reused: Sequence[Sequence[int]], *, is_async
     ]
     results = []
     for index, (argument, kind) in enumerate(zip(type.results, abi.results, strict=True)):
-        # A function writes to memory, also results that are returned as numbers.
+        # A function writes all results to memory, even those returned as numbers.
         way = Abi.VIEW if has_outs and kind is Abi.VALUE else kind
         attributes = {"iree.abi.output": f"{index} : index"} if has_outs else {}
         memories = [str(argument) for argument in reused[index] if abi.arguments[argument] is not Abi.VALUE]

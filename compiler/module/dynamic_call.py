@@ -1,8 +1,8 @@
-"""Calls of a function whose lengths depend on them: the symbols' values, checks, and command buffers for these.
+"""Calls of a function with call-dependent lengths: the symbols' values, checks, and command buffers for them.
 
 Command buffers hold workgroup counts, offsets and push constants, so they are recorded for the lengths of a call and
-kept for the next one: in a list after the lengths. A list does not change once a global holds it, so concurrent calls
-with different lengths each have their own.
+kept for the next call, in a list after the lengths. A list in a global never changes, so concurrent calls with
+different lengths use different lists.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class DynamicCall:
     Attributes:
         symbols: the symbols that lengths depend on; none for a function of fixed lengths.
         values: the required sizes of the arguments whose values are lengths.
-        recorded: the global that holds the list of lengths and command buffers, where there are symbols.
+        recorded: the global that holds the list of lengths and command buffers, if there are symbols.
     """
 
     def __init__(self, name: str, plan: Schedule, attributes: Mapping[str, Attribute]) -> None:
@@ -68,7 +68,7 @@ class DynamicCall:
             code: the builder of the function.
             parameters: the function's arguments.
             device: the register of the call's device.
-            wait: a fence before which nothing reads values.
+            wait: the fence after which values may be read.
             kernels: the kernels by entry point.
         """
         lengths = Lengths(code, self._plan.plan, {})
@@ -91,7 +91,7 @@ class DynamicCall:
             register = code.wide() if axis is not None else values[argument]
             if axis is not None:
                 code.call("hal.buffer_view.dim", [code.arguments[argument], code.i32(axis)], [register])
-            # A remainder is an error that the check of the argument's shape or value reports.
+            # A remainder is an error, reported by the check of the argument's shape or value.
             for name, number in (("sub.i64", constant), ("div.i64.s", factor - 1 and factor)):
                 if number:
                     register = code.compute(name, register, code.i64(number))
@@ -110,11 +110,11 @@ class DynamicCall:
         self, code: FunctionBuilder, lengths: Lengths, values: Mapping[int, Register], kernels: Mapping[str, Kernel]
     ) -> None:
         """Checks the requirements of the program and its kernels."""
-        where = ", ".join(f"{self._at(place)} is {place}" for place in self._places.values())
+        where = ", ".join(f"{self._at(source)} is {source}" for source in self._places.values())
         for symbol in self.symbols:
-            place = self._places[symbol]
-            message = f"argument {place.argument}: expected at most {MAX_SIZE} "
-            message += "as its value" if place.axis is None else f"elements along dimension {place.axis}"
+            source = self._places[symbol]
+            message = f"argument {source.argument}: expected at most {MAX_SIZE} "
+            message += "as its value" if source.axis is None else f"elements along dimension {source.axis}"
             _check_at_most(code, lengths.register(symbol), code.i64(MAX_SIZE), message)
         for argument, value in values.items():
             size = self.values[argument]
@@ -122,9 +122,9 @@ class DynamicCall:
                 said = f"argument {argument}: expected a length as its value, which is 0 or more"
                 _check_at_most(code, code.i64(0), value, said)
                 continue
-            used = [place for symbol, place in self._places.items() if symbol in symbols_of([size])]
+            used = [source for symbol, source in self._places.items() if symbol in symbols_of([size])]
             said = f"argument {argument}: expected its value to be {str(size).strip('()')}"
-            said += ", where " * bool(used) + ", ".join(f"{self._at(place)} is {place}" for place in used)
+            said += ", where " * bool(used) + ", ".join(f"{self._at(source)} is {source}" for source in used)
             _check_equal(code, value, lengths.of(size), said)
         for required in self._requires if isinstance(self._requires, tuple) else ():
             listed, expectation = required if isinstance(required, tuple) and len(required) == 2 else (None, None)
@@ -140,10 +140,10 @@ class DynamicCall:
             wanted = f"expected at most {limit.most} {limit.noun} in a kernel, {got}"
             _check_at_most(code, lengths.of(limit.size), code.i64(limit.most), wanted)
 
-    def _at(self, place: Place) -> str:
-        if place.axis is None:
-            return str(self.values[place.argument]).strip("()")
-        return str(self._plan.arguments[place.argument].type.lengths[place.axis])[1:-1]
+    def _at(self, source: Place) -> str:
+        if source.axis is None:
+            return str(self.values[source.argument]).strip("()")
+        return str(self._plan.arguments[source.argument].type.lengths[source.axis])[1:-1]
 
     def record(
         self,
@@ -159,7 +159,7 @@ class DynamicCall:
         Args:
             code: the builder of the function.
             lengths: the call's lengths.
-            recorders: the functions that record a command buffer each.
+            recorders: the functions that each record a command buffer.
             commands: the registers by the recorders' numbers.
             kept: the register of the list of lengths and command buffers.
         """

@@ -46,13 +46,13 @@ def emit_module(
     variants: Mapping[str, Sequence[Variant]],
     source: SourceText,
 ) -> ModuleDef:
-    """Makes a module that exports functions. When it is loaded it takes the first device that runs one of its variants.
+    """Makes a module that exports functions. When loaded, it selects the first device that runs one of its variants.
 
     Args:
         name: the module's name.
-        functions: the functions, each with its types as before it became a sequence, and its schedule.
+        functions: the functions, each with its original types and its schedule.
         variants: the executables of the kernels that the schedules dispatch, by entry point, ``executable::@function``:
-            one of each format, for each set of features, the preferred one first.
+            one per format and set of features, the preferred executable first.
         source: the program's text, whose lines the debug database names.
     """
     rodata = Rodata()
@@ -85,7 +85,7 @@ def _module(
     types: Sequence[str],
     rodata: Rodata,
 ) -> ModuleDef:
-    """Makes a module of functions; numbers the functions, imports, globals and types that these name."""
+    """Makes a module of functions; numbers the functions, imports, globals and types that they name."""
     imports = sorted({name for function in functions for name in function.imports})
     dependencies = [DependencyDef("hal", HAL_VERSION)]
     if any(imported.startswith("check.") for imported in imports):
@@ -131,7 +131,7 @@ class _Choice:
     Attributes:
         features: the features that the device must have.
         formats: the formats that it must run.
-        needs: the features that the executables declare, without which a device that can be asked does not load them.
+        needs: the features that the executables declare; a device that answers feature queries must have them.
         blobs: for each executable, the ordinal of its constant and its format.
     """
 
@@ -142,7 +142,7 @@ class _Choice:
 
 
 def _choices(variants: Mapping[str, Sequence[Variant]], context: ModuleContext) -> list[_Choice]:
-    """Returns the executables for each kind of device; adds them to the constants."""
+    """Returns the executables for each kind of device, and adds them to the constants."""
     choices: dict[tuple[str, tuple[str, ...]], _Choice] = {}
     for entry, several in variants.items():
         for variant in several:
@@ -154,7 +154,7 @@ def _choices(variants: Mapping[str, Sequence[Variant]], context: ModuleContext) 
 
 
 def _packed(value: DenseElements) -> bytes:
-    """Returns the bytes of a constant as in memory, in whole words."""
+    """Returns the in-memory bytes of a constant, in whole words."""
     spec = TensorSpec(value.array.dtype, value.array.shape)
     memory = np.zeros(max(-(-storage_bytes(spec) // 4) * 4, 4), np.uint8)
     store(memory, value.array, spec, "a constant")
@@ -189,7 +189,7 @@ def _initializer(writers: Sequence[SequenceWriter], choices: Sequence[_Choice], 
 
 
 def _find_device(code: FunctionBuilder, device: Register, choices: Sequence[_Choice], rodata: Rodata) -> list[int]:
-    """Finds the first device that takes one of the choices; returns the label of each choice's block."""
+    """Finds the first device that supports one of the choices; returns the label of each choice's block."""
     if not choices:
         return []
     count, index = code.integer(), code.integer()
@@ -248,7 +248,7 @@ def _query_key(feature: str) -> str:
 
 
 def _refusal(choices: Sequence[_Choice]) -> str:
-    """Returns the error message of a module that no device runs."""
+    """Returns the error message for a module that no device runs."""
     wanted = []
     for choice in choices:
         features = dict.fromkeys([*choice.features, *choice.needs])

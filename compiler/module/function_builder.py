@@ -18,7 +18,7 @@ from .imports import IMPORTS
 
 BYTECODE_VERSION: Final = VERSIONS[-1][0] << 16 | VERSIONS[-1][1]
 SCALAR: Final = 65535
-"""In a variadic call's list of segments: an argument that is not a list."""
+"""An argument that is not a list, in a variadic call's list of segments."""
 
 _ISA: Final = Isa.for_version(BYTECODE_VERSION)
 
@@ -35,26 +35,26 @@ class Register:
 
 
 Argument: TypeAlias = Register | Sequence[Sequence[Register]]
-"""An argument of a call: a register, or the tuples of a variadic one."""
+"""An argument of a call: a register, or the tuples of a variadic argument."""
 
 
 class _Instruction(NamedTuple):
     operation: Operation
     values: tuple[object, ...]
-    place: FileLineCol | None
+    location: FileLineCol | None
 
 
 class FunctionBuilder:
     """Collects the instructions of one function; ``encode`` makes its bytes.
 
-    Functions, globals and types are named. Constants are loaded in the entry block, each once.
+    Functions, globals and types are referred to by name. Constants are loaded in the entry block, each once.
 
     Args:
         name: the function's name.
         takes: the letters of the arguments: ``r``, ``i``, ``I``, ``f``, ``F``.
         gives: the letters of the results.
         attributes: the function's reflection.
-        place: the source location, if known.
+        location: the source location, if known.
 
     Attributes:
         arguments: the registers of the arguments.
@@ -68,14 +68,14 @@ class FunctionBuilder:
         takes: str,
         gives: str,
         attributes: Mapping[str, str] | None = None,
-        place: FileLineCol | None = None,
+        location: FileLineCol | None = None,
     ) -> None:
         self.name = name
         self.signature: Signature = Signature(f"0{takes or 'v'}_{gives or 'v'}", attributes or {})
         self.imports: set[str] = set()
-        self._place = self._first_place = place
+        self._place = self._first_place = location
         self._constants: dict[tuple[str, int], Register] = {}
-        self._body: list[_Instruction | int] = []  # an int is the label of a block that begins
+        self._body: list[_Instruction | int] = []  # an int is the label of a new block
         self._integers = self._references = self._labels = 0
         banks = {"r": self.reference, "i": self.integer, "f": self.integer, "I": self.wide, "F": self.wide}
         self.arguments: list[Register] = [banks[letter]() for letter in takes]
@@ -138,15 +138,15 @@ class FunctionBuilder:
         self._body.append(_Instruction(_ISA.operations[mnemonic], values, self._place))
 
     def compute(self, mnemonic: str, *values: object) -> Register:
-        """Adds an instruction whose last field is the register that it writes; returns that, a new one."""
+        """Adds an instruction whose last field is its result register; returns that new register."""
         bank = _ISA.operations[mnemonic].fields[-1].bank
         result = self.reference() if bank == "ref" else self.wide() if bank in ("i64", "f64") else self.integer()
         self.emit(mnemonic, *values, result)
         return result
 
-    def at(self, place: FileLineCol | None) -> None:
+    def at(self, location: FileLineCol | None) -> None:
         """Sets the source location of instructions added from now on."""
-        self._place = place
+        self._place = location
 
     @property
     def position(self) -> int:
@@ -155,7 +155,7 @@ class FunctionBuilder:
 
     @contextmanager
     def inserted(self, position: int) -> Iterator[None]:
-        """Puts the instructions added inside at an earlier position."""
+        """Moves the instructions added inside to an earlier position."""
         rest = self._body[position:]
         del self._body[position:]
         yield
@@ -189,11 +189,11 @@ class FunctionBuilder:
         self._body.append(label)
 
     def jump(self, label: int) -> None:
-        """Ends a block: continues at another."""
+        """Ends a block: continues at another block."""
         self.emit("br", label, ())
 
     def jump_if(self, condition: Register, then: int, otherwise: int) -> None:
-        """Ends a block: continues at one of two others."""
+        """Ends a block: continues at one of two blocks."""
         self.emit("cond_br", condition, then, (), otherwise, ())
 
     def fail(self, status: Register, message: str) -> None:
@@ -202,7 +202,7 @@ class FunctionBuilder:
 
     @contextmanager
     def counted(self, times: Register) -> Iterator[Register]:
-        """Repeats the instructions added inside an unsigned 32-bit number of times; yields the loop's counter."""
+        """Repeats the instructions added inside ``times`` times, an unsigned 32-bit number; yields the counter."""
         counter = self.compute("const.i32.zero")
         test, body, done = self.new_label(), self.new_label(), self.new_label()
         self.jump(test)
@@ -227,7 +227,7 @@ class FunctionBuilder:
     # -- calls -----------------------------------------------------------------------------------------
 
     def call(self, function: str, arguments: Sequence[Argument], results: Sequence[Register] = ()) -> None:
-        """Calls an import or a function of this module; a sequence among the arguments is a variadic one."""
+        """Calls an import or a function of this module; a sequence among the arguments is a variadic argument."""
         if function in IMPORTS:
             self.imports.add(function)
         operands: list[Register] = []
@@ -267,7 +267,7 @@ class FunctionBuilder:
 
     @property
     def register_counts(self) -> tuple[int, int]:
-        """Numbers of 32-bit registers and of reference registers."""
+        """The numbers of 32-bit registers and of reference registers."""
         return self._integers, self._references
 
     def encode(self, ordinals: Mapping[FieldKind, Mapping[str, int]]) -> FunctionEncoder:
@@ -299,4 +299,4 @@ class FunctionBuilder:
                 values.append([register.operand for register in value])
             else:
                 values.append(value)
-        encoder.instruction(instruction.operation, values, instruction.place)
+        encoder.instruction(instruction.operation, values, instruction.location)

@@ -1,4 +1,4 @@
-"""Lengths in the VM: known ones are constants, others are computed from the values of symbols."""
+"""Lengths in the VM: constants, or values computed from symbols."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_GROUPS = 65_535
 class Lengths:
     """Registers of lengths in one function, each computed at its first use.
 
-    A length that is first asked for inside a branch is known there only.
+    A length first computed inside a branch is available only there.
 
     Args:
         code: the builder of the function.
@@ -60,7 +60,7 @@ class Lengths:
         return self._code.compute("and.i64", more, self._code.i64(-multiple))
 
     def words(self, buffer: Buffer) -> Register:
-        """Returns bytes of a buffer in whole words, one at least."""
+        """Returns the bytes of a buffer in whole words, at least one word."""
         size = buffer.size
         if isinstance(size, int):
             return self._code.i64(max(size, 4))
@@ -79,17 +79,17 @@ class Lengths:
 
     @property
     def arena(self) -> Register:
-        """Bytes of the arena."""
+        """Returns the bytes of the arena."""
         return self._slot(len(self._plan.slots)) if self._plan.slots else self._code.i64(self._plan.size)
 
     def _slot(self, number: int) -> Register:
-        """Returns the start of a slot of the arena, after the buffers of known sizes and the slots before."""
+        """Returns the start of a slot of the arena, after the buffers of known sizes and the previous slots."""
         key = ("slot", number)
         if key not in self._known:
             if not number:
                 return self._code.i64(-(-self._plan.size // ALIGNMENT) * ALIGNMENT)
             before = self._slot(number - 1)
-            # An empty buffer is bound, too, and so needs a word.
+            # An empty buffer is also bound, and so needs a word.
             size = self._code.compute("max.i64.s", self.of(self._plan.slots[number - 1]), self._code.i64(1))
             self._known[key] = self._code.compute("add.i64", before, self._rounded(size, ALIGNMENT))
         return self._known[key]
@@ -126,7 +126,7 @@ class Lengths:
         return self._known[key]
 
     def within(self, limits: Sequence[Limit]) -> Register:
-        """Whether sizes are within limits, 32 bits."""
+        """Returns whether sizes are within limits, as 32 bits."""
         code = self._code
         key = ("within", tuple(limits))
         if key not in self._known:
@@ -138,7 +138,7 @@ class Lengths:
         return self._known[key]
 
     def groups(self, workload: Workload) -> list[Register]:
-        """Returns the registers of the workgroup counts in each dimension: rows as long as devices allow."""
+        """Returns the registers of the workgroup counts in each dimension, with rows as long as devices allow."""
         if workload not in self._groups:
             code = self._code
             more = code.compute("add.i64", self.of(workload.elements), code.i64(workload.per_group - 1))

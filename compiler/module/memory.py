@@ -1,7 +1,7 @@
 """Memory of a call: its allocation, views of it, and numbers in it.
 
-A register has 32 or 64 bits. Narrower integers are extended, unsigned ones and booleans with zeros; floats of up to 16
-bits are the low bits of an integer register.
+A register has 32 or 64 bits. Narrower integers are extended, with zeros if they are unsigned or booleans; floats of up
+to 16 bits are the low bits of an integer register.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from .lengths import Lengths
 
 
 class Memory(NamedTuple):
-    """The type and the usage of memory, as the HAL numbers them."""
+    """The type and the usage of memory, in the HAL's numbering."""
 
     type: int
     usage: int
@@ -27,13 +27,13 @@ DEVICE: Final = Memory(48, 0xC03)
 """Memory of the device."""
 
 INDIRECT: Final = Memory(48, 0xD03)
-"""Memory of the device from which it may also take workgroup counts."""
+"""Memory of the device from which it may also read workgroup counts."""
 
 HOST: Final = Memory(86, 0x9000C03)
 """Memory that the device and the host read and write."""
 
 STRIDE: Final = 256
-"""Bytes from one number in memory of the host to the next: the alignment at which devices bind buffers."""
+"""Bytes between numbers in host memory: the alignment at which devices bind buffers."""
 
 ENCODING_DENSE: Final = 1
 """The HAL's code of a dense row-major layout."""
@@ -63,14 +63,14 @@ def allocate(
 
 
 def new_fence(code: FunctionBuilder, device: Register) -> Register:
-    """Creates a fence that is not signalled."""
+    """Creates an unsignalled fence."""
     return code.reference_of("hal.fence.create", [device, code.i64(0)])
 
 
 def view_of(
     code: FunctionBuilder, lengths: Lengths, buffer: Buffer, memory: Register, offset: int | Register = 0
 ) -> Register:
-    """Creates a view of a buffer that lies in memory at an offset."""
+    """Creates a view of a buffer at an offset in memory."""
     dims = [(lengths.of(length),) for length in buffer.type.lengths]
     extent = [memory, lengths.at(offset), lengths.of(buffer.bytes)]
     encoding = [code.i32(element_code(buffer.type)), code.i32(ENCODING_DENSE)]
@@ -138,15 +138,15 @@ def widened(code: FunctionBuilder, register: Register, scalar: ScalarType) -> Re
 def read_values(
     code: FunctionBuilder, device: Register, wait: Register, arguments: Mapping[int, tuple[Register, ScalarType]]
 ) -> dict[int, Register]:
-    """Reads the values of arguments that are lengths, for which the host waits when a call begins.
+    """Reads the values of arguments that are lengths; the host waits for them when a call begins.
 
-    A check on the device would need no wait, but lengths determine the recorded commands; and where no dimension of an
-    argument has that length, nothing else tells it.
+    A check on the device would need no wait, but lengths determine the recorded commands, and some are not the length
+    of any argument's dimension.
 
     Args:
         code: the builder of the function.
         device: the register of the device to copy on.
-        wait: the fence before which they are not read.
+        wait: the fence after which they may be read.
         arguments: the buffers, and their types of 8 bits or more, by argument number.
 
     Returns:
@@ -154,7 +154,7 @@ def read_values(
     """
     if not arguments:
         return {}
-    # The host may not be able to read a caller's buffer.
+    # A caller's buffer may not be host-readable.
     copies, fence = allocate(code, device, wait, HOST, code.i64(_SLOT * len(arguments)))
     every = code.i64(-1)
     for slot, (buffer, scalar) in enumerate(arguments.values()):

@@ -1,4 +1,4 @@
-"""The parameters of a function by its ABI: views, bare buffers and numbers, checked against their declarations."""
+"""The parameters of a function in its ABI: views, bare buffers and numbers, checked against their declarations."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _DEVICE_VISIBLE, _USAGE = 16, 0xC03
 
 
 class Parameters:
-    """The arguments of one function, and then the storages of its results, if it takes these.
+    """The arguments of one function, and the storages of its results, if it takes storages.
 
     Args:
         code: the builder of the function.
@@ -81,7 +81,7 @@ class Parameters:
                 code.call("hal.buffer_view.assert", [register, message, *encoding, dims])
                 self._buffers[register] = code.reference_of("hal.buffer_view.buffer", [register])
             else:
-                # All are checked in the entry block, where a call begins.
+                # All arguments are checked in the entry block, where a call begins.
                 self._allocator = self._allocator or code.reference_of(
                     "hal.device.allocator", [code.load_global("device", "!hal.device")]
                 )

@@ -1,6 +1,6 @@
-"""Command buffers of a schedule: functions that record one each, when the module is loaded.
+"""Command buffers of a schedule, and the functions that record them when the module is loaded.
 
-Command buffers use numbered slots, to which a call binds buffers: constants, the arena, flags that the host reads,
+Command buffers have numbered slots, to which a call binds buffers: constants, the arena, flags that the host reads,
 arguments, results.
 """
 
@@ -33,9 +33,8 @@ class Recorder:
 
     Attributes:
         functions: the functions made so far; each returns a command buffer.
-        one_shot: the numbers of those whose command buffers are recorded for each submission. They only copy: a device
-            may replay its form of such commands with the buffers of an earlier call (IREE 3.13, Vulkan: native
-            replays).
+        one_shot: the numbers of the functions whose command buffers are recorded for each submission. These only copy:
+            for such commands a device may replay the buffers of an earlier call (IREE 3.13, Vulkan: native replays).
         slots: the numbers of the slots by name.
     """
 
@@ -58,7 +57,7 @@ class Recorder:
         return f"{self._name}.commands.{index}"
 
     def place(self, lengths: Lengths, buffer: Buffer) -> tuple[str, int | Register]:
-        """Returns the slot of a buffer, and its offset in it."""
+        """Returns the slot of a buffer, and the buffer's offset in the slot."""
         root = buffer.root
         if root.kind == "transient":
             return "arena", lengths.offset(root)
@@ -69,7 +68,7 @@ class Recorder:
         return f"{root.kind}{root.number}", 0
 
     def record(self, steps: Sequence[Step]) -> int:
-        """Writes a function that records steps that need no host; returns its number."""
+        """Writes a function that records steps without host work; returns its number."""
         number = len(self.functions)
         code = FunctionBuilder(f"{self._name}.record.{number}", "r" if self.call.symbols else "", "r")
         self.functions.append(code)
@@ -109,7 +108,7 @@ class _Recording:
         return entries
 
     def _prepare(self, steps: Sequence[Step]) -> None:
-        """Computes the lengths that the steps use, ahead of any branch."""
+        """Computes the lengths that the steps use, before any branch."""
         lengths = self._lengths
         for step in walk(steps):
             for buffer in (buffer for side in uses(step) for buffer in side):
@@ -170,7 +169,7 @@ class _Recording:
 
     def _dispatch(self, step: Dispatch) -> None:
         code, lengths = self._code, self._lengths
-        # Results of one dispatch have the same shape, and a caller's empty buffer has no word to bind.
+        # Results of one dispatch have the same shape; a caller's empty buffer has no word to bind.
         if 0 in step.buffers[-1].type.shape:
             return
         with (
@@ -194,7 +193,7 @@ class _Recording:
         bindings = []
         last = step.buffers[-1]
         for buffer, binding in zip(step.buffers, kernel.bindings, strict=True):
-            # A caller's empty buffer has no word to bind, and none is read; the result is bound instead.
+            # A caller's empty buffer has no word to bind, and is not read; the result is bound instead.
             is_callers = buffer is not last and buffer.root.kind in ("argument", "result")
             is_empty = is_callers and 0 in buffer.type.shape
             slot, offset = recorder.place(lengths, last if is_empty else buffer)

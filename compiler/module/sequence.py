@@ -1,7 +1,7 @@
-"""The functions of a schedule: they bind buffers, replay command buffers in order, and decide between them.
+"""The functions of a schedule: they bind buffers, replay command buffers in order, and make the host's decisions.
 
-Steps between two decisions of the host are one command buffer, or several if they are many. Each submission waits for
-the one before; the host waits only where it reads a flag, and at the end.
+Steps between two decisions of the host form one command buffer, or several if there are many steps. Each submission
+waits for the previous submission; the host waits only to read a flag, and at the end.
 """
 
 from __future__ import annotations
@@ -41,20 +41,20 @@ from .parameters import Parameters
 from .recording import Recorder
 
 MAX_PENDING: Final = 256
-"""Submissions between two waits of the host, so that no queue holds more."""
+"""The most submissions between two waits of the host, which bounds the queue's length."""
 
 MAX_REPLAYS: Final = 64
-"""Replays of a loop's rounds between two tests, at most: it starts with one, and doubles them."""
+"""The most replays of a loop's iterations between two tests; the number starts at one and doubles."""
 
 ROUNDS: Final = 16
-"""Rounds recorded together, of a loop whose trip count is known when it begins; the remainder goes one by one."""
+"""Iterations recorded together, for a loop with a known trip count; the remainder runs one by one."""
 
 
 class SequenceWriter:
     """Writes the functions of one schedule.
 
     Args:
-        function: the function before it became a sequence, for its types.
+        function: the original function, for its types.
         plan: the function's schedule.
         context: the module's context.
     """
@@ -83,18 +83,18 @@ class SequenceWriter:
 
     @property
     def recorders(self) -> Sequence[FunctionBuilder]:
-        """Functions that each record and return a command buffer, once ``asynchronous`` has been called."""
+        """The functions that each record and return a command buffer, once ``asynchronous`` has been called."""
         return self._recorder.functions
 
     @property
     def recorded_at_load(self) -> Sequence[int]:
-        """Numbers of the recorders whose command buffers are the same for all calls."""
+        """The numbers of the recorders whose command buffers are the same for all calls."""
         one_shot = range(len(self.recorders)) if self._call.symbols else self._recorder.one_shot
         return [index for index in range(len(self.recorders)) if index not in one_shot]
 
     @property
     def recorded_by_call(self) -> str | None:
-        """The global that holds the recordings for the lengths of a call; None where lengths are fixed."""
+        """The global that holds the recordings for the lengths of a call; None for fixed lengths."""
         return self._call.recorded if self._call.symbols else None
 
     def recording_global(self, index: int) -> str:
@@ -125,7 +125,7 @@ class SequenceWriter:
         return code
 
     def synchronous(self) -> FunctionBuilder:
-        """Writes the function that allocates its results, or takes their storages by its convention, and waits."""
+        """Writes the function that allocates its results, or takes their storages in its convention, and waits."""
         plan, abi = self._plan, self._abi
         takes, gives = Parameters.argument_letters(plan, abi), Parameters.result_letters(plan, abi)
         if abi.has_outs:
@@ -157,7 +157,7 @@ class SequenceWriter:
     # -- buffers ---------------------------------------------------------------------------------------
 
     def _bind(self) -> int:
-        """Gets the buffer of each slot; returns the position in the code after the checks of arguments."""
+        """Gets the buffer of each slot; returns the code position after the checks of arguments."""
         code, plan = self._code, self._plan
         if "constants" in self._recorder.slots:
             self._bound["constants"] = code.load_global("constants", "!hal.buffer")
@@ -177,7 +177,7 @@ class SequenceWriter:
             size = code.i64(len(plan.flags) * STRIDE)
             self._bound["flags"], self._last = allocate(code, self._device, self._last, HOST, size)
         for buffer in (checked for step in walk(plan.steps) if isinstance(step, Check) for checked in step.buffers):
-            # Lengths that are computed inside a branch are not known outside of it.
+            # Lengths computed inside a branch are not available outside it.
             self._recorder.place(self._lengths, buffer)
             for length in (buffer.bytes, *buffer.type.lengths):
                 if isinstance(length, Size):
@@ -185,10 +185,10 @@ class SequenceWriter:
         return start
 
     def _place_numbers(self) -> None:
-        """Stores arguments that are numbers in memory of this call, from which dispatches read them."""
+        """Stores numeric arguments in memory of this call, from which dispatches read them."""
         code = self._code
         size = code.i64(STRIDE * len(self._parameters.numbers))
-        # No earlier submission uses it, so the host does not wait for those.
+        # No earlier submission uses this memory, so the host need not wait for them.
         memory, fence = allocate(code, self._device, code.null(), HOST, size)
         code.await_fence(fence)
         self._bound["numbers"] = memory
@@ -208,7 +208,7 @@ class SequenceWriter:
         return view_of(self._code, self._lengths, buffer, self._bound[name], self._offsets.get(name, offset))
 
     def _steps(self, steps: Sequence[Step], signal: Register | None = None) -> bool:
-        """Writes steps; returns whether the last of them is a submission that signals ``signal``."""
+        """Writes steps; returns whether the last step is a submission that signals ``signal``."""
         pending: list[Step] = []
         size = 0
         for step in steps:
@@ -235,9 +235,7 @@ class SequenceWriter:
         return self._replay(pending, signal)
 
     def _repeat(self, step: Repeat) -> None:
-        """Repeats a loop's body a known number of times: several iterations share a command buffer, without waits
-        between them.
-        """
+        """Repeats a loop's body a known number of times; several iterations share a command buffer, without waits."""
         code = self._code
         trips = step.trips
         count = code.i32(trips) if isinstance(trips, int) else self._flag(trips)
@@ -247,7 +245,7 @@ class SequenceWriter:
                 self._steps(step.body)
             return
         if isinstance(trips, int):
-            # Recording a command costs about half of a submission, and is repeated for each call with other buffers.
+            # Recording a command costs about half a submission, and is repeated for each call with other buffers.
             rounds = rounds_together(step.body, math.isqrt(2 * trips // max(size, 1)))
             self._replays(self._recorder.record([Repeat(step.operation, rounds, step.body)]), code.i32(trips // rounds))
             if trips % rounds:

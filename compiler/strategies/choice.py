@@ -1,8 +1,8 @@
-"""The choice of a strategy for a region: fixed by an attribute, measured to be the fastest, or cheapest by estimate.
+"""The choice of a strategy for a region: fixed by an attribute, fastest by measurement, or cheapest by estimate.
 
-The same strategy is expected to be the fastest for all regions of a class. A class names the operations that strategies
-are about, with their types, attributes and bodies. Lengths are approximate: the next power of two, and the divisor
-among 64, 16 and 4. Element-wise operations count only if there are no others.
+The same strategy is expected to be the fastest for all regions of a class. A class lists the operations that strategies
+are for, with their types, attributes and bodies. Lengths are approximate: the next power of two, and the divisor among
+64, 16 and 4. Element-wise operations count only if there are no others.
 """
 
 from __future__ import annotations
@@ -93,7 +93,8 @@ def _length(length: Dim) -> str:
 
 
 SHIPPED: Final[Mapping[str, tuple[tuple[str, Strategy], ...]]] = {
-    # lavapipe of Mesa 22.3.6, two cores: in the other 17 classes of the benchmark's programs the estimate is the best.
+    # lavapipe of Mesa 22.3.6, two cores: in the other 17 classes of the benchmark's programs the estimate chooses the
+    # best strategy.
     "cpu": (
         # Eight rows, as in the steps of a recurrent network: 0.74 and 0.83 of the time of tiles with four rows.
         ("dot_general 8x*/64xf32 */64x*/64xf32 * -> 8x*/64xf32", ContractionTile(8, 4, 8, 1, 8, 1)),
@@ -101,11 +102,11 @@ SHIPPED: Final[Mapping[str, tuple[tuple[str, Strategy], ...]]] = {
 }
 """Results of tuning on available devices, for all devices of their family.
 
-Each entry is a pattern of classes (``class_of``), in which ``*`` stands for anything, and a strategy. Write ``*``
-for brackets too, which are a set of characters (``fnmatch``). The first that takes a region is used. Results of tuning
-on the device itself take precedence. An entry is here only if it was measured to be faster than the strategy that the
-estimate chooses (``benchmarks/generated_kernels.py --tune``). Other families use the tables of the strategies, ordered
-by estimate.
+Each entry is a pattern of classes (``class_of``), in which ``*`` stands for anything, and a strategy. Write ``*`` for
+brackets too, which ``fnmatch`` reads as sets of characters. The first entry that takes a region is used. Results of
+tuning on the device itself take precedence. An entry is listed only if it was measured to be faster than the estimate's
+choice (``benchmarks/generated_kernels.py --tune``). Other families use the tables of the strategies, ordered by
+estimate.
 """
 
 
@@ -131,11 +132,11 @@ STRATEGIES: Final[tuple[type[Strategy], ...]] = (
 """All strategies; the last takes every region."""
 
 _NUMBERS: Final = 1 << 16
-"""Upper bound (exclusive) of a strategy's numbers."""
+"""The exclusive upper bound of a strategy's numbers."""
 
 
 def ranked(region: KernelRegion) -> list[tuple[float, Strategy]]:
-    """Returns all strategies for a region with their estimated costs, the cheapest first."""
+    """Returns all strategies for a region with their estimated costs, cheapest first."""
     ranking = [
         candidate
         for strategy in STRATEGIES
@@ -146,13 +147,13 @@ def ranked(region: KernelRegion) -> list[tuple[float, Strategy]]:
 
 
 def candidates_of(region: KernelRegion) -> list[Strategy]:
-    """Returns the strategies worth trying for a region, cheapest first, up to the one that takes every region."""
+    """Returns the strategies worth trying for a region, cheapest first, up to the strategy that takes every region."""
     strategies = [strategy for _, strategy in ranked(region)]
     return strategies[: next(at for at, strategy in enumerate(strategies) if isinstance(strategy, Elements)) + 1]
 
 
 def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Kernel:
-    """Compiles a region with a strategy, or with the one that was measured or is estimated to be the fastest.
+    """Compiles a region with a strategy, or with the fastest one by measurement or estimate.
 
     Raises:
         CompileError: the generator or the target does not support an operation or a type, or the strategy does not
@@ -183,7 +184,7 @@ def compile_region(region: KernelRegion, strategy: Strategy | None = None) -> Ke
 
 
 def _is_compiled(strategy: Strategy, region: KernelRegion) -> bool:
-    """Returns whether a strategy takes a region, with little enough code that a driver compiles it quickly."""
+    """Returns whether a strategy takes a region, with code short enough that drivers compile it quickly."""
     return strategy.takes(region) and strategy.words(region) <= MAX_WORDS
 
 
@@ -208,7 +209,7 @@ def wanted_of(attribute: Attribute) -> str:
 
 
 def strategy_from(text: str) -> Strategy | None:
-    """Returns the strategy that ``Strategy.text`` describes, or None: the text may be from another release."""
+    """Returns the strategy that ``Strategy.text`` describes, or None, as the text may be from another release."""
     name, _, numbers = text.partition(" ")
     pairs = [word.partition("=") for word in numbers.split()]
     if not all(number.isascii() and number.isdigit() and len(number) < 6 for _, _, number in pairs):

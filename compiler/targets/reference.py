@@ -26,7 +26,7 @@ def reference_variant(module: Region, location: Location) -> Operation:
 
 
 def reference_executable(variant: Operation, source: SourceText) -> Variant:
-    """Builds the data that the device loads for an executable of this target; it names no line of the source.
+    """Builds the data that the device loads for an executable of this target, without source locations.
 
     Raises:
         OperationError: the executable does not have the form of a function over buffers.
@@ -63,7 +63,7 @@ def reference_executable(variant: Operation, source: SourceText) -> Variant:
 
 
 def _size(spec: TensorSpec) -> int:
-    """Returns the bytes of a binding, in whole words; 0 if they depend on the call."""
+    """Returns the bytes of a binding, in whole words; 0 if call-dependent."""
     return 0 if any(length < 0 for length in spec.shape) else max(-(-storage_bytes(spec) // 4) * 4, 4)
 
 

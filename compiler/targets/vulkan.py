@@ -56,7 +56,7 @@ _COMPUTE_STAGE = 0x20
 
 
 def vulkan_kernel(function: Operation, target: Target, strategy: Strategy | None = None) -> Kernel:
-    """Compiles an executable's function with a strategy, the one that its attribute fixes, or the fastest.
+    """Compiles an executable's function with a strategy: the argument, the function's attribute, or the fastest.
 
     Raises:
         CompileError: the generator or the target does not support an operation or a type, or the strategy does not
@@ -76,7 +76,7 @@ def kernel_region(function: Operation, target: Target) -> KernelRegion:
 
 
 def longer_strategy(function: Operation, target: Target) -> Strategy | None:
-    """Returns a strategy for calls that exceed the loops of an executable's kernel; None if it needs none."""
+    """Returns a strategy for calls beyond the loop limit of an executable's kernel; None if it has no limit."""
     return None if STRATEGY in function.attributes else Rows.of_long(kernel_region(function, target))
 
 
@@ -161,7 +161,7 @@ def _limits(variant: Operation) -> tuple[Limit, ...]:
 
 
 def _workload_attributes(kernel: Kernel) -> dict[str, Attribute]:
-    """Returns the attributes that a dispatch needs beyond the shader."""
+    """Returns the attributes that a dispatch needs in addition to the shader."""
     count = kernel.workgroup_count
     if isinstance(count, tuple):
         attributes: dict[str, Attribute] = {"workgroup_count": DenseArray(I64, count)}
@@ -208,7 +208,7 @@ def vulkan_executable(variant: Operation, source: SourceText) -> Variant:
 
     Args:
         variant: the executable.
-        source: the program's text, for the line that profiles name.
+        source: the program's text, for the line in profiles.
 
     Raises:
         OperationError: the executable does not have the form of a kernel.

@@ -18,7 +18,7 @@ REGIONS: Final[Mapping[str, int]] = {
 
 
 def is_promotable(narrow: Type, wide: Type) -> bool:
-    """Returns whether elements of one type may be combined in another: the same kind with at least as many bits."""
+    """Returns whether elements may be combined in a wider type: of the same kind, with no fewer bits."""
     if narrow is wide:
         return True
     if not isinstance(narrow, ScalarType) or not isinstance(wide, ScalarType):
@@ -61,7 +61,7 @@ def combined(operation: Operation, inputs: Sequence[TensorType], starts: Sequenc
 
 
 def selected(operation: Operation, element: Type) -> None:
-    """Checks that the first region takes two elements and returns whether to take the first.
+    """Checks that the first region takes two elements and returns which to select.
 
     Raises:
         OperationError: the region has another form.

@@ -18,7 +18,7 @@ _TOKEN: Final = DialectType("!stablehlo.token")
 
 
 def _alone(operation: Operation, name: str = "replica_groups") -> None:
-    """Checks that groups, or pairs, name no process but the first."""
+    """Checks that groups, or pairs, contain no process but the first."""
     for number in operation.integers(name):
         if number > 0:
             raise OperationError(
@@ -58,7 +58,7 @@ def _reduced(operation: Operation) -> Sequence[Type]:
 
 
 def combined_of_each(operation: Operation, types: Sequence[TensorType]) -> list[Type]:
-    """Returns the element types of a region that combines two scalars, the same for each operand."""
+    """Returns the result types of a region that combines two scalars, applied to each operand."""
     return [element for type in types for element in combined(operation, [type], [type])]
 
 

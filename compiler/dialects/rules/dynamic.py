@@ -1,4 +1,4 @@
-"""Constraints and result types of operations whose shapes are operands.
+"""Constraints and result types of operations with shapes as operands.
 
 If such an operand is a constant, the constraints of the static form apply.
 """
@@ -50,7 +50,7 @@ def _shaped(operation: Operation, index: int) -> TensorType:
 
 
 def _as(operation: Operation, name: str, result: Type, attributes: Mapping[str, Attribute]) -> Operation:
-    """Returns the static form, with the first operand only."""
+    """Returns the static form of an operation, with the first operand only."""
     return Operation(f"stablehlo.{name}", operation.operands[:1], [result], {**operation.attributes, **attributes})
 
 
@@ -76,7 +76,7 @@ def _dynamic_iota(operation: Operation) -> Sequence[Type]:
 
 
 def _static(operation: Operation, name: str, names: Sequence[str], first: int) -> Sequence[Type]:
-    """Returns the types of the static form, whose attributes are the operands from ``first`` on, if all are known."""
+    """Returns the types of the static form, with the operands from ``first`` on as attributes, if all are known."""
     value = tensors(operation)[0]
     lists = [_vector(operation, first + index, value.rank) for index in range(len(names))]
     attributes = {

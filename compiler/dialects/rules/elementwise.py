@@ -28,7 +28,7 @@ from .requirements import (
 
 
 def elementwise(count: int, kinds: Kinds) -> Rule:
-    """Creates the rule for operands and a result of one type."""
+    """Creates the rule for operands and a result of the same type."""
 
     def rule(operation: Operation) -> Sequence[Type]:
         types = tensors(operation, count)
@@ -119,7 +119,7 @@ def _part(kinds: Kinds) -> Rule:
 
 
 def predicate(operation: Operation) -> Sequence[Type]:
-    """Returns the type of a property of real floats."""
+    """Returns the type of a predicate on real floats."""
     (value,) = tensors(operation, 1)
     expect_kind(value.scalar, frozenset({"float"}))
     return [value.of(I1)]

@@ -1,7 +1,7 @@
 """The rule of each StableHLO operation: types of results from operands and attributes.
 
 Constraints are those of StableHLO's specification (``docs/spec.md``). A rule takes an operation and returns its result
-types, or raises ``OperationError``; unknown lengths agree with all.
+types, or raises ``OperationError``; unknown lengths agree with every length.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _CUSTOM: Final = re.compile(
 
 
 _SHAPES: Final = ("shape_assertion", "stablehlo.dynamic_reduce_window")
-"""Custom calls of programs whose shapes depend on the call."""
+"""Custom calls of programs with call-dependent shapes."""
 
 
 def _custom_call(operation: Operation) -> Sequence[Type]:
@@ -49,7 +49,7 @@ def _custom_call(operation: Operation) -> Sequence[Type]:
 
 
 def _declared(operation: Operation) -> Sequence[Type]:
-    """Accepts the declared types; the operation's meaning is defined elsewhere."""
+    """Accepts the declared types of an operation whose meaning is defined elsewhere."""
     return [value.type for value in operation.results]
 
 

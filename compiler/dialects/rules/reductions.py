@@ -14,7 +14,7 @@ from .requirements import Length, OperationError, Rule, axes, integer, ints, mer
 
 
 def _inputs(operation: Operation) -> tuple[list[TensorType], list[TensorType]]:
-    """Returns the types of the inputs, and of one initial value for each."""
+    """Returns the types of the inputs and of their initial values."""
     types = tensors(operation)
     count = len(types) // 2
     if not types or len(types) % 2:
@@ -67,7 +67,7 @@ def window_sizes(operation: Operation, rank: int) -> tuple[Dim, ...]:
 
 
 def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[tuple[int, ...]]:
-    """Returns strides and dilations, by default 1, each for every dimension and at least 1."""
+    """Returns strides and dilations of every dimension, 1 by default and at least 1."""
     lists = [ints(operation, name, (1,) * rank) for name in names]
     for name, values in zip(names, lists, strict=True):
         if len(values) != rank or any(value < 1 for value in values):
@@ -76,7 +76,7 @@ def window_lists(operation: Operation, rank: int, names: Sequence[str]) -> list[
 
 
 def padding_pairs(operation: Operation, rank: int) -> list[tuple[Dim, Dim]]:
-    """Returns the padding before and after each dimension, by default 0."""
+    """Returns the padding before and after each dimension, 0 by default."""
     value = operation.attributes.get("padding")
     flat: list[Dim] = []
     if isinstance(value, tuple):
@@ -130,7 +130,7 @@ _ALGORITHMS: Final = frozenset(
         ("f64", "f64", 1),
     }
 )
-"""Known algorithms for products: the operands' precision, the accumulator's, and the number of summed products."""
+"""Known algorithms of products: the operands' precision, the accumulator's, and the number of summed products."""
 
 
 def check_precision(operation: Operation) -> None:

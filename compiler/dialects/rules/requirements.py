@@ -26,7 +26,7 @@ class OperationError(Exception):
     """An operation violates a constraint.
 
     Attributes:
-        expected: the rest of a message that begins with "expected": the expected value, then the actual one.
+        expected: the message after "expected": the expected value, then the actual value.
         operand: the wrong operand, or None.
     """
 
@@ -37,10 +37,10 @@ class OperationError(Exception):
 
 
 class UnequalError(OperationError):
-    """Two lengths are not known to be equal, but may be in a call.
+    """Two lengths that are not known to be equal, but may be equal in a call.
 
     Attributes:
-        difference: the size that would have to be 0.
+        difference: the size that must be 0.
     """
 
     def __init__(self, expected: str, operand: int | None, difference: Size) -> None:
@@ -77,7 +77,7 @@ def ints(operation: Operation, name: str, default: Sequence[int] | None = None) 
 
 
 def sizes(operation: Operation, name: str, default: Sequence[Dim] | None = None) -> tuple[Dim, ...]:
-    """Returns a list like ``ints``, of sizes that may depend on the call."""
+    """Returns a list like ``ints``, of sizes that may be call-dependent."""
     value = operation.attributes.get(name)
     if value is None and default is not None:
         return tuple(default)
@@ -103,23 +103,23 @@ def integer(operation: Operation, name: str, default: int = 0) -> int:
 
 
 def axes(numbers: Iterable[int], rank: int, noun: str) -> None:
-    """Checks that numbers name different dimensions."""
+    """Checks that axis numbers are distinct and in range."""
     listed = list(numbers)
     if len(set(listed)) != len(listed) or any(not 0 <= number < rank for number in listed):
         raise OperationError(f"{noun} to be different numbers from 0 to {rank - 1}, got {listed}")
 
 
 def increasing(numbers: Sequence[int], noun: str) -> None:
-    """Checks that numbers are in order."""
+    """Checks that numbers are in increasing order."""
     if list(numbers) != sorted(numbers):
         raise OperationError(f"{noun} in order, got {list(numbers)}")
 
 
 def same_length(left: Length, other: Length, expected: str, operand: int | None = None) -> Length:
-    """Returns the common length of two that must agree.
+    """Returns the common length of two lengths that must agree.
 
     Raises:
-        UnequalError: the lengths do not agree, but may in a call.
+        UnequalError: the lengths may agree in a call, but need not.
         OperationError: the lengths do not agree.
     """
     if left is not None and other is not None and left != other:
@@ -131,9 +131,9 @@ def same_length(left: Length, other: Length, expected: str, operand: int | None 
 
 
 def same_count(left: Dim, other: Dim, expected: str, operand: int | None = None) -> None:
-    """Checks that two shapes have equally many elements, if that equation can be solved for a length.
+    """Checks that two shapes have the same number of elements, if the equation can be solved for a length.
 
-    Whether 3 by 8 elements are 4 by 6 is otherwise left to the call: see ``passes/dynamic/requirements.py``.
+    Otherwise the call checks it: see ``passes/dynamic/requirements.py``.
 
     Raises: as for ``same_length``.
     """
@@ -144,24 +144,24 @@ def same_count(left: Dim, other: Dim, expected: str, operand: int | None = None)
 
 
 def may_fit(left: Length, other: Length) -> bool:
-    """Returns whether a length may be at most another in some call."""
+    """Returns whether a length may be at most another length in some call."""
     return left is None or other is None or is_at_least(other - left, 0) is not False
 
 
 def merged(
     left: Sequence[Length], other: Sequence[Length], expected: str, operand: int | None = None
 ) -> tuple[Length, ...]:
-    """Returns the common shape of two that must agree."""
+    """Returns the common shape of two shapes that must agree."""
     if len(left) != len(other):
         raise OperationError(expected, operand)
     return tuple(same_length(a, b, expected, operand) for a, b in zip(left, other, strict=True))
 
 
 def strided(length: Dim, stride: int) -> Dim:
-    """Returns how many elements a slice with a stride takes of a range.
+    """Returns the number of elements that a strided slice takes from a range.
 
     Raises:
-        OperationError: the number is a quotient of a quotient.
+        OperationError: the number would be a quotient of a quotient.
     """
     if isinstance(length, int):
         return max(0, -(-length // stride))

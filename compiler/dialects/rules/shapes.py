@@ -1,4 +1,4 @@
-"""Constraints and result types of operations that create or arrange elements by their indices alone."""
+"""Constraints and result types of operations that create or arrange elements by index only."""
 
 from __future__ import annotations
 

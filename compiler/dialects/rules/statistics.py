@@ -12,7 +12,7 @@ from .dynamic import constant_numbers
 from .requirements import OperationError, Rule, compatible, declared_result, expect_kind, integer, operands, tensors
 
 _STATES: Final[Mapping[str, tuple[int, ...]]] = {"DEFAULT": (1, 2, 3), "THREE_FRY": (2,), "PHILOX": (2, 3)}
-"""The number of 64-bit words in the state of each algorithm."""
+"""The 64-bit words of each algorithm's state."""
 
 
 def _batch_norm(operation: Operation, count: int, vectors: Sequence[int]) -> tuple[TensorType, TensorType]:

@@ -60,7 +60,7 @@ def _parse_function(parser: Parser, name: str) -> Parts:
 
 
 def _arguments(parser: Parser) -> tuple[list[tuple[str, Type, int]], list[Type], list[dict[str, Attribute]]]:
-    """Reads arguments with names (a definition) or types alone (a declaration)."""
+    """Reads arguments with names (a definition) or only types (a declaration)."""
     parser.expect("(")
     arguments: list[tuple[str, Type, int]] = []
     types: list[Type] = []

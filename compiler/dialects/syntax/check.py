@@ -1,6 +1,4 @@
-"""Reading of operations of ``check``, in StableHLO's form and in IREE's, which has parentheses, and of the constants of
-IREE's tests.
-"""
+"""Reading of operations of ``check``, in StableHLO's form and in IREE's, and of the constants in IREE's tests."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Syntax of StableHLO's operations. MHLO's are read as StableHLO's.
+"""Syntax of StableHLO's operations, and of MHLO's, which are read as StableHLO's.
 
 The forms are those of StableHLO 1.x (``stablehlo/dialect/StablehloOps.td`` and ``AssemblyFormat.cpp``).
 """

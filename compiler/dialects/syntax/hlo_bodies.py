@@ -53,7 +53,7 @@ def _parse_reduce(parser: Parser, name: str) -> Parts:
 
 
 _APPLIED: Final = ("add", "and", "maximum", "minimum", "multiply", "or", "xor")
-"""Operations that the short form of a reduction may name: all are commutative."""
+"""Operations that the short form of a reduction may name, all of them commutative."""
 
 
 def _applied(name: str, element: Type) -> Region:

@@ -1,8 +1,8 @@
-"""SPIR-V as text: ``spv.module``, one instruction a line, named and laid out by the tables of the grammar.
+"""SPIR-V as text: ``spv.module``, one instruction per line, named and laid out by the grammar's tables.
 
 Ids are the module's own, so that the text determines the words. Parts that the specification puts first surround the
-body: the memory model precedes it, capabilities and extensions follow it. A result's type is written out, as
-``!spv.ptr<i32, StorageBuffer>``; if two types have the same text, the second is named by its id.
+body: the memory model precedes it, capabilities and extensions follow it. A result's type is written in full, as
+``!spv.ptr<i32, StorageBuffer>``; if two types have the same text, the second is written as its id.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ class SpirvTypes:
     Attributes:
         by_text: the id of each text; the first id if two types have the same text.
         texts: the texts by id.
-        scalars: for each scalar type by id, its bits and whether it is a float.
-        lengths: the values of integer constants by id, for lengths of arrays.
+        scalars: the bits of each scalar type, and whether it is a float, by id.
+        lengths: the values of integer constants by id, for array lengths.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class SpirvTypes:
             self.scalars[number] = (words[2], opcode == Op.TypeFloat)
 
     def name(self, number: int) -> str:
-        """Returns the name of a type at its uses."""
+        """Returns the name with which a type is referred to."""
         text = self.texts.get(number, "")
         return text if self.by_text.get(text) == number else f"!spv.id<{number}>"
 

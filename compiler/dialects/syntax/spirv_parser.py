@@ -47,7 +47,7 @@ def _parse_module(parser: Parser, name: str) -> Parts:
 
 
 def _header(parser: Parser, offset: int, attributes: Mapping[str, Attribute]) -> tuple[int, list[int]]:
-    """Returns the bound, and the words of the header, of capabilities and of extensions."""
+    """Returns the bound, and the words of the header, the capabilities and the extensions."""
 
     def integer(name: str, low: int, high: int) -> int:
         value = attributes.get(name)
@@ -83,7 +83,7 @@ class _Body:
 
     Attributes:
         words: the words of all instructions except imports.
-        imports: the words of imports of instruction sets, which come before the memory model.
+        imports: the words of imported instruction sets, which precede the memory model.
     """
 
     def __init__(self, parser: Parser) -> None:
@@ -216,7 +216,7 @@ def _numbers(kind: str) -> Mapping[str, int]:
 
 
 def _enumerant(parser: Parser, kind: str) -> int:
-    """Reads a quoted name of an enumeration, several with bars between them, or a number."""
+    """Reads a quoted name of an enumeration, several joined by bars, or a number."""
     offset = parser.here()
     name = parser.accept_string()
     if name is None:

@@ -37,9 +37,9 @@ _FORMS: Final = {
 }
 """Operands, and after the colon the type of the result.
 
-``%T`` is an operand of type T, and ``T`` any number of them: T is the type after the colon, E that of its elements,
-R the type after the word that ends the form, and I that of an index. ``#name`` are numbers and indices, whose numbers
-become the attribute ``static_name``, and ``{}`` is a region. A question mark precedes what may be absent.
+``%T`` is an operand of type T; ``T`` any number of them. T is the type after the colon, E its element type, R the type
+after the word that ends the form, and I the index type. ``#name`` stands for numbers and indices, whose numbers become
+the attribute ``static_name``, and ``{}`` for a region. A question mark precedes optional parts.
 """
 
 
@@ -89,7 +89,7 @@ def _dim(parser: Parser, name: str) -> Parts:
 
 
 def _regrouped(parser: Parser, name: str) -> Parts:
-    """Reads ``expand_shape`` and ``collapse_shape``; their groups of dimensions also follow from the types."""
+    """Reads ``expand_shape`` and ``collapse_shape``; the groups of dimensions may be inferred from the types."""
     names = [parser.operand_name()]
     groups = parser.attribute()
     sizes: Names = []
@@ -103,7 +103,7 @@ def _regrouped(parser: Parser, name: str) -> Parts:
 
 
 def _numbers(parser: Parser) -> tuple[Names, DenseArray]:
-    """Reads ``[0, %n, 2]``: operands, and numbers with a mark for each operand."""
+    """Reads ``[0, %n, 2]``: the operands, and the numbers with a mark in place of each operand."""
     parser.expect("[")
     names: Names = []
     numbers: list[int] = []

@@ -31,14 +31,14 @@ READ: Final[Mapping[str, ReadableSyntax]] = {
     **MHLO,
     **SYNTAXES,
 }
-"""Dialects in which programs may be written. Those that are not printed here are converted first."""
+"""Dialects in which programs may be written. Dialects that cannot be printed are converted first."""
 
 
 def parse(text: str, file_name: str = "<text>", syntaxes: Mapping[str, ReadableSyntax] = READ) -> list[Operation]:
     """Reads the operations of a program's text: usually one module, or functions.
 
     Raises:
-        CompileError: the text has a syntax error; the error is at the first.
+        CompileError: the text has a syntax error; the error is located at the first.
     """
     return Parser(SourceText(text, file_name), syntaxes).program()
 
@@ -49,6 +49,6 @@ def to_text(operations: Sequence[Operation], generic: bool = False, source: Sour
     Args:
         operations: the operations.
         generic: whether to use the generic form.
-        source: the text that they come from, for their locations; without it these are not printed.
+        source: the text of the operations, for their locations; without it these are not printed.
     """
     return Printer({} if generic else SYNTAXES, source).program(operations)

@@ -30,7 +30,7 @@ _NOT_FETCHED: Final = ("Assert", "Const", "NoOp", "Placeholder", "Print", "Print
 _OUTPUT: Final = re.compile(r"(.*?)(?::([0-9]{1,9}))?", re.DOTALL)
 _SHAPE: Final = re.compile(r"((?:(?:[0-9]{1,12}|\?)(?:x|$))*)([a-z][a-z0-9<>]*)?", re.ASCII)
 _BATCH: Final = symbol(0)
-"""The first length of every argument whose graph leaves it open: it depends on the call."""
+"""The call-dependent first length, shared by all arguments whose graph leaves it open."""
 _GRAPH: Final = Location(0)
 """The function's location: the graph as a whole."""
 
@@ -44,16 +44,16 @@ def import_graph(
         data: a GraphDef as text or binary.
         file_name: the name of the file, for errors; the function is named after it.
         feeds: the arguments of the function, in order, as ``NAME[:N][=SHAPE]`` with a shape such as ``4x224x224x3`` or
-            ``4x3xf32``. Other placeholders that are needed follow in the graph's order. A first length that is ``?``
-            here or in the graph depends on the call, and is the same for all arguments. A shape is needed where the
-            graph leaves another length open, and an element type where a feed is not a placeholder.
+            ``4x3xf32``. Other needed placeholders follow in the graph's order. A first length of ``?``, here or in the
+            graph, depends on the call, and is the same for all arguments. A shape is required if the graph leaves
+            another length open, and an element type if a feed is not a placeholder.
         fetches: the results of the function, as ``NAME[:N]``. By default all outputs of nodes that no other node uses.
 
     Returns:
-        A module, and the text that its locations refer to: of a binary graph, a line for each node.
+        A module, and the text that its locations refer to; for a binary graph, the text has a line for each node.
 
     Raises:
-        CompileError: the graph is wrong, or something that is needed is not supported.
+        CompileError: the graph is wrong, or a needed node is not supported.
         InvalidArgumentError: a feed or a fetch is not in the graph.
         UnavailableError: the extra ``graphdef`` is not installed.
     """
@@ -90,7 +90,7 @@ def import_graph(
 
 
 def _named(graph: Graph, text: str, noun: str) -> Ref:
-    """Returns an output by its name; ``NAME`` is its first."""
+    """Returns an output by its name; ``NAME`` means its first output."""
     match = _OUTPUT.fullmatch(text)
     name, port = (match[1], int(match[2] or 0)) if match else (text, 0)
     if name not in graph.nodes:
@@ -125,7 +125,7 @@ def _argument(graph: Graph, block: Block, ref: Ref, shape: str | None) -> Value:
             element = ScalarType(match[2]) if match[2] else element
         except ValueError as error:
             raise graph.error(node, str(error)) from None
-        # Graphs before version 22 declare an unknown shape as one without dimensions.
+        # Graphs before version 22 declare an unknown shape as a shape without dimensions.
         fits = not declared or len(declared) == len(dims)
         if not fits or any(None not in (a, b) and a != b for a, b in zip(declared or (), dims, strict=False)):
             raise graph.error(node, f"it is fed with the shape {shape}, and declared as {_shown(declared)}")
@@ -163,7 +163,7 @@ def _example(dims: Sequence[int | None] | None) -> str:
 
 
 def _sinks(graph: Graph, plan: GraphPlan) -> list[str]:
-    """Returns nodes with outputs that no other node uses."""
+    """Returns the nodes whose outputs no other node uses."""
     taken = {ref.node for node in graph.nodes.values() for ref in node.inputs}
     sinks = [
         name
@@ -191,6 +191,6 @@ def _module(block: Block, file_name: str) -> Operation:
 
 
 def _identifier(name: str) -> str:
-    """Makes a name of letters, digits and underscores."""
+    """Makes an identifier of letters, digits and underscores from a name."""
     identifier = re.sub(r"[^A-Za-z0-9_]+", "_", name).strip("_")
     return f"_{identifier}" if identifier[:1].isdigit() else identifier

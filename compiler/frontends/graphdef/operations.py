@@ -1,4 +1,4 @@
-"""TensorFlow's operations that are translated, and reasons why others are not."""
+"""The supported operations of TensorFlow, and the reasons why others are not supported."""
 
 from __future__ import annotations
 
@@ -36,7 +36,9 @@ ROOMS: Final[Mapping[str, Mapping[str, Translate]]] = {
 }
 """Translations by kind and name; ``plan`` handles the dataflow operations of control flow."""
 
-OPERATIONS: Final[Mapping[str, Translate]] = {name: each for room in ROOMS.values() for name, each in room.items()}
+OPERATIONS: Final[Mapping[str, Translate]] = {
+    name: translate for room in ROOMS.values() for name, translate in room.items()
+}
 
 _VARIABLES: Final = ("Variable", "VarHandleOp", "ReadVariableOp", "AssignVariableOp", "ResourceGather", "Assign")
 

@@ -1,4 +1,4 @@
-"""Translation of the nodes that a graph's outputs need into blocks of StableHLO operations."""
+"""Translation of the nodes that a graph's outputs depend on into blocks of StableHLO operations."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ from .operators.lists import opened
 from .operators.node import MAX_ELEMENTS, Node, Translate
 
 _MAX_DEPTH: Final = 64
-"""Nesting of functions, conditionals and loops, at most."""
+"""The deepest nesting of functions, conditionals and loops."""
 
 
 class Scope:
-    """Values that a block's operations may use: its own, and those of the blocks around it.
+    """Values that a block's operations may use: its own, and those of enclosing blocks.
 
     Args:
         builder: the builder that appends to the block.
@@ -78,7 +78,7 @@ class Translator:
         self._count = 0
 
     def plan(self, graph: Graph) -> GraphPlan:
-        """Returns the plan of a graph, which is made once."""
+        """Returns the plan of a graph, made once."""
         if graph not in self._plans:
             self._plans[graph] = GraphPlan(graph)
         return self._plans[graph]
@@ -102,7 +102,7 @@ class Translator:
         return results
 
     def values(self, graph: Graph, wanted: Sequence[Ref], scope: Scope) -> list[Value]:
-        """Returns the values of outputs; translates the nodes that the scope does not have yet."""
+        """Returns the values of outputs; translates the nodes that the scope lacks."""
         plan = self.plan(graph)
         needed = self.needed(graph, wanted, scope)
         for name in sorted(needed, key=plan.rank.__getitem__):
@@ -126,7 +126,7 @@ class Translator:
         return [self._value(graph, ref, scope) for ref in wanted]
 
     def needed(self, graph: Graph, wanted: Iterable[Ref], scope: Scope) -> set[str]:
-        """Returns names of the nodes that outputs depend on and the scope does not have."""
+        """Returns the names of the nodes that outputs depend on and that the scope lacks."""
         plan = self.plan(graph)
         needed: set[str] = set()
         stack = [ref for ref in wanted if scope.find(ref) is None]
@@ -177,7 +177,7 @@ class Translator:
             raise node.error("it has no outputs, and one is wanted")
 
     def _choose(self, graph: Graph, plan: GraphPlan, node: GraphNode, needed: set[str], scope: Scope) -> None:
-        """Adds a conditional for a Merge and for those that share it."""
+        """Adds a conditional for a Merge and the merges that share it."""
         choice, context = plan.choices[node.name], plan.contexts[node.name]
         merges = [name for name in choice.together if name in needed]
         predicate = self._value(graph, choice.predicate, scope, node)
@@ -250,7 +250,7 @@ class Translator:
 
 @contextmanager
 def _errors_of(graph: Graph, node: GraphNode) -> Iterator[None]:
-    """Turns errors of shapes that do not fit together into errors of a node."""
+    """Turns errors of incompatible shapes into errors of a node."""
     try:
         yield
     except CompileError:
@@ -260,7 +260,7 @@ def _errors_of(graph: Graph, node: GraphNode) -> Iterator[None]:
 
 
 def _guarded(node: Node, translate: Translate) -> Sequence[Value]:
-    """Translates a node; turns errors of shapes and numbers that do not fit together into errors of the node."""
+    """Translates a node; turns errors of incompatible shapes and numbers into errors of the node."""
     try:
         return translate(node)
     except CompileError:

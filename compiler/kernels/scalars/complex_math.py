@@ -1,6 +1,6 @@
 """Arithmetic and functions of complex numbers.
 
-Special values follow from the formulas, also where annex G of C99 requires others.
+Special values follow from the formulas, even if annex G of C99 requires other values.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def divide(f: Floats, x: Complex, y: Complex) -> Complex:
     by_real = f.absolute(y.real) >= f.absolute(y.imaginary)
     large = by_real.select(y.real, y.imaginary)
     small = by_real.select(y.imaginary, y.real)
-    # 0 / 0 would be NaN even where the numerator is not.
+    # 0 / 0 would be NaN even if the numerator is not.
     ratio = small / large
     ratio = large.equals(0).select(small, ratio)
     divisor = 1.0 / (large + small * ratio)
@@ -91,7 +91,7 @@ def sign(f: Floats, x: Complex) -> Complex:
 
 
 def exponential(f: Floats, x: Complex) -> Complex:
-    # Half the power: the power itself may overflow where the product does not.
+    # Half the power: the power itself may overflow although the product does not.
     size = exponentials.exponential(f, x.real, halvings=1)
     is_real = x.imaginary.equals(0)
     real = size * trigonometry.cosine(f, x.imaginary) * 2.0
@@ -116,7 +116,7 @@ def _logarithm_of_size(f: Floats, x: Complex) -> Id:
     """Returns log |x|, accurate near |x| = 1."""
     large, small, exponent = _scaled(f, x)
     squares = f.pair_sum(f.exact_product(large, large), f.exact_product(small, small))
-    # Halve or double so that values near one stay near one.
+    # Halved or doubled so that values near one stay near one.
     high, low = squares
     difference = f.exact_sum(high, f.constant(-1.0))
     near = difference[0] + (difference[1] + low)
@@ -154,7 +154,7 @@ def logarithm_of_next(f: Floats, x: Complex) -> Complex:
 
 
 def square_root(f: Floats, x: Complex) -> Complex:
-    """Returns the root whose real part is not negative."""
+    """Returns the root with a nonnegative real part."""
     large, small, exponent = _scaled(f, x)
     even = exponent & 0xFFFFFFFE
     is_odd = (exponent & 1).differs(0)
@@ -243,7 +243,7 @@ def power(f: Floats, base: Complex, exponent: Complex) -> Complex:
     size, angle = absolute(f, base), trigonometry.arc_tangent(f, base.imaginary, base.real)
     is_zero = size.equals(0)
     logarithm = exponentials.logarithm_pair(f, is_zero.select(1.0, size))
-    # |base| ** real part, exp(-imaginary part angle); each with the digits lost to rounding of the products.
+    # |base| ** real part, exp(-imaginary part angle); each with the rounding errors of the products.
     first = f.pair_product(logarithm, (exponent.real, f.constant(0)))
     second = f.exact_product(angle, exponent.imaginary)
     growth = f.pair_sum(first, (-second[0], -second[1]))

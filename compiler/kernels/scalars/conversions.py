@@ -1,4 +1,4 @@
-"""Conversions between types, rounded once, and the exact remainder of floats, which needs them.
+"""Conversions between types, rounded once, and the exact remainder of floats, which uses them.
 
 Conversions to floats round to nearest even; those to integers round towards zero and saturate.
 """
@@ -20,7 +20,7 @@ from .wide_integers import Pair, choose, leading_zeros
 
 
 def convert(scalars: Scalars, value: Scalar, source: ScalarType, target: ScalarType) -> Scalar:
-    """Converts a scalar: complex numbers to their real parts, and to booleans by comparison with zero."""
+    """Converts a scalar. Complex numbers become their real parts, and booleans are comparisons with zero."""
     if source is target:
         return value
     if isinstance(value, Complex):
@@ -97,7 +97,7 @@ def _integer_to_float(scalars: Scalars, value: Id, source: ScalarType, target: S
     else:
         word, scale = size, builder.constant(F32, 1)
     if target.bits < 32:
-        # As many bits as f32 holds; the last is sticky.
+        # The bits of an f32's significand; the last is sticky.
         shift = leading_zeros(word | 1)
         top_word = word << shift
         word = ((top_word >> 8) | (top_word & 0xFF).differs(0).select(builder.word(1), 0)).convert(Op.ConvertUToF, F32)
@@ -115,7 +115,7 @@ def float_to_integer(scalars: Scalars, value: Id, target: ScalarType) -> Id:
     high = (1 << (target.bits - 1 if signed else target.bits)) - 1
     lowest, highest = scalars.integer(target, low), scalars.integer(target, high)
     is_nan = scalars.is_nan(value)
-    # Both bounds are powers of two, or one past the largest value.
+    # Both bounds are powers of two: the upper bound is one above the largest value.
     is_high, is_low = value >= float(high + 1), value <= float(low)
     is_outside = is_high | is_low | is_nan
     inside = is_outside.select(0.0, value)
@@ -153,7 +153,7 @@ def remainder(f: Floats, x: Id, y: Id) -> Id:
 
     most = -(-2 * (f.bias + f.digits) // step)
     rest = as_id(scalars.loop([dividend, left], divide, most)[0])
-    # The rest has no more digits than a float, so the conversion is exact.
+    # The remainder has no more digits than a float, so the conversion is exact.
     result = f.scaled(as_id(convert(scalars, rest, type, F32_TYPE if f.kind == F32 else F64_TYPE)), second)
     result = (f.absolute(x) < f.absolute(y)).select(f.absolute(x), result)
     is_wrong = y.equals(0) | ~f.is_finite(x) | f.is_nan(y)

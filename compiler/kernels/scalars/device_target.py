@@ -1,6 +1,6 @@
 """The target of one device, from the facts that its driver reports.
 
-This is the only place that knows vendors: strategies ask for a family.
+Only this module distinguishes vendors; strategies use families.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ class Family(NamedTuple):
 
     Attributes:
         name: the name of the family.
-        compute_units: the assumed number where the driver does not report one.
+        compute_units: the number to assume if the driver does not report it.
     """
 
     name: str
@@ -37,7 +37,7 @@ FAMILIES: Final[Mapping[int, Family]] = {
     0x13B5: Family("arm", 4),
     0x5143: Family("adreno", 4),
 }
-"""Families by the vendor's PCI number; a device of the type CPU belongs to ``cpu`` whoever made it."""
+"""Families by the vendor's PCI number; devices of type CPU belong to ``cpu``, whatever the vendor."""
 
 _CPU: Final = Family("cpu", 4)
 _DEFAULT: Final = Family("default", 8)
@@ -119,7 +119,7 @@ class HasProfile(Protocol):
 
 
 def target_of(device: DeviceFacts | HasProfile, kinds: tuple[str, ...] = ("vulkan",)) -> Target:
-    """Returns the target of one device. Other devices may refuse a module for it, with an error.
+    """Returns the target of one device. Other devices may reject its modules, with an error.
 
     Raises:
         InvalidArgumentError: it is neither a device nor a profile.

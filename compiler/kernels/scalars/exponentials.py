@@ -16,10 +16,10 @@ from .floats import FloatPair, Floats, logarithm_of_two
 _LN2: Final = logarithm_of_two()
 _EXPONENTIAL_TERMS: Final = {32: 8, 64: 14}
 _LOGARITHM_TERMS: Final = {32: 5, 64: 11}
-# The result is infinity above it, and zero below its negative.
+# Results are infinite above this bound, and zero below its negative.
 _OVERFLOW: Final = {32: 89.0, 64: 710.0}
 _UNDERFLOW: Final = {32: -104.0, 64: -746.0}
-# Below it, functions near zero return their argument.
+# Functions that are the identity near zero return arguments below this bound.
 _TINY: Final = {32: 2.0**-26, 64: 2.0**-55}
 
 
@@ -42,7 +42,7 @@ def _series(f: Floats, r: Id) -> Id:
 
 
 def exponential(f: Floats, x: Id, low: Id | None = None, halvings: int = 0) -> Id:
-    """Computes exp(x), or exp(x + low) for a much smaller low; halved ``halvings`` times."""
+    """Computes exp(x), or exp(x + low) for a much smaller low; the result is halved ``halvings`` times."""
     bits = f.kind.bits
     overflow = _OVERFLOW[bits] + halvings
     inside = f.larger(f.smaller(x, overflow), _UNDERFLOW[bits])
@@ -70,15 +70,15 @@ def _decomposed(f: Floats, x: Id) -> tuple[Id, Id]:
     is_small = x < 2.0 ** (1 - f.bias)
     normal = is_small.select(x * 2.0**f.digits, x)
     root = 0x3F3504F3 if f.kind == F32 else 0x3FE6A09E
-    one = f.bias << f.shift
-    top = f.top(normal) + (one - root)
+    exponent_of_one = f.bias << f.shift
+    top = f.top(normal) + (exponent_of_one - root)
     exponent = (top >> f.shift) - f.bias - is_small.select(f.builder.word(f.digits), 0)
     significand = f.with_top(normal, (top & ((1 << f.shift) - 1)) + root)
     return f.from_word(exponent), significand
 
 
 def _of_special(f: Floats, x: Id, logarithm_of_positive: Id) -> Id:
-    """Replaces a logarithm where its argument is not positive and finite."""
+    """Replaces a logarithm if its argument is not positive and finite."""
     logarithm_of_positive = x.equals(math.inf).select(x, logarithm_of_positive)
     logarithm_of_positive = (x < 0.0).select(f.nan, logarithm_of_positive)
     logarithm_of_positive = x.equals(0).select(-f.infinity, logarithm_of_positive)
@@ -126,7 +126,7 @@ def hyperbolic(f: Floats, x: Id) -> tuple[Id, Id]:
     size = f.absolute(x)
     grown = exponential_minus_one(f, f.smaller(size, 20.0))
     small = 0.5 * (grown + grown / (grown + 1.0))
-    # It may be finite where the exponential is not.
+    # Half of the exponential may be finite although the exponential is not.
     half = exponential(f, size, halvings=1)
     is_large = size > 20.0
     grown_cosh = 1.0 + 0.5 * (grown * grown / (grown + 1.0))
@@ -140,11 +140,11 @@ def cube_root(f: Floats, x: Id) -> Id:
     # Neither subnormal nor so large that a multiple overflows.
     steps = 8 if f.kind == F32 else 18
     is_small, is_large = size < 2.0 ** (1 - f.bias), size > 2.0 ** (f.bias - 4)
-    one = f.constant(1)
-    scale = is_small.select(2.0 ** (3 * steps), is_large.select(2.0 ** (-3 * steps), one))
-    back = is_small.select(2.0**-steps, is_large.select(2.0**steps, one))
+    unscaled = f.constant(1)
+    scale = is_small.select(2.0 ** (3 * steps), is_large.select(2.0 ** (-3 * steps), unscaled))
+    back = is_small.select(2.0**-steps, is_large.select(2.0**steps, unscaled))
     normal = size * scale
-    # A third of the exponent's word, whose bias is then two thirds too small.
+    # A third of the exponent's word; its bias is then too small by two thirds.
     offset = 0x2A5137A0 if f.kind == F32 else 0x2A9F7893
     y = f.with_top(f.constant(0), f.top(normal) // 3 + offset)
     for _ in range(2 if f.kind == F32 else 3):
@@ -196,7 +196,7 @@ def power(f: Floats, base: Id, exponent: Id) -> Id:
     # Zero and infinity.
     grows = f.is_negative(exponent).differs(size.equals(math.inf))
     result = (size.equals(0) | size.equals(math.inf)).select(grows.select(f.infinity, f.constant(0)), result)
-    # Infinite exponents of any base but one.
+    # Infinite exponents of any base except one.
     large = (size > 1.0).differs(f.is_negative(exponent))
     result = (
         f.absolute(exponent)

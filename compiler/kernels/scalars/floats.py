@@ -1,6 +1,6 @@
 """Building blocks of functions in f32 and f64: bits, powers of two, polynomials, and pairs of floats.
 
-A pair is a sum of two floats that do not overlap, with twice the precision. The algorithms are those of Dekker, *A
+A pair is a sum of two non-overlapping floats, with twice the precision. The algorithms are those of Dekker, *A
 floating-point technique for extending the available precision*, 1971; they do not rely on fused operations.
 """
 
@@ -65,9 +65,7 @@ class Floats:
             return math.ldexp(int(value * Decimal(2) ** (bits - exponent)), exponent - bits)
 
     def parts(self, value: Decimal, *bits: int) -> list[float]:
-        """Splits a constant into floats whose sum it is: the leading bits, the next ones, …, and the nearest float to
-        the remainder.
-        """
+        """Splits a constant into floats that sum to it: the leading bits, the next bits, …, and the rounded rest."""
         parts = []
         with localcontext() as context:
             context.prec = _PRECISION
@@ -120,7 +118,7 @@ class Floats:
         return self.with_top(self.constant(0), (exponent + self.bias) << self.shift)
 
     def scaled(self, value: Id, exponent: Id) -> Id:
-        """Multiplies by two to the power of a word of up to twice the exponent range."""
+        """Multiplies by two to the power of a word, which may be up to twice the exponent range."""
         half = exponent.shifted_signed(1)
         return value * self.power_of_two(half) * self.power_of_two(exponent - half)
 
@@ -158,7 +156,7 @@ class Floats:
         return result
 
     def ordered_sum(self, large: Id, small: Id) -> FloatPair:
-        """Returns the exact sum of two floats, of which the first is not smaller."""
+        """Returns the exact sum of two floats, of which ``large`` is not smaller."""
         total = large + small
         return total, small - (total - large)
 
@@ -169,7 +167,7 @@ class Floats:
         return total, (left - (total - part)) + (right - part)
 
     def exact_product(self, left: Id, right: Id) -> FloatPair:
-        """Returns the exact product of two floats that are not near overflow."""
+        """Returns the exact product of two floats, which must not be near overflow."""
         product = left * right
         (a, b), (c, d) = self._halves(left), self._halves(right)
         return product, ((a * c - product) + a * d + b * c) + b * d

@@ -1,4 +1,4 @@
-"""Integer operations of every width that are not one instruction."""
+"""Integer operations of every width that take several instructions."""
 
 from __future__ import annotations
 
@@ -42,16 +42,16 @@ class Integers:
         return choose(self.less(left, right), right, left)
 
     def absolute(self, value: Id) -> Id:
-        """Returns the absolute value; the least integer is unchanged."""
+        """Returns the absolute value; the smallest integer is unchanged."""
         return choose(value.below(0), -value, value) if self._signed else value
 
     def sign(self, value: Id) -> Id:
         """Returns -1, 0 or 1."""
-        one = choose(value.equals(0), self._constant(0), self._constant(1))
-        return choose(value.below(0), self._constant(-1), one) if self._signed else one
+        sign = choose(value.equals(0), self._constant(0), self._constant(1))
+        return choose(value.below(0), self._constant(-1), sign) if self._signed else sign
 
     def divide(self, left: Id, right: Id) -> Id:
-        """Divides towards zero; gives -1 for a divisor of zero."""
+        """Divides towards zero; returns -1 for a divisor of zero."""
         is_zero = right.equals(0)
         divisor = choose(is_zero, self._constant(1), right)
         if not self._signed:
@@ -61,7 +61,7 @@ class Integers:
         return choose(is_zero, self._constant(-1), result)
 
     def remainder(self, left: Id, right: Id) -> Id:
-        """Returns the remainder with the dividend's sign; the dividend for a divisor of zero."""
+        """Returns the remainder with the dividend's sign, or the dividend for a divisor of zero."""
         is_zero = right.equals(0)
         divisor = choose(is_zero, self._constant(1), right)
         if not self._signed:
@@ -71,8 +71,11 @@ class Integers:
         return choose(is_zero, left, result)
 
     def power(self, base: Id, exponent: Id) -> Id:
-        """Computes a power by repeated squaring; a negative exponent gives the integer quotient of one by the power."""
-        zero, one = self._constant(0), self._constant(1)
+        """Computes a power by repeated squaring.
+
+        For a negative exponent, returns the integer quotient of one by the power.
+        """
+        zero, unit = self._constant(0), self._constant(1)
         start = choose(exponent.below(0), zero, exponent) if self._signed else exponent
 
         def step(values: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
@@ -80,19 +83,20 @@ class Integers:
             rest = left >> 1
             return (choose((left & 1).differs(0), result * square, result), square * square, rest), rest.differs(0)
 
-        values = self._scalars.loop([one, base, start], step, self._type.bits)
+        values = self._scalars.loop([unit, base, start], step, self._type.bits)
         result = self._scalars.wrapped(self._type, as_id(values[0]))
         if not self._signed:
             return result
-        of_minus_one = choose((exponent & 1).differs(0), self._constant(-1), one)
-        negative = choose(base.equals(1), one, zero)
+        of_minus_one = choose((exponent & 1).differs(0), self._constant(-1), unit)
+        negative = choose(base.equals(1), unit, zero)
         negative = choose(base.equals(self._constant(-1)), of_minus_one, negative)
         negative = choose(base.equals(0), self._constant(-1), negative)
         return choose(exponent.below(0), negative, result)
 
     def shift(self, name: str, value: Id, amount: Id) -> Id:
-        """Shifts ``left``, ``right_logical`` or ``right_arithmetic``; an amount of at least the width shifts out all
-        bits.
+        """Shifts ``left``, ``right_logical`` or ``right_arithmetic``.
+
+        An amount of at least the width gives no bits of it.
         """
         bits = self._type.bits
         outside = ~(amount < bits)

@@ -1,4 +1,4 @@
-"""Lengths and indices in kernels: constants, or values computed from push constants if they depend on the call."""
+"""Lengths and indices in kernels: constants, or values computed from push constants if call-dependent."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class KernelBuilder(Builder):
     Attributes:
         pushes_addresses: whether the push constants end with the addresses of all bindings and the words 0 to 15.
         quads: the buffers whose size is a multiple of four words; their neighbouring words are loaded together.
-        octets: the buffers whose size is a multiple of eight words; likewise.
-        multiples: the known divisors of lengths that depend on the call, in the branch that is being written.
+        octets: the same for eight words.
+        multiples: the known divisors of call-dependent lengths, in the current branch.
     """
 
     pushes_addresses = False
@@ -40,7 +40,7 @@ class KernelBuilder(Builder):
         self.multiples: dict[Dim, int] = {}
 
     def word(self, value: Dim) -> Id:
-        """Returns a 32-bit number for indices."""
+        """Returns a length or index as a 32-bit value."""
         if isinstance(value, int):
             return super().word(value)
         total = super().word(0)
@@ -55,7 +55,7 @@ class KernelBuilder(Builder):
         return total
 
     def _symbol(self, name: str) -> Id:
-        """Returns a symbol's value: a push constant, or a quotient of one."""
+        """Returns a symbol's value: a push constant, or a quotient of a push constant."""
         if name in self._numbers:
             return self.parameter(self._numbers[name], len(self._numbers))
         parts = parts_of_quotient(name)
@@ -63,7 +63,7 @@ class KernelBuilder(Builder):
         return self.word(parts[0]) // parts[1]
 
     def load(self, buffer: int, index: Id) -> Id:
-        """Loads a word of a buffer; one of a run of neighbours comes from a vector load."""
+        """Loads a word of a buffer; a word of a run of neighbours comes from a vector load."""
         if index.run >= 4 and buffer in self.quads:
             if index.run >= 8 and index.start.multiple % 8 == 0 and buffer in self.octets:
                 part = index.distance % 8
@@ -78,7 +78,7 @@ class KernelBuilder(Builder):
         return super().load(buffer, index)
 
     def store_words(self, buffer: int, first: Id, words: Sequence[Id]) -> None:
-        """Stores neighbouring words of a buffer, up to 128 bits at a time if they are known to be aligned."""
+        """Stores neighbouring words of a buffer, up to 128 bits at a time if known to be aligned."""
         at = 0
         while at < len(words):
             index = first + at

@@ -1,7 +1,7 @@
 """Floats of less than 32 bits: decoding to f32, and rounding from f32.
 
 Formats are those of IEEE 754 (f16), of the Open Compute Project's *OFP8* and *MX* specifications, and of StableHLO's
-types. Rounding is to nearest, ties to even. No step depends on how the device treats subnormal f32.
+types. Rounding is to nearest, ties to even. No step depends on the device's treatment of subnormal f32.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ class FloatFormat:
         exponent: the number of bits in the exponent.
         mantissa: the number of bits in the mantissa.
         bias: the bias of the exponent.
-        nan: the bits of the NaN of results; in a format without NaN, of -0, as in ml_dtypes.
+        nan: the bits of a resulting NaN; in formats without NaN, those of -0, as in ml_dtypes.
         overflow: the bits of the positive value that replaces values out of range.
         largest: the bits of the largest finite value.
-        is_unsigned: whether the format has no sign; zero is then the NaN.
+        is_unsigned: whether the format has no sign; its zero bits are then NaN.
         has_negative_zero: whether -0 is a zero.
     """
 
@@ -88,7 +88,7 @@ FORMATS: Final[Mapping[str, FloatFormat]] = {
 
 
 def decoded(format: FloatFormat, bits: Id, is_native: bool = False) -> Id:
-    """Decodes a narrow float to f32; the bits are the low ones of a word, the others are zero."""
+    """Decodes a narrow float to f32; its bits are the low bits of a word, the other bits are zero."""
     builder = bits.builder
     shift = 23 - format.mantissa
     if is_native:
@@ -124,14 +124,14 @@ def encoded(format: FloatFormat, value: Id, is_native: bool = False) -> Id:
     magnitude = raw & 0x7FFFFFFF
     shift = 23 - format.mantissa
     if format.is_unsigned:
-        # Ties round up. The smallest value is a subnormal f32, whose exponent is not in its bits.
+        # Ties round up. The smallest value is a subnormal f32, whose bits do not contain its exponent.
         rounded = (magnitude + 0x00400000) >> 23
         small = (magnitude >= 0x00600000).select(builder.word(1), 0)
         result = (magnitude < 0x00800000).select(small, rounded)
         return (result.equals(255) | (raw > 0x7F800000) | raw.equals(0)).select(format.nan, result)
     result = (magnitude + ((magnitude >> shift) & 1) + ((1 << (shift - 1)) - 1)) >> shift
     if format.exponent < 8:
-        # Adding a power of two whose last place is the smallest subnormal rounds to a multiple of it.
+        # Adding a power of two whose last place is the smallest subnormal rounds to a multiple of that subnormal.
         anchor = builder.constant(F32, 2.0 ** (24 - format.bias - format.mantissa))
         subnormal = (magnitude.bits(F32) + anchor).bits(U32) - anchor.bits(U32)
         normal = result - ((127 - format.bias) << format.mantissa)

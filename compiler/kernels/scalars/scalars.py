@@ -9,7 +9,7 @@ narrower floats            an f32 with a value of the type; every operation roun
 complex numbers            real and imaginary part
 ========================== ==========================================================================================
 
-In memory, elements are packed into words, low bits first. A boolean, and a float of less than 8 bits, takes a byte.
+In memory, elements are packed into words, low bits first. A boolean takes a byte, as does a float of less than 8 bits.
 Integers of 2 and 4 bits share a byte, as in ``ElementType.pack``.
 """
 
@@ -45,7 +45,7 @@ Scalar: TypeAlias = Id | Complex
 
 
 def parts_of(scalar: Scalar) -> list[Id]:
-    """Returns the expressions of a scalar."""
+    """Returns the expressions that a scalar consists of."""
     if isinstance(scalar, Pair):
         return [scalar.low, scalar.high]
     if isinstance(scalar, Complex):
@@ -82,7 +82,7 @@ def select(condition: Id, then: Scalar, otherwise: Scalar) -> Scalar:
 
 
 def as_id(scalar: Scalar) -> Id:
-    """Narrows the type of a scalar that is not complex."""
+    """Narrows the type of a non-complex scalar."""
     assert isinstance(scalar, Id)
     return scalar
 
@@ -101,7 +101,7 @@ def storage_bits(type: ScalarType) -> int:
 
 
 def is_signed(type: ScalarType) -> bool:
-    """Returns whether an integer type has negative numbers."""
+    """Returns whether an integer type is signed."""
     return type.kind in ("int", "index")
 
 
@@ -116,7 +116,7 @@ class Scalars:
     Attributes:
         builder: the builder of the module.
         target: the target of the kernel.
-        repeats: the number of times that the current instructions run: the product of the enclosing loops' counts.
+        repeats: how many times the current instructions run: the product of the enclosing loops' counts.
         iterations: the iterations of all loops of an invocation.
     """
 
@@ -125,7 +125,7 @@ class Scalars:
         self.target = target
         self.repeats: Dim = 1
         self.iterations: Dim = 0
-        # The bits of narrow floats by their f32, so that storing or moving needs no second conversion.
+        # The bits of narrow floats by their f32, so that stores and moves need no second conversion.
         self._bits: dict[int, tuple[ScalarType, Id]] = {}
         # The source word of a byte, and its position in the word.
         self._bytes: dict[int, tuple[Id, int]] = {}
@@ -140,7 +140,7 @@ class Scalars:
 
         Args:
             starts: the initial values.
-            step: a function that maps values to new values and whether to continue.
+            step: a function from the values to new values and whether to continue.
             most: the largest number of iterations, unless the caller counts them itself.
         """
 
@@ -191,7 +191,7 @@ class Scalars:
         return self.from_words(type, [self.builder.word(word) for word in element_words(type, value)])
 
     def wrapped(self, type: ScalarType, value: Id) -> Id:
-        """Wraps an integer whose low bits are right to its type."""
+        """Wraps an integer with correct low bits to its type."""
         if isinstance(value, Pair) or type.bits >= 32:
             return value
         if value.value is not None:
@@ -240,14 +240,14 @@ class Scalars:
         return self.float_of_words(*self.halves(bits))
 
     def is_nan(self, value: Id) -> Id:
-        """Returns whether an f32 or f64 is NaN, by its bits: devices may assume that there are no NaNs."""
+        """Returns whether an f32 or f64 is NaN, by its bits, as devices may assume that there are no NaNs."""
         if value.kind == F32:
             return (value.bits(U32) & 0x7FFFFFFF) > 0x7F800000
         low, high = self.halves(value)
         return ((high & 0x7FFFFFFF) | low.differs(0).select(self.builder.word(1), 0)) > 0x7FF00000
 
     def _is_native(self, type: ScalarType) -> bool:
-        """Returns whether the device converts a narrow float exactly, and declares the execution modes that need it."""
+        """Returns whether the device converts a narrow float exactly; if so, declares the required execution modes."""
         is_native = str(type) == "f16" and self.target.float16
         if is_native and self.target.float_controls:
             self.builder.declarations.exact_floats()
@@ -283,7 +283,7 @@ class Scalars:
             self._bytes[value.number] = word, number
 
     def packed(self, values: Sequence[Scalar]) -> Id:
-        """Packs the low bytes of up to four integers into a word; reuses the word that they were read from."""
+        """Packs the low bytes of up to four integers into a word, or reuses the word that they were read from."""
         ids = [as_id(value) for value in values]
         words = [self._bytes.get(value.number) for value in ids]
         (word, _) = words[0] or (None, 0)

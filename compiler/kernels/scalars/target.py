@@ -1,4 +1,4 @@
-"""The features of a device that a kernel may use, and the errors of regions that cannot be compiled for it."""
+"""The features of a device that a kernel may use, and errors for regions that cannot be compiled for it."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ KINDS: Final = ("vulkan", "reference")
 """Kinds of devices."""
 
 FEATURES: Final = ("shaderInt64",)
-"""Features of Vulkan devices for which a module may have separate executables, as in ``vulkan:shaderInt64``."""
+"""Vulkan features for which a module may have separate executables, as in ``vulkan:shaderInt64``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
     """The devices that a module is made for; by default all Vulkan devices that have ``float64``.
 
-    ``device_target.target_of`` returns that of one device.
+    ``device_target.target_of`` returns the target of one device.
 
     Attributes:
         kinds: the kinds of devices that get executables, of ``KINDS``, with features after a colon, joined by ``+``.
-            The other attributes are about Vulkan devices. A device takes the executable with the most features that it
-            has.
+            The other attributes concern Vulkan devices. A device gets the executable with the most features among those
+            that it supports.
         float64: whether the device has ``shaderFloat64``. It is used if the program has f64, which is not emulated.
         int64: whether the device has ``shaderInt64``. Without it 64-bit integers are pairs of words.
         float16: whether the device has ``shaderFloat16``, and its conversions to f16 round to nearest even and keep
             subnormals. Without it conversions use integers. Arithmetic is in f32 either way.
-        float_controls: whether conversions to f16 round so where a kernel asks for that, for floats of every width.
+        float_controls: whether conversions to f16 round this way if a kernel requests it, for floats of every width.
         workgroup_size: the number of invocations in a workgroup.
         max_groups: the most workgroups in each dimension of a dispatch.
         max_loop_iterations: the most iterations of all loops of an invocation. lavapipe ends loops after 65,535.
@@ -42,10 +42,10 @@ class Target:
         subgroup_operations: the groups of subgroup operations available in compute shaders, sorted, by their names in
             ``VkSubgroupFeatureFlagBits``: ``"arithmetic"``, ``"shuffle"``, ….
         shared_memory: the number of bytes that the invocations of a workgroup share.
-        max_workgroup_invocations: the most invocations of a workgroup, in its first dimension too.
+        max_workgroup_invocations: the most invocations of a workgroup, in total and in its first dimension.
         int8_dot: whether the device has ``shaderIntegerDotProduct``.
         cooperative_matrices: the matrix shapes that subgroups multiply.
-        whole_vectors: whether a load from a subgroup-uniform address is one load for all invocations. The driver has to
+        whole_vectors: whether a load from a subgroup-uniform address is one load for all invocations. The driver must
             derive uniformity from push constants, which may be indexed by a subgroup's number (``subgroup_access``).
         tuned: the results of tuning on the device: classes of regions (``strategies.choice``), each with a strategy as
             text.
@@ -83,9 +83,7 @@ class Target:
                 )
 
     def variants(self) -> Iterator[tuple[str, tuple[str, ...], Target]]:
-        """Yields the kinds of devices in the order in which a device is asked for them, with their features and
-        targets.
-        """
+        """Yields the kinds of devices with their features and targets, in the order of preference."""
         listed = [text.partition(":") for text in dict.fromkeys(self.kinds)]
         variants = [(kind, tuple(features.split("+")) if features else ()) for kind, _, features in listed]
         for kind, features in sorted(variants, key=lambda variant: (KINDS.index(variant[0]), -len(variant[1]))):

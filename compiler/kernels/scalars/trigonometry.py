@@ -51,7 +51,7 @@ def _two_over_pi() -> tuple[int, ...]:
 
 
 def _reduced(f: Floats, x: Id) -> tuple[FloatPair, Id]:
-    """Returns the rest of an argument, at most an eighth of a turn, and the number of quarter turns modulo four."""
+    """Returns an argument's remainder, at most an eighth of a turn, and the number of quarter turns modulo four."""
     bits = f.kind.bits
     bound = 2.0 ** _MULTIPLES[bits]
 
@@ -83,13 +83,13 @@ def _reduced_large(f: Floats, x: Id) -> tuple[Id, Id, Id]:
     raw = [builder.lookup(table, _bounded(word + index, len(table) - 1)) for index in range(count + 1)]
     window = [(raw[i] << bit) | ((raw[i + 1] >> 1) >> (bit ^ 31)) for i in range(count)]
     fraction = _product(significand, list(reversed(window)))[::-1]
-    # Two bits of quarter turns, then the rest, rounded to the nearest turn.
+    # Two bits of quarter turns, then the remainder, rounded to the nearest turn.
     turns = fraction[0] >> 30
     rest = [(fraction[i] << 2) | (fraction[i + 1] >> 30) for i in range(count - 1)]
     is_upper = (rest[0] >> 31).differs(0)
     turns = turns + is_upper.select(builder.word(1), 0)
     rest = [is_upper.select(~word, word) for word in rest]
-    # The leading bits, after those that cancel.
+    # The leading bits, after the bits that cancel.
     zeros = rest[0].equals(0).select(leading_zeros(rest[1]) + 32, leading_zeros(rest[0]))
     far = zeros >= 32
     if is_single:
@@ -122,7 +122,7 @@ def _float(f: Floats, word: Id, exponent: int) -> Id:
 
 
 def _product(left: Sequence[Id], right: Sequence[Id]) -> list[Id]:
-    """Returns a product, lowest word first, cut to the number of the right operand's words."""
+    """Returns a product, lowest word first, truncated to the right operand's number of words."""
     builder = right[0].builder
     result = [builder.word(0)] * len(right)
     for shift, digit in enumerate(left):
@@ -180,7 +180,7 @@ def arc_tangent(f: Floats, y: Id, x: Id) -> Id:
     """Returns the angle of the point (x, y)."""
     a, b = f.absolute(y), f.absolute(x)
     large, small = f.larger(a, b), f.smaller(a, b)
-    # Scaled so that sums neither overflow nor vanish.
+    # Scaled so that sums neither overflow nor underflow.
     scale = (large > 2.0 ** (f.bias - 2)).select(f.constant(0.25), (large < 2.0**-64).select(f.constant(2.0**64), 1.0))
     large, small = large * scale, small * scale
     both_infinite = small.equals(math.inf)
@@ -191,7 +191,7 @@ def arc_tangent(f: Floats, y: Id, x: Id) -> Id:
     square = ratio * ratio
     terms = [(-1) ** n / (2 * n + 1) for n in range(1, _ARC_TERMS[f.kind.bits])]
     result = ratio + ratio * square * f.polynomial(square, terms)
-    # Angles from an eighth of a turn, from a quarter, from a half; each constant in two parts.
+    # Offsets of an eighth, a quarter and half a turn; each constant in two parts.
     for condition, angle in ((is_steep, _PI / 4), (a > b, _PI / 2), (f.is_negative(x), _PI)):
         high, low = f.parts(angle, f.digits)
         reflected = high + (low + result) if angle == _PI / 4 else high - (result - low)

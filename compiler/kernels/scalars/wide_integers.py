@@ -1,6 +1,6 @@
-"""64-bit integers as pairs of words, for devices without them.
+"""64-bit integers as pairs of words, for devices without 64-bit integers.
 
-Division follows Warren, *Hacker's Delight*, 2nd edition, section 9-4: by halves of words, without loops.
+Division follows Warren, *Hacker's Delight*, 2nd edition, section 9-4: by half words, without loops.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ PAIR: Final = Kind("pair", 64)
 
 
 class Pair(Id):
-    """A 64-bit integer in two words; its operators are those of ``Id``."""
+    """A 64-bit integer in two words, with the operators of ``Id``."""
 
     __slots__ = ("high", "low")
 

@@ -1,4 +1,4 @@
-"""The canonical form: one spelling of each operation, constants folded, unused operations gone.
+"""The canonical form: one spelling of each operation, constants folded, unused operations removed.
 
 Read: custom_calls, legacy, canonicalize, trip_counts.
 """

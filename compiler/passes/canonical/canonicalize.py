@@ -1,4 +1,4 @@
-"""The canonical form: calls inlined, constants folded, equal operations merged, unused ones dropped."""
+"""The canonical form: calls inlined, constants folded, equal operations merged, unused operations dropped."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ...ir.types import I64, TensorType
 from .legacy import RULES, constant_of
 
 MAX_FOLDED: Final = 4096
-"""Elements of a constant that folding makes, at most."""
+"""The most elements of a constant made by folding."""
 
 _EFFECTS: Final = frozenset({"stablehlo.custom_call", "func.return", "stablehlo.return", "func.call"})
 _NOT_FOLDED: Final = frozenset({"constant", "rng", "while", "if", "case", "custom_call"})
@@ -103,7 +103,7 @@ class _Inliner:
 
 
 def canonicalize(block: Block) -> None:
-    """Folds, merges and drops operations of a block and of the regions inside, in place."""
+    """Folds, merges and drops operations of a block and its nested regions, in place."""
     _Simplifier().block(block, {}, {})
     drop_unused(block)
 
@@ -112,7 +112,7 @@ Key = tuple[object, ...]
 
 
 class _Simplifier:
-    """One walk in order: each operation is folded to a constant, merged with an equal earlier one, or kept."""
+    """One walk in order: each operation is folded to a constant, merged with an equal earlier operation, or kept."""
 
     def block(self, block: Block, replaced: dict[Value, Value], known: Mapping[Key, Operation]) -> None:
         operations, block.operations = block.operations, []
@@ -151,7 +151,7 @@ class _Simplifier:
         return None if earlier is operation else earlier.results
 
     def _without_elements(self, builder: Builder, value: Value, seen: dict[Key, Operation]) -> Value:
-        """Replaces a value without elements by a constant: there is nothing to compute, and no buffer to read."""
+        """Replaces a value without elements by a constant, so that it needs no computation and no buffer."""
         type = value.type
         if not isinstance(type, TensorType) or 0 not in type.shape or constant_of(value) is not None:
             return value
@@ -169,7 +169,7 @@ class _Simplifier:
 
 
 def _refine(operation: Operation) -> None:
-    """Refines result types by the lengths known by now."""
+    """Refines result types with the known lengths."""
     if all(not isinstance(value.type, TensorType) or value.type.is_static for value in operation.results):
         return
     for value, type in zip(operation.results, infer(operation), strict=True):
@@ -194,7 +194,7 @@ def _attribute_key(value: Attribute) -> object:
 
 
 def _folded(operation: Operation) -> list[DenseElements] | None:
-    """Folds an operation with constant operands and small results to constants; else returns None."""
+    """Folds an operation with constant operands and small results; returns None for other operations."""
     name = operation.name.removeprefix("stablehlo.")
     if name in _NOT_FOLDED or name not in DEFINITIONS or not operation.results or operation.regions:
         return None
@@ -260,7 +260,7 @@ _IDENTITIES: Final[Mapping[str, Callable[[Operation], Value | None]]] = {
 
 
 def drop_unused(block: Block) -> None:
-    """Drops operations with unused results, from the last to the first."""
+    """Drops operations without used results, from the last to the first."""
     used: set[Value] = set()
     _keep(block, used)
 

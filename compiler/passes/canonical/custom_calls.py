@@ -1,8 +1,8 @@
-"""Custom calls in terms of StableHLO: checks, and those of JAX on one CPU: shardings and LAPACK's linear algebra.
+"""Custom calls in terms of StableHLO: checks, and JAX's custom calls on one CPU: shardings and LAPACK.
 
 The host compares bits, compares within tolerances, and looks for zeros. Distances in units of the last place are
-computed by the program, which then expects its own verdict to be true. LAPACK's calls are those of
-``jax.numpy.linalg``; failures are reported as LAPACK does, by ``info`` or by NaN alone.
+computed by the program, which then checks that its result is true. LAPACK's calls are those of ``jax.numpy.linalg``;
+failures are reported as by LAPACK, by ``info`` or by NaN only.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _LAPACK: Final = re.compile(r"lapack_[sdcz](\w+)_ffi")
 
 
 def custom_call(builder: Builder, operation: Operation) -> Values | None:
-    """Replaces a custom call; returns None for checks that the host has, which stay."""
+    """Replaces a custom call; returns None for checks that the host supports, which are kept."""
     target = str(operation.attributes.get("call_target_name"))
     if target.startswith("check."):
         return check_call(builder, operation)
@@ -54,7 +54,7 @@ def _succeeded(builder: Builder, operation: Operation) -> Value:
 
 
 def _potrf(builder: Builder, operation: Operation, options: Options) -> Values:
-    """Returns the Cholesky factor; ``info`` is 1 where there is none."""
+    """Returns the Cholesky factor; ``info`` is 1 if there is none."""
     (value,) = operation.operands
     attributes: dict[str, Attribute] = {"lower": _letter(options, "uplo") == "L"}
     factor = Matrix(builder, builder.append("cholesky", [value], [value.type], attributes).result)
@@ -90,7 +90,7 @@ def _geqrf(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _as_row(builder: Builder, value: Value) -> Matrix:
-    """Makes a vector of each batch a row."""
+    """Reshapes a batch of vectors to rows."""
     shape = [length or 0 for length in tensor_of(value).shape]
     return Matrix(builder, builder.reshape(value, [*shape[:-1], 1, shape[-1]]))
 
@@ -104,7 +104,7 @@ def _orgqr(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _ormqr(builder: Builder, operation: Operation, options: Options) -> Values:
-    """Multiplies a matrix by the unitary factor; from the right by the adjoint of the adjoint's product."""
+    """Multiplies a matrix by the unitary factor; a product from the right is the adjoint of the adjoints' product."""
     vectors, factors, matrix = operation.operands
     is_left, is_adjoint = options.get("left") is True, options.get("transpose") is True
     operand = Matrix(builder, matrix)
@@ -142,7 +142,7 @@ def _syevd(builder: Builder, operation: Operation, options: Options) -> Values:
 
 
 def _gtsv(builder: Builder, operation: Operation, options: Options) -> Values:
-    """Solves a tridiagonal system; returns the diagonals, which LAPACK overwrites, unchanged."""
+    """Solves a tridiagonal system; returns the diagonals, which LAPACK would overwrite, unchanged."""
     lower, diagonal, upper, right = operation.operands
     solution = tridiagonal_solve(builder, lower, diagonal, upper, right)
     return [lower, diagonal, upper, solution, _succeeded(builder, operation)]
@@ -166,14 +166,14 @@ _CALLS: Final[Mapping[str, Callable[[Builder, Operation, Options], Values]]] = {
 
 TOLERANCE: Final = 1e-3
 MAX_ULPS: Final = 3
-"""The default tolerance: enough for the programs of ``stablehlo/testdata``, and what these allow."""
+"""The default tolerance: sufficient for the programs of ``stablehlo/testdata``, and what they allow."""
 
 
 _UNBOUNDED: Final = (1 << 64) - 1
 
 
 def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None:
-    """Replaces a check; returns None where the host has it."""
+    """Replaces a check; returns None if the host supports it."""
     target = operation.attributes["call_target_name"]
     operands = operation.operands
     if target == "check.expect_close" and len(operands) == 2:
@@ -186,7 +186,7 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
         return None
     element = tensor_of(operands[0]).scalar
     if element_type(element) is None or element.bits in (2, 4):
-        # Buffer views do not have these element types, but wider ones that hold all their values.
+        # Buffer views lack these element types, but have wider types that hold all their values.
         wider = ScalarType(f"{'u' if element.kind == 'uint' else ''}i32") if element.is_integer else F32
         operands = [builder.convert(value, wider) for value in operands]
         if element.is_integer:
@@ -198,7 +198,7 @@ def check_call(builder: Builder, operation: Operation) -> Sequence[Value] | None
     tolerance = operation.attributes.get("atol", operation.attributes.get("tolerance"))
     absolute, relative = (tolerance.value, 0.0) if isinstance(tolerance, FloatAttr) else (TOLERANCE, TOLERANCE)
     if target == "check.expect_eq":
-        # Compared as numbers: zeros of either sign are equal, and so are all NaNs.
+        # Compared as numbers: zeros of both signs are equal, as are all NaNs.
         absolute = relative = 0.0
     tolerances = {"atol": FloatAttr(_upward(absolute), F32), "rtol": FloatAttr(_upward(relative), F32)}
     _call(builder, "expect_almost_eq", operands, {**tolerances})
@@ -217,9 +217,7 @@ def _call(builder: Builder, name: str, operands: Sequence[Value], extra: dict[st
 
 
 def _expect_close(builder: Builder, operation: Operation) -> None:
-    """Expects every element within a distance in units in the last place; for complex numbers, the larger distance of
-    the parts.
-    """
+    """Expects every element within a distance in units in the last place; of complex numbers, both parts."""
     type = tensor_of(operation.operands[0])
     if type.scalar.kind not in ("float", "complex"):
         raise OperationError(f"floats or complex numbers, got {type}", 0)
@@ -242,7 +240,7 @@ def _expect_close(builder: Builder, operation: Operation) -> None:
 
 
 def _distance(x: Expression, y: Expression) -> tuple[Expression, Expression]:
-    """Returns the distance in units in the last place, and whether it is defined: both are finite, or equal."""
+    """Returns the distance in units in the last place, and whether it is defined: if both are finite, or equal."""
     # By bits, since a device may flush subnormal numbers to zero.
     bits = ScalarType(f"ui{x.element.bits}")
     raws = [value.bitcast(bits) for value in (x, y)]

@@ -1,7 +1,7 @@
 """Redundant operations, each as its general form.
 
-Older forms (``dot``, ``broadcast``, ``einsum``), batch normalisation, tuples and barriers; and collective operations of
-a group of one process, which receives its own values.
+They are older forms (``dot``, ``broadcast``, ``einsum``), batch normalisation, tuples and barriers, and collective
+operations of a single process, which receives its own values.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ def _same(builder: Builder, operation: Operation) -> Values:
 
 
 def _reduced(builder: Builder, operation: Operation) -> Values:
-    """Reduces one value: converts it to the computation's type."""
+    """Reduces a value after converting it to the computation's type."""
     pairs = zip(operation.operands, operation.results, strict=True)
     return [builder.convert(value, tensor_of(result).scalar) for value, result in pairs]
 
 
 def _moved(attribute: str) -> Callable[[Builder, Operation], Values]:
-    """Replaces sends: a process that receives nothing has zeros."""
+    """Replaces sends: a process that receives nothing gets zeros."""
 
     def rule(builder: Builder, operation: Operation) -> Values:
         if operation.integers(attribute):
@@ -42,7 +42,7 @@ def _moved(attribute: str) -> Callable[[Builder, Operation], Values]:
 
 
 def _async_start(builder: Builder, operation: Operation) -> Values:
-    """Runs the body at once; a future is a tuple of its results."""
+    """Runs the body immediately; the future is a tuple of its results."""
     body = operation.regions[0].block
     inside = dict(zip(body.arguments, operation.operands, strict=True))
     copy_operations(body.operations[:-1], builder.block, inside)
@@ -74,11 +74,11 @@ DISTRIBUTION: Final[Mapping[str, Callable[[Builder, Operation], Values | None]]]
 Rule = Callable[[Builder, Operation], Values | None]
 
 IN_MEMORY: Final = "in_memory"
-"""The attribute of constants that kernels read from memory, so that regions which differ by a number share a kernel."""
+"""The attribute of constants that kernels read from memory, so that regions differing in a number share a kernel."""
 
 
 def constant_of(value: Value) -> DenseElements | None:
-    """Returns the constant that defines a value; None if there is none, or it should be read from memory."""
+    """Returns the constant that defines a value; None if there is none, or if kernels read it from memory."""
     owner = value.owner
     if isinstance(owner, Operation) and owner.name == "stablehlo.constant" and IN_MEMORY not in owner.attributes:
         elements = owner.attributes["value"]
@@ -87,7 +87,7 @@ def constant_of(value: Value) -> DenseElements | None:
 
 
 def constant_integer(value: Value) -> int | None:
-    """Returns the integer of a constant with one element; None for another value."""
+    """Returns the integer of a constant with one element; None for other values."""
     constant = constant_of(value)
     return int(constant.array.reshape(-1)[0]) if constant is not None and constant.array.size == 1 else None
 
@@ -222,17 +222,17 @@ def _batch_norm_inference(builder: Builder, operation: Operation) -> Values:
 
 
 def _others(operation: Operation) -> list[int]:
-    """Returns all dimensions but the feature dimension."""
+    """Returns all dimensions except the feature dimension."""
     return [axis for axis in range(operation.operands[0].tensor.rank) if axis != operation.integer("feature_index")]
 
 
 def _total(operation: Operation, value: Expression) -> Expression:
-    """Returns the sum over all but the feature dimension."""
+    """Returns the sum over all dimensions except the feature dimension."""
     return Expression(value.builder, _summed(value.builder, value.value, _others(operation)))
 
 
 def _count(operation: Operation, like: Expression) -> Expression | float:
-    """Returns the number of elements of a feature, in another value's type."""
+    """Returns the number of elements per feature, in another value's type."""
     builder, value = like.builder, operation.operands[0]
     lengths, type = tensor_of(value).lengths, tensor_of(like.value)
     number = float(math.prod(length or 1 for axis in _others(operation) if isinstance(length := lengths[axis], int)))

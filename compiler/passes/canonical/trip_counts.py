@@ -1,4 +1,4 @@
-"""Trip counts of loops, where they are known beforehand; removal of values that loops carry unchanged.
+"""Trip counts of loops, if known beforehand, and removal of values that loops carry unchanged.
 
 ``stablehlo.while`` gets an attribute: ``trip_count``, a number, or ``trip_count_operand``, the position of an operand
 that holds the number as an unsigned 32-bit integer when the loop begins.
@@ -20,7 +20,7 @@ _SWAPPED: Final[Mapping[str, str]] = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": 
 
 
 def count_trips(block: Block) -> None:
-    """Annotates the loops of a block and of all blocks in it, in place."""
+    """Annotates the loops of a block and its nested blocks, in place."""
     operations, block.operations = block.operations, []
     replaced: dict[Value, Value] = {}
     for operation in operations:
@@ -76,7 +76,7 @@ def _loop(operation: Operation, into: Block) -> dict[Value, Value]:
 
 
 class _Counter(NamedTuple):
-    """A loop's counter: its start, the limit that it is compared with, and its step."""
+    """A loop's counter: its start, its limit, and its step."""
 
     start: Value
     direction: str
@@ -105,7 +105,7 @@ def _counter(condition: Block, body: Block, starts: list[Value]) -> _Counter | N
 
 
 def _step(value: Value, argument: Value) -> int | None:
-    """Returns the constant added to an argument to make a value; None if it is no such sum."""
+    """Returns the constant that is added to an argument; None if the value is no such sum."""
     owner = value.owner
     if not isinstance(owner, Operation) or owner.name not in ("stablehlo.add", "stablehlo.subtract"):
         return None
@@ -119,7 +119,7 @@ def _step(value: Value, argument: Value) -> int | None:
 
 
 def _constant_trips(counter: _Counter) -> int | None:
-    """Returns the trip count of a loop between constants; None where the counter would wrap around."""
+    """Returns the trip count of a loop between constants; None if the counter would wrap around."""
     start, limit = constant_integer(counter.start), constant_integer(counter.limit)
     if start is None or limit is None:
         return None
@@ -140,15 +140,15 @@ def _constant_trips(counter: _Counter) -> int | None:
 
 
 def _counts_by_one(counter: _Counter) -> bool:
-    """Whether the trip count is the distance and fits a word: no counter wraps around before its limit."""
+    """Whether the trip count is the distance and fits a word, so that no counter wraps around before its limit."""
     is_narrow = tensor_of(counter.start).scalar.bits <= 32
     return is_narrow and (counter.direction, counter.step) in (("LT", 1), ("GT", -1))
 
 
 def _counted(builder: Builder, counter: _Counter) -> Value:
-    """Returns the distance from the start to the limit as an unsigned 32-bit integer; zero where the loop does not run.
+    """Returns the distance from the start to the limit as an unsigned 32-bit integer; zero if the loop does not run.
 
-    A limit that is a constant inside the condition is made again.
+    A constant limit inside the condition is duplicated.
     """
     number = constant_integer(counter.limit)
     limit = counter.limit if number is None else builder.like(counter.start, number)

@@ -1,4 +1,4 @@
-"""Decomposition of operations that no kernel computes alone, or not fast enough.
+"""Decomposition of operations that no single kernel computes, or not fast enough.
 
 Read: building, exact_sums, factorizations, random_bits, sorted_updates, staged_reductions, scans, digit_sorts, sorts,
 split, transforms, decompose, updates_by_place, scatters.

@@ -1,4 +1,4 @@
-"""Building blocks of other decompositions: scatters and gathers of rows by one key each, and whole words."""
+"""Building blocks of decompositions: scatters and gathers of rows by keys, and whole words."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def scattered(
         keys: the keys, one for each update, in any shape.
         updates: the rows in the order of the keys.
         old: the rows to update.
-        attributes: the further attributes of the operation.
-        batch: the number of first dimensions that updates and rows share.
+        attributes: further attributes of the operation.
+        batch: the number of leading dimensions that updates and rows share.
     """
     shape = shape_of(updates[0])[: batch + 1]
     shared = {"input_batching_dims": tuple(range(batch)), "scatter_indices_batching_dims": tuple(range(batch))}
@@ -79,7 +79,7 @@ def taken(builder: Builder, value: Value, positions: Value, axis: int = 0) -> Va
 
 
 def widened(builder: Builder, value: Value) -> Value:
-    """Converts elements of fewer than 32 bits to integers of 32 that hold their bits."""
+    """Converts elements of fewer than 32 bits to 32-bit integers that hold their bits."""
     element = tensor_of(value).scalar
     if element.bits >= 32:
         return value

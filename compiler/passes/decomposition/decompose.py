@@ -1,4 +1,4 @@
-"""Replacement of operations that no kernel computes alone."""
+"""Replacement of operations that no single kernel computes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from .transforms import fft
 
 
 def decompose(block: Block, target: Target) -> None:
-    """Replaces such operations in a block and the regions inside."""
+    """Replaces such operations in a block and its nested regions."""
     rewrite_named(block, {**_RULES, "stablehlo.sort": partial(sort, target)})
 
 

@@ -1,9 +1,9 @@
-"""Radix sorts, the lowest digit first, where the comparison is one of a number per element.
+"""Radix sorts, lowest digit first, for comparisons of one number per element.
 
-A pass is stable. Its elements are cut into chunks, one for each invocation. First the digits of each chunk are counted;
-sums of the counts, digit by digit and then chunk by chunk, are the positions where a chunk's elements of a digit begin.
-Then invocations go over their chunks again and move each element to its position. A pass is a sort of all elements by a
-digit with two more operands, which are not sorted: the attribute ``given`` is their number.
+A pass is stable. Its elements are split into chunks, one for each invocation. First the digits of each chunk are
+counted. Sums of the counts, digit by digit and then chunk by chunk, give the position where each chunk's elements of a
+digit begin. Then invocations read their chunks again and move each element to its position. A pass is a sort of all
+elements by a digit, with two more operands that are not sorted: the attribute ``given`` is their number.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ FAMILIES: Final = frozenset({"cpu"})
 """Families of devices on which a radix pass is faster than the merges that it saves."""
 
 MIN_LENGTH: Final = 1 << 17
-"""Fewer elements are merged faster."""
+"""Shorter rows are merged faster."""
 
 DIGIT: Final = 8
 """Bits of a digit."""
 
 CHUNKS: Final = 256
-"""The number of chunks, if they do not get too long."""
+"""The number of chunks, unless they would be too long."""
 
 MAX_CHUNK: Final = 1 << 15
-"""Elements of a chunk, at most: an invocation loops over them."""
+"""The most elements of a chunk, over which an invocation loops."""
 
 _WORD = ScalarType("ui32")
 
 
 def sorted_by_digits(builder: Builder, operation: Operation, target: Target) -> Values | None:
-    """Sorts one long row by a number per element; returns None for any other sort."""
+    """Sorts one long row by a number per element; returns None for other sorts."""
     shape = tensor_of(operation.operands[0]).lengths
     body = operation.regions[0].block
     length = max((dimension for dimension in shape if isinstance(dimension, int)), default=0)
@@ -86,7 +86,7 @@ def _pass(builder: Builder, body: Block, values: Values, elements: Sequence[Scal
     padded = builder.lengthen(digits_of(builder, values), 0, chunk * chunks - length, places)
     zeros = builder.constant(0, TensorType((chunks, places), _WORD))
     ones = builder.constant(1, TensorType((chunks, chunk), _WORD))
-    # Digits beyond the last count for nothing.
+    # Digits beyond the last element are ignored.
     (counts,) = scattered(builder, joining(builder, "add", _WORD), padded, [ones], [zeros], {IN_ORDER: True}, 1)
     turned = builder.transpose(counts, (1, 0))
     before = _sums_before(builder, turned)
@@ -107,7 +107,7 @@ def _sums_before(builder: Builder, value: Value) -> Value:
 
 
 def _compared(body: Block) -> tuple[Value, Value] | None:
-    """Returns the two numbers that a comparison compares, if each is the same function of one element; else None."""
+    """Returns the two compared numbers, if each is the same function of one element; else None."""
     last = body.terminator.operands[0].owner
     if not isinstance(last, Operation) or last.name != "stablehlo.compare":
         return None
@@ -130,10 +130,10 @@ def _compared(body: Block) -> tuple[Value, Value] | None:
 
 
 def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, int]:
-    """Numbers the values of a comparison that depend on one side alone, equal ones equally.
+    """Numbers the values of a comparison that depend on one side only; equal values get equal numbers.
 
-    ``numbers`` holds the numbers assigned so far. Each value is visited once: bodies may have more paths from a value
-    to an element than can be followed.
+    ``numbers`` holds the numbers assigned so far. Each value is visited once, as the number of paths from a value to an
+    element may be exponential.
     """
     forms = {
         item: numbers.setdefault(item.index // 2, len(numbers)) for item in body.arguments if item.index % 2 == side
@@ -148,13 +148,13 @@ def _forms(body: Block, side: int, numbers: dict[object, int]) -> dict[Value, in
 
 
 def _ordered(builder: Builder, body: Block, values: Values) -> Value:
-    """Maps each element to an unsigned number in the order of a comparison."""
+    """Maps each element to an unsigned number that has the order of a comparison."""
     compare = body.terminator.operands[0].owner
     assert isinstance(compare, Operation)
     compared = _compared(body)
     assert compared is not None
     left = compared[0]
-    # A block that returns the left number; both elements are the same here.
+    # A block that returns the left number; here both arguments are the same element.
     block = Block([argument.type for argument in body.arguments])
     inside = dict(zip(body.arguments, block.arguments, strict=True))
     copy_operations(body.operations[:-1], block, inside)

@@ -1,9 +1,8 @@
-"""Scattered sums of floats in fixed point, by atomic additions of integers: the same result in any order.
+"""Scattered sums of floats in fixed point, by atomic integer additions: the result does not depend on the order.
 
-First the largest magnitude among the updates of each element is found. It determines how far the 24 digits of each
-update are shifted in 64 bits, such that the sum cannot overflow: of n updates, those up to 2³⁸ / n times smaller than
-the largest keep every digit. The sum is rounded once, and so is closer to the true one than a sum of floats in any
-order.
+First the largest magnitude among the updates of each element is computed. It determines the shift of each update's 24
+digits in 64 bits, such that the sum cannot overflow. Of n updates, those up to 2³⁸ / n times smaller than the largest
+keep every digit. The sum is rounded once, so it is closer to the true sum than a sum of floats in any order.
 """
 
 from __future__ import annotations
@@ -23,7 +22,10 @@ _WIDE: Final = ScalarType("ui64")
 _INFINITE: Final = 0x7F800000
 _HIDDEN: Final = 1 << 23
 _MANY: Final = 31
-"""Infinite updates are counted in a word, positive ones from this bit on, negative ones below; NaN counts as both."""
+"""Infinite updates are counted in a word: positive updates from this bit on, negative updates below.
+
+NaN counts as both.
+"""
 
 
 def sums_by_place(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
@@ -78,10 +80,10 @@ def _fixed(bits: Expression, magnitude: Expression, largest: Expression, most: i
     near = distance.call("minimum", most)
     right = (distance - near).call("minimum", 31)
     left = near.constant(most) - near
-    one = bits.constant(1)
-    unit = one.call("shift_left", right).call("shift_right_logical", 1)
+    bit = bits.constant(1)
+    unit = bit.call("shift_left", right).call("shift_right_logical", 1)
     rounded = (integer + unit).call("shift_right_logical", right)
-    power = one.call("shift_left", left)
+    power = bit.call("shift_left", left)
     value = (rounded.convert(_WIDE) * power.convert(_WIDE)).bitcast(I64)
     is_negative = bits >= 1 << 31
     value = is_negative.then(-value, value)
@@ -92,9 +94,7 @@ def _fixed(bits: Expression, magnitude: Expression, largest: Expression, most: i
 
 
 def _special(counts: Expression) -> Expression:
-    """Returns the sum of values that are not all finite, from packed counts of positive and negative ones; a NaN counts
-    as both.
-    """
+    """Returns the sum of values that are not all finite, from packed counts of positive and negative infinities."""
     above = counts.call("shift_right_logical", _MANY).differs(0)
     below = (counts & ((1 << _MANY) - 1)).differs(0)
     positive = counts.builder.constant(math.inf, TensorType(tensor_of(counts.value).lengths, F32))

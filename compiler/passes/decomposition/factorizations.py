@@ -1,4 +1,4 @@
-"""Cholesky factorisation and triangular systems: small ones unrolled row by row, others by blocks in a loop."""
+"""Cholesky factorisation and triangular systems: unrolled row by row if small, else by blocks in a loop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def triangular_solve(builder: Builder, operation: Operation) -> Values:
 
 
 def _solved(matrix: Matrix, right: Matrix, lower: bool, unit: bool) -> Matrix:
-    """Solves row by row, each from those before it."""
+    """Solves row by row, each from the previous rows."""
     size = number_of(matrix.lengths[-1])
     rows: list[Matrix] = []
     for index in range(size) if lower else range(size - 1, -1, -1):
@@ -77,7 +77,7 @@ def _solved_by_blocks(matrix: Matrix, right: Matrix, lower: bool, unit: bool) ->
 
 
 def cholesky(builder: Builder, operation: Operation) -> Values:
-    """Returns the Cholesky factor; NaN where the matrix is not positive definite."""
+    """Returns the Cholesky factor; NaN if the matrix is not positive definite."""
     (value,) = operation.operands
     lower, matrix = operation.flag("lower"), _wide(Matrix(builder, value))
     if not lower:

@@ -1,4 +1,4 @@
-"""Counter-based random bits as integer arithmetic: Threefry and Philox, as the reference device defines them."""
+"""Counter-based random bits by integer arithmetic: Threefry and Philox, as defined by the reference device."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Long scans: one pass with look-back where that is faster (``strategies/scans``), else three dispatches.
+"""Long scans: one pass with look-back if that is faster (``strategies/scans``), else three dispatches.
 
-The three are a reduction of parts, a scan of the results, and scans of the parts from there. That costs a second read
-of the elements, and runs on every device. Elements stay in order, so that bodies need only be associative.
+The three dispatches reduce parts, scan the results, and scan the parts from there. They read the elements twice, and
+run on every device. Elements stay in order, so bodies need only be associative.
 """
 
 from __future__ import annotations
@@ -40,26 +40,24 @@ ROW: Final = 1 << 12
 """Elements of a row that a few invocations scan fast enough."""
 
 MAX_ROW: Final = 1 << 14
-"""Elements of a part of a longer row, at most."""
+"""The most elements of a part of a longer row."""
 
 COLUMN: Final = 1 << 7
 """Elements of a column that an invocation scans fast enough."""
 
 MAX_COLUMN: Final = 1 << 11
-"""Elements of a part of a longer column, at most."""
+"""The most elements of a part of a longer column."""
 
 
 LOOK_BACK_FAMILIES: Final = frozenset({"amd", "intel", "nvidia"})
 """Families of devices that scan long rows in one pass: their workgroups run concurrently and share a cache."""
 
 MAX_TILES: Final = 1 << 13
-"""Tiles of a row in one pass, at most: in the worst case a workgroup computes all tiles before its own."""
+"""The most tiles of a row in one pass: in the worst case a workgroup computes all tiles before its own."""
 
 
 def shorten_scans(block: Block, target: Target) -> None:
-    """Replaces scans that are too long for a kernel, or whose elements are narrower than words, in a block and its
-    regions.
-    """
+    """Replaces scans too long for a kernel, or with elements narrower than words, in a block and its regions."""
     rewrite_named(block, {"stablehlo.reduce_window": partial(_scan, target)})
 
 
@@ -118,11 +116,9 @@ def _looks_back(operation: Operation, scan: Scan, target: Target) -> bool:
 
 
 def _part_of(scan: Scan, target: Target) -> int:
-    """Returns the part size of a scan that is too long or keeps the target busy only in parts; 0 where
-    it stays whole.
-    """
+    """Returns the part size of a scan that is too long, or that keeps the target busy only in parts; else 0."""
     most, largest = (ROW, MAX_ROW) if scan.is_of_rows else (COLUMN, MAX_COLUMN)
-    # Each row has a subgroup's number of invocations, each invocation a few columns.
+    # Each row has as many invocations as a subgroup, and each invocation a few columns.
     count = math.prod(scan.outer) if scan.is_of_rows else math.prod(scan.outer + scan.inner) // 4
     busy = target.compute_units * 8 * (1 if scan.is_of_rows else max(target.subgroup_size, 8))
     if scan.length <= most or (count >= busy and scan.length <= MAX_LENGTH // 2):
@@ -135,7 +131,7 @@ def _in_parts(builder: Builder, body: Region, values: Values, starts: Values, sc
     axis, length = scan.axis, shape_of(values[0])[scan.axis]
 
     def parts_of() -> Values:
-        """Returns the parts, made anew for each user, which then computes them itself."""
+        """Returns the parts, built anew for each user, which then computes them itself."""
         pairs = zip(converted(builder, values, neutral), neutral, strict=True)
         return [in_parts(builder, value, axis, size, like) for value, like in pairs]
 
@@ -168,7 +164,7 @@ def scanned(builder: Builder, body: Region, values: Values, starts: Values, axis
 
 
 def _neutral(builder: Builder, body: Region, starts: Values) -> Values:
-    """Returns the identity elements of a body; the initial values where it is not a known operation."""
+    """Returns the identity elements of a body; the initial values if the body is not a known operation."""
     element = tensor_of(starts[0]).scalar
     identity = identity_of(joined_by(body.block), element)
     return starts if identity is None else [builder.constant(identity, TensorType((), element))]

@@ -1,7 +1,7 @@
 """Scatters of many updates, as direct scatters (``direct_scatters``) or by sorting the updates.
 
-A kernel computes a scatter by gathering: each element of the result looks at every update. With more than some
-thousand updates that is too slow, and this file takes over. It brings the updates into the form of one row per key;
+A kernel computes a scatter by gathering: each element of the result inspects every update. With more than a few
+thousand updates that is too slow. Then this file brings the updates into the form of one row per key, and
 ``updates_by_place`` applies them.
 """
 
@@ -28,11 +28,11 @@ _FAR: Final = 1 << 30
 
 
 MAX_IN_ORDER: Final = {"cpu": (1 << 15, 16), "default": (32, 64)}
-"""By family of devices: the most updates that are applied one after another, and the fewest elements that each has."""
+"""The most updates that are applied one after another, and the fewest elements of each, by family of devices."""
 
 
 def replace_scatters(block: Block, target: Target) -> None:
-    """Replaces scatters of many updates in a block and the regions inside."""
+    """Replaces scatters of many updates in a block and its nested regions."""
 
     def rewritten(builder: Builder, operation: Operation) -> Values | None:
         values = (*operation.operands, *operation.results)
@@ -44,7 +44,7 @@ def replace_scatters(block: Block, target: Target) -> None:
 
 
 def _is_small(count: int, elements: int, body: Block) -> bool:
-    """Whether each element can look at ``count`` updates."""
+    """Whether each element can inspect ``count`` updates."""
     return count * elements <= MAX_LOOKS and count <= most_looks(body)
 
 
@@ -62,7 +62,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     in_order = _in_order(builder, operation, updated, device)
     if in_order is not None:
         return in_order
-    # Dimensions in which an update has one index, and those in which it is a whole row.
+    # Dimensions in which an update has one index, and dimensions in which it is a whole row.
     update_axis = dict(zip(dims.kept, dims.window, strict=True))
     rows = [axis for axis in dims.kept if axis not in mapped]
     points = [axis for axis in range(len(target)) if axis not in rows]
@@ -91,7 +91,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
     total = math.prod(grid)
     flat = builder.reshape(inside.then(keys, places).value, (total,))
     update_rows = [builder.reshape(builder.transpose(value, order), (total, *lengths)) for value in updates]
-    # The elements that rows reach, with all positions in one dimension.
+    # The elements within the reach of rows, with all positions in one dimension.
     axes = [*points, *rows]
     reached = [slice_to(builder, value, dict(zip(rows, lengths, strict=True))) for value in inputs]
     old = [builder.reshape(builder.transpose(value, axes), (places, *lengths)) for value in reached]
@@ -109,7 +109,7 @@ def _scatter(builder: Builder, operation: Operation, device: Target) -> Values |
 
 
 def _in_order(builder: Builder, operation: Operation, updated: int, device: Target) -> Values | None:
-    """Applies updates one after another, if they are few and each has many elements; else returns None."""
+    """Applies updates one after another if they are few and have many elements each; else returns None."""
     most, least = MAX_IN_ORDER.get(device.family, MAX_IN_ORDER["default"])
     body, last = operation.regions[0], operation.operands[-1]
     loops = sum(iterations_of(inner) for inner in body.block.operations)
@@ -149,7 +149,7 @@ def _component(builder: Builder, indices: Value, vector: int, number: int, grid:
 
 
 def _select_and_scatter(builder: Builder, operation: Operation, device: Target) -> Values | None:
-    """Scatters to the element that each window selects."""
+    """Scatters to the selected element of each window."""
     value, source, start = operation.operands
     rank = len(shape_of(value))
     sizes = operation.integers("window_dimensions", [1] * rank)
@@ -164,19 +164,19 @@ def _select_and_scatter(builder: Builder, operation: Operation, device: Target) 
     flat = builder.iota(TensorType((count,), I32), 0)
     numbers = builder.reshape(flat, shape_of(value))
     there = builder.constant(True, TensorType(shape_of(value), I1))
-    scalars = [TensorType((), each) for each in (element, I32, I1)]
+    scalars = [TensorType((), scalar) for scalar in (element, I32, I1)]
 
     def body(inner: Builder, six: Values) -> Values:
         (keeps,) = over_tensors(inner, selection, [six[0], six[3]])
         keeps = inner.elementwise("or", inner.elementwise("not", six[5]), keeps)
         keeps = inner.elementwise("and", six[2], keeps)
-        first, second = (inner.select(keeps, six[each], six[each + 3]) for each in range(2))
+        first, second = (inner.select(keeps, six[number], six[number + 3]) for number in range(2))
         return [first, second, inner.elementwise("or", six[2], six[5])]
 
     kept = ("window_dimensions", "window_strides", "padding")
     attributes = {key: item for key, item in operation.attributes.items() if key in kept}
-    starts = [builder.constant(0, each) for each in scalars]
-    types = [TensorType(shape_of(source), each.element) for each in scalars]
+    starts = [builder.constant(0, scalar) for scalar in scalars]
+    types = [TensorType(shape_of(source), scalar.element) for scalar in scalars]
     region = builder.region([*scalars, *scalars], body)
     chosen = builder.append("reduce_window", [value, numbers, there, *starts], types, attributes, [region]).results
     keys = builder.reshape(builder.select(chosen[2], chosen[1], count), (math.prod(shape_of(source)),))

@@ -1,7 +1,7 @@
 """Scatter of rows by sorting the updates by row: for any body and any element type.
 
-Updates of one row stay in order. Where the body is one associative operation they are combined in log₂ n steps;
-otherwise they are applied in rounds, the first update of each row in the first round.
+Updates of one row stay in order. If the body is one associative operation, they are combined in log₂ n steps. Otherwise
+they are applied in rounds: the first update of each row in the first round, and so on.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def applied_in_order(
 
 
 def _joined(builder: Builder, body: Block, keys: Value, values: Values) -> Values:
-    """Combines each update with the earlier ones of the same row."""
+    """Combines each update with the earlier updates of the same row."""
     (total,) = shape_of(keys)
     distance = 1
     while distance < total:
@@ -85,7 +85,7 @@ def _bound(builder: Builder, keys: Value, rows: Value) -> Value:
 
 
 def _updated(builder: Builder, body: Block, old: Values, updates: Values, positions: Value, hit: Value) -> list[Value]:
-    """Applies one update to each row that is hit."""
+    """Applies one update to each row with a hit."""
     chosen = [taken(builder, value, positions) for value in updates]
     new = over_tensors(builder, body, [*old, *chosen])
     return [_chosen(builder, hit, updated, kept) for updated, kept in zip(new, old, strict=True)]

@@ -1,12 +1,12 @@
-"""Merge sorts: blocks of a few elements, which are merged in pairs, again and again.
+"""Merge sorts: blocks of a few elements, repeatedly merged in pairs.
 
-A sort's attribute ``block`` is the number of elements that it sorts among themselves, and ``runs`` the number that are
-in order already. Both are powers of two, and the last block may be shorter, so that nothing is padded.
+A sort sorts blocks: its attribute ``block`` is their length, and ``runs`` the length of the runs that are already in
+order. Both are powers of two. The last block may be shorter, so there is no padding.
 
-Along a dimension whose length depends on the call, the number of merges does too. There the stages of a bitonic network
-are rounds of a loop, in the form whose exchanges all go upwards: the distance to an element's partner either mirrors it
-in its block or flips one bit of its index. Partners past the end would be larger than every element, so it suffices to
-leave their elements alone, and nothing is padded.
+Along a dimension of call-dependent length, the number of merges is call-dependent, too. There the stages of a bitonic
+network are iterations of a loop, in the form in which all exchanges go upwards: an element's partner is its mirror
+image in the block, or has one index bit flipped. Partners past the end would be larger than every element, so elements
+without a partner stay unchanged, without padding.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BLOCK: Final = 8
 """Elements that a kernel sorts at once."""
 
 MAX_OPERANDS: Final = 5
-"""Operands of a sort, at most: they and the results are buffers of a kernel."""
+"""The most operands of a sort: they and the results are buffers of a kernel."""
 
 _OWN: Final = {
     "stablehlo.constant": (IN_MEMORY,),
@@ -45,7 +45,7 @@ _SCALAR = TensorType((), I32)
 
 
 def forget_stages(block: Block) -> None:
-    """Removes the marks that these passes set on operations, such as the mark of a sort that is a stage of another."""
+    """Removes the marks that these passes set on operations, such as that of a sort's stages."""
     for operation in (inner for outer in block.operations for inner in outer.walk()):
         own = _OWN.get(operation.name, ())
         if any(name in operation.attributes for name in own):
@@ -94,7 +94,7 @@ def _compared(operation: Operation) -> list[int]:
 
 
 def _widened_body(builder: Builder, operation: Operation, values: Values) -> Region:
-    """Returns the comparison of a sort, on elements of whole words."""
+    """Returns the comparison of a sort, on whole-word elements."""
     body = operation.regions[0]
     elements = [tensor_of(value).scalar for value in operation.operands]
     if elements == [tensor_of(value).scalar for value in values]:
@@ -111,7 +111,7 @@ def _widened_body(builder: Builder, operation: Operation, values: Values) -> Reg
 def _sorted_by_place(
     target: Target, builder: Builder, operation: Operation, axis: int, compared: Sequence[int]
 ) -> Values:
-    """Sorts compared operands with their positions; gathers the others."""
+    """Sorts compared operands with their positions; gathers the other operands."""
     body, chosen = operation.regions[0].block, [operation.operands[number] for number in compared]
     position = builder.iota(TensorType(tensor_of(chosen[0]).lengths, I32), axis)
 
@@ -148,8 +148,8 @@ def _gathered(builder: Builder, value: Value, places: Value, axis: int) -> Value
 def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values:
     """Sorts in a loop; positions break ties, so that the sort is stable.
 
-    The loop carries the block size, the distance of the stage's partners (0 for the mirroring stage that begins a
-    size), the operands, and the positions that their elements come from.
+    The loop carries the block size, the distance of the stage's partners (0 for the mirroring stage at the start of a
+    block size), the operands, and the original positions of their elements.
     """
     body = operation.regions[0].block
     shape = tensor_of(operation.operands[0]).lengths
@@ -157,7 +157,7 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
     starts = [builder.constant(2, _SCALAR), builder.constant(0, _SCALAR), *operation.operands, positions]
 
     def more(inner: Builder, carried: Values) -> Values:
-        # The last block size is the first that is no less than the length.
+        # The last block size is the first that is at least the length.
         half = inner.elementwise("shift_right_logical", carried[0], 1)
         return [inner.compare("LT", half, inner.dimension(carried[2], axis))]
 
@@ -169,9 +169,7 @@ def _sorted_in_loop(builder: Builder, operation: Operation, axis: int) -> Values
 
 
 def _next(builder: Builder, size: Value, distance: Value) -> Values:
-    """Returns the block size and distance of the next stage: a quarter of the size after mirroring, then halves down to
-    1.
-    """
+    """Returns the next stage's block size and distance: a quarter of the size after mirroring, then halves."""
     is_mirror = builder.compare("EQ", distance, 0)
     quarter = builder.elementwise("shift_right_logical", size, 2)
     half = builder.elementwise("shift_right_logical", distance, 1)
@@ -181,7 +179,7 @@ def _next(builder: Builder, size: Value, distance: Value) -> Values:
 
 
 def _exchanged(builder: Builder, body: Block, values: Values, size: Value, distance: Value, axis: int) -> Values:
-    """Computes one stage. The last value holds the positions that elements come from, which break ties."""
+    """Computes one stage. The last value holds the original positions of elements, which break ties."""
     shape = tensor_of(values[-1]).lengths
     vector = TensorType((shape[axis],), I32)
 
@@ -215,7 +213,7 @@ def _in_order(
 
 
 def _out_of_order(builder: Builder, body: Block, firsts: Values, seconds: Values) -> tuple[Value, Value]:
-    """Whether the second of each pair comes before the first: by the body and then by position, and by position alone.
+    """Whether the second of each pair precedes the first: by the body and then by position, and by position only.
 
     Positions are the last values.
     """

@@ -1,8 +1,8 @@
-"""Long loops in parts: no invocation of a kernel runs more than a few thousand iterations.
+"""Splits long loops: no invocation of a kernel runs more than a few thousand iterations.
 
-Drivers end long dispatches, some of them silently. A contraction becomes a sum of partial ones, a convolution a loop
-over parts of its taps. Sums of narrow floats are in f32 until the end. Reductions are in ``staged_reductions``, windows
-in ``large_windows``.
+Drivers end long dispatches, some of them silently. A contraction becomes a sum of partial contractions, a convolution a
+loop over parts of its taps. Sums of narrow floats are in f32 until the end. Reductions are in ``staged_reductions``,
+windows in ``large_windows``.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from ...kernels.scalars.target import Target
 from .staged_reductions import by_powers, in_parts, in_stages, summed
 
 MAX_PRODUCTS: Final = 16_384
-"""Products that an invocation sums, at most; half of it where they are split."""
+"""The most products that an invocation sums; at most half as many in split sums."""
 
 MIN_PRODUCTS: Final = 1024
-"""Products that an invocation sums, at least, where a sum is split because the device idles."""
+"""The fewest products that an invocation sums if a sum is split because the device idles."""
 
 
 def split_loops(block: Block, target: Target) -> None:
-    """Replaces operations whose loops are too long, in a block and the regions inside.
+    """Replaces operations with too long loops, in a block and its nested regions.
 
-    Sums for few elements are split among more invocations, to keep the target busy.
+    Sums for few elements are split among several invocations, to keep the target busy.
     """
     rewrite_named(block, {**_RULES, "stablehlo.dot_general": partial(_dot_general, target)})
 
@@ -44,7 +44,7 @@ def _partial_type(operation: Operation) -> TensorType:
 
 
 def _most_products(operation: Operation, count: int, target: Target) -> int:
-    """Returns the largest number of products that an invocation sums; less where a split keeps the target busy."""
+    """Returns the most products that an invocation sums; less if a split keeps the target busy."""
     results = tensor_of(operation.results[0]).count
     if isinstance(results, Size):
         return MAX_PRODUCTS
@@ -53,12 +53,12 @@ def _most_products(operation: Operation, count: int, target: Target) -> int:
 
 
 def _part_of(length: int, size: int) -> int:
-    """Returns a part length of at least ``size`` and close to it; a divisor of the whole length if there is one."""
+    """Returns a part length of at least and close to ``size``; a divisor of the whole length if there is one."""
     return next((part for part in range(size, min(2 * size, length)) if length % part == 0), size)
 
 
 def _dot_general(target: Target, builder: Builder, operation: Operation) -> Values | None:
-    """Splits the longest summed dimension, and sums the products of the parts; without any, there is one product."""
+    """Splits the longest summed dimension, and sums the products of the parts; multiplies if none is summed."""
     numbers = operation.attributes["dot_dimension_numbers"]
     assert isinstance(numbers, StructAttr)
     left, right = operation.operands
@@ -98,7 +98,7 @@ def _dot_general(target: Target, builder: Builder, operation: Operation) -> Valu
 
 
 def _outer_product(builder: Builder, operation: Operation, numbers: StructAttr) -> Value:
-    """Multiplies the operands, each broadcast along the free dimensions of the other: that is elementwise."""
+    """Multiplies the operands element-wise, each broadcast along the free dimensions of the other."""
     type, result = _partial_type(operation), tensor_of(operation.results[0])
     factors, first = [], len(numbers.ints("lhs_batching_dimensions"))
     for side, value in zip(("lhs", "rhs"), operation.operands, strict=True):
@@ -169,13 +169,13 @@ def _convolution(builder: Builder, operation: Operation) -> Values | None:
 def _plain_dimension(
     builder: Builder, operation: Operation, number: int, length: int
 ) -> tuple[Value, Value, dict[str, Attribute]]:
-    """Returns operands and attributes of a convolution with a spatial dimension padded, spread and reversed beforehand.
+    """Returns operands and attributes of a convolution, with a spatial dimension already padded, dilated and reversed.
 
     Args:
         builder: the builder that appends the operations.
         operation: the convolution.
         number: the spatial dimension's number.
-        length: the length of that dimension of the new kernel, which is filled up with zeros.
+        length: the length of that dimension of the new kernel, which is padded with zeros.
     """
     value, kernel = operation.operands
     numbers = operation.attributes["dimension_numbers"]

@@ -1,7 +1,7 @@
 """Long reductions in stages over runs of elements, and large windows composed of windows of 1, 2, 4, … elements.
 
-No invocation loops over more than a few thousand elements. Elements stay in order, so that bodies need only be
-associative, as the specification has it. Sums of narrow floats are in f32 until the end.
+No invocation loops over more than a few thousand elements. Elements stay in order, so bodies need only be associative,
+as in the specification. Sums of narrow floats are in f32 until the end.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ from ..canonical.legacy import over_tensors
 from .building import converted, joining, shape_of
 
 RUN: Final = 256
-"""Elements that an invocation reduces where there are more than ``MAX_ALONE``."""
+"""Elements that an invocation reduces if there are more than ``MAX_ALONE``."""
 
 ROW: Final = 4096
-"""Elements of a part of a row that a workgroup reduces, where rows are few and longer."""
+"""Elements of a row's part that a workgroup reduces, if there are few longer rows."""
 
 
 def in_stages(builder: Builder, operation: Operation) -> Values | None:
-    """Splits a long reduction into stages; returns None for a short one."""
+    """Splits a long reduction into stages; returns None for a short reduction."""
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     axes = sorted(operation.integers("dimensions"))
@@ -42,7 +42,7 @@ def in_stages(builder: Builder, operation: Operation) -> Values | None:
 
 
 def most_reduced(body: Block) -> int:
-    """Returns the largest number of elements that an invocation reduces, given the loops in the body."""
+    """Returns the most elements that an invocation reduces, in view of the loops in the body."""
     return max(2, MAX_ALONE // (1 + sum(iterations_of(operation) for operation in body.operations)))
 
 
@@ -60,7 +60,7 @@ def reduced(builder: Builder, body: Region, values: Values, starts: Values, axes
     if identity is not None:
         neutral = [builder.constant(identity, TensorType((), element))]
     most = most_reduced(body.block)
-    # Lengths that depend on the call end as one dimension of runs.
+    # Call-dependent lengths end as one dimension of runs.
     while is_at_least(_reduced_count(values[0], axes), most + 1) is not False and not _are_runs(values, axes):
         rows = None if most < MAX_ALONE else rows_over(tensor_of(values[0]).lengths, axes)
         if rows is not None and is_enough(rows) and (isinstance(rows.length, int) or identity is not None):
@@ -75,7 +75,7 @@ def _reduced_count(value: Value, axes: Sequence[int]) -> Dim:
 
 
 def _are_runs(values: Values, axes: Sequence[int]) -> bool:
-    """Whether a single dimension is left to reduce, whose length is a number of runs that depends on the call."""
+    """Whether a single dimension remains, whose length is a call-dependent number of runs."""
     lengths = [tensor_of(values[0]).lengths[axis] for axis in axes]
     return len(axes) == 1 and isinstance(lengths[0], Size) and not lengths[0].symbols & lengths[0].plain_symbols
 
@@ -83,9 +83,7 @@ def _are_runs(values: Values, axes: Sequence[int]) -> bool:
 def _reduced_runs(
     builder: Builder, body: Region, values: Values, neutral: Values, axes: Sequence[int], most: int
 ) -> tuple[Values, list[int]]:
-    """Returns one stage: reduces runs of up to ``most`` elements; returns the values, and the dimensions left to
-    reduce.
-    """
+    """Reduces runs of up to ``most`` elements, as one stage; returns the values, and the remaining dimensions."""
     shape = tensor_of(values[0]).lengths
     inner: list[int] = []
     run = 1
@@ -107,7 +105,7 @@ def _reduced_runs(
 
 
 def even_part(length: Dim, most: int) -> int:
-    """Returns a part size from a quarter of ``most`` up to ``most`` that leaves the least padding."""
+    """Returns a part size between a quarter of ``most`` and ``most`` that needs the least padding."""
     if isinstance(length, Size):
         return most
     divisors = (size for size in range(most, most // 4, -1) if length % size == 0)
@@ -115,7 +113,7 @@ def even_part(length: Dim, most: int) -> int:
 
 
 def in_parts(builder: Builder, value: Value, axis: int, size: int, filling: Value) -> Value:
-    """Splits a dimension in two, the second of a size; pads to a multiple."""
+    """Splits a dimension in two, the second with a fixed size; pads to a multiple."""
     shape = tensor_of(value).lengths
     parts = strided(shape[axis], size)
     padded = builder.lengthen(
@@ -130,7 +128,7 @@ def _reduce_over(builder: Builder, body: Region, values: Values, starts: Values,
 
 
 def summed(builder: Builder, value: Value, axis: int) -> Value:
-    """Sums over a dimension, in stages where it is long."""
+    """Sums over a dimension, in stages if it is long."""
     element = tensor_of(value).scalar
     zero = builder.constant(0, TensorType((), element))
     (result,) = reduced(builder, joining(builder, "add", element), [value], [zero], [axis])
@@ -138,11 +136,11 @@ def summed(builder: Builder, value: Value, axis: int) -> Value:
 
 
 MAX_WINDOW_WORK: Final = 1 << 24
-"""Elements of all windows together. Beyond that, windows of more than 128 elements are composed."""
+"""The most elements of all windows together without composing windows of more than 128 elements."""
 
 
 def by_powers(builder: Builder, operation: Operation) -> Values | None:
-    """Composes large windows of smaller ones; returns None where windows are small enough."""
+    """Composes large windows of smaller windows; returns None if windows are small enough."""
     count = len(operation.results)
     values, starts = operation.operands[:count], operation.operands[count:]
     if not all(value.tensor.is_static for value in (*values, operation.results[0])):
@@ -200,7 +198,7 @@ def _windows(builder: Builder, body: Block, values: Values, axis: int, size: int
 
 
 def _beside(builder: Builder, body: Block, left: Values, right: Values, axis: int, distance: int) -> Values:
-    """Applies a body to each element and the one at a distance, where both exist."""
+    """Applies a body to each element and the element at a distance, if both exist."""
     length = min(shape_of(left[0])[axis], shape_of(right[0])[axis] - distance)
     firsts = [builder.piece(value, axis, 0, length) for value in left]
     seconds = [builder.piece(value, axis, distance, distance + length) for value in right]

@@ -1,4 +1,4 @@
-"""Fourier transforms: by the factors of Cooley and Tukey, down to rows that a kernel transforms in registers.
+"""Fourier transforms by Cooley and Tukey's factorisation, down to rows that a kernel transforms in registers.
 
 Larger prime factors are products with matrices of roots of unity, or Bluestein's convolutions.
 """
@@ -26,10 +26,10 @@ def _shape(value: Value) -> tuple[Dim, ...]:
 
 
 _MAX_PRIME: Final = 256
-"""Prime lengths up to this are one product with a matrix."""
+"""The largest prime length computed as a product with a matrix."""
 
 _MAX_TABLE: Final = 1 << 12
-"""Roots of unity in a constant, at most; more are products of two."""
+"""The most roots of unity in a constant; further roots are products of two."""
 
 
 def fft(builder: Builder, operation: Operation) -> Values | None:
@@ -66,7 +66,7 @@ def is_short(operation: Operation) -> bool:
 
 
 def _hermitian(builder: Builder, value: Value, lengths: Sequence[int], inner: int) -> Value:
-    """Returns the whole spectrum of a real signal from its first half, whose mirrored conjugate is the rest."""
+    """Returns the whole spectrum of a real signal from its first half; the rest is the mirrored conjugate."""
     axis = len(_shape(value)) - 1
     length = lengths[-1]
     missing = length - (length // 2 + 1)
@@ -116,7 +116,7 @@ def _factor(length: int) -> int:
 
 
 def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """Transforms along a dimension by the operation, which transforms the last one."""
+    """Transforms along a dimension by the operation, which transforms the last dimension."""
     rank = len(_shape(value))
     order = [*range(axis), *range(axis + 1, rank), axis]
     moved = builder.transpose(value, order)
@@ -129,7 +129,7 @@ def _short(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
 
 
 def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Value) -> Value:
-    """Returns powers of a root of unity by the product of row and column: a table, or products from two short ones."""
+    """Returns powers of a root of unity by row times column, from a table or from products of two short tables."""
     length, element = factor * rest, tensor_of(like).element
     grid = TensorType((factor, rest), element)
     sign = 2j if inverse else -2j
@@ -147,7 +147,7 @@ def _twiddles(builder: Builder, factor: int, rest: int, inverse: bool, like: Val
 
 
 def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """Returns a transform of prime length by Bluestein's convolution with a chirp, in transforms of a power of two."""
+    """Returns a transform of prime length by Bluestein's convolution with a chirp, in lengths of a power of two."""
     shape = _shape(value)
     length = number_of(shape[axis])
     size = 1 << (2 * length - 2).bit_length()
@@ -169,7 +169,7 @@ def _convolved(builder: Builder, value: Value, axis: int, inverse: bool) -> Valu
 
 
 def _product(builder: Builder, value: Value, axis: int, inverse: bool) -> Value:
-    """Returns the product of a matrix of roots of unity and the vectors along a dimension."""
+    """Multiplies the vectors along a dimension by a matrix of roots of unity."""
     shape = _shape(value)
     length = number_of(shape[axis])
     powers = np.outer(np.arange(length), np.arange(length)) % length

@@ -1,14 +1,14 @@
-"""Scatter of rows: the choice among the ways to compute it.
+"""Scatters of rows: the choice of the method.
 
-Few updates are first combined among themselves, each looking at those before it, and then written to their rows. Bodies
+A few updates are first combined with each other, each with the earlier updates, and then written to their rows. Bodies
 whose result does not depend on the order are applied by atomic instructions: integer operations; assignment, as the
 maximum of the updates' numbers; maxima and minima of floats, as integers of the same order; sums of floats, in fixed
-point. Other updates are sorted. A CPU may scatter to copies of the rows: each takes a chunk of the updates in order,
-and the copies are then combined. Where these are small compared with the updates, that needs neither sorting nor
-atomics.
+point. Other updates are sorted. A CPU may scatter to copies of the rows: each copy takes a chunk of the updates in
+order, and the copies are then combined. This needs neither sorting nor atomics, but the copies must be small compared
+with the updates.
 
-All functions take the keys, which are the row of each update, or the number of rows for no row; the updates, a row for
-each key; and the old rows.
+All functions take the keys, which are the row of each update, or the number of rows for an update without a row; the
+updates, a row for each key; and the old rows.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from .sorted_updates import applied_in_order
 _UNIQUE: Final[Mapping[str, Attribute]] = {"unique_indices": True}
 
 MAX_UPDATES: Final = 1024
-"""Updates that each element of a result looks at, at most."""
+"""The most updates that each element of a result inspects."""
 
 _MAX_PAIRS: Final = 1 << 20
-"""Pairs of updates that look at each other, at most; or the number of elements, if that is more."""
+"""The most pairs of updates that inspect each other; the number of elements if that is more."""
 
 
 def most_looks(body: Block) -> int:
-    """Returns the number of updates that an element may look at, by the cost of the body."""
+    """Returns the most updates that an element may inspect, by the cost of the body."""
     return MAX_UPDATES // (1 + sum(iterations_of(operation) for operation in body.operations))
 
 
@@ -66,7 +66,7 @@ def applied(
 
 
 def _few(builder: Builder, body: Block, keys: Value, updates: Values, old: Values) -> Values:
-    """Applies the updates of each key to a copy of its row, at the first of them; then writes the copies back."""
+    """Applies the updates of each key to a copy of its row, at the first update; then writes the copies back."""
     (total,), places = shape_of(keys), old[0].tensor.lengths[0]
     square = TensorType((total, total), I32)
     same = builder.compare(
@@ -100,7 +100,7 @@ def _put(builder: Builder, keys: Value, rows: Value, old: Value) -> Value:
 def _in_any_order(
     builder: Builder, body: Block, keys: Value, update: Value, old: Value, is_unique: bool
 ) -> Value | None:
-    """Applies updates whose order does not matter, or can be made not to; returns None for other bodies."""
+    """Applies updates whose order does not matter or can be made irrelevant; returns None for other bodies."""
     name, element = joined_by(body), tensor_of(old).scalar
     if is_unique and element.bits >= 32:
         return scattered(builder, copy_region(Region([body]), {}), keys, [update], [old], _UNIQUE)[0]
@@ -135,7 +135,7 @@ _LOGICAL: Final = {
     "multiply": "and",
     "xor": "xor",
 }
-"""Integer operations that are equal to logical ones on booleans."""
+"""Integer operations that equal logical operations on booleans."""
 
 
 def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
@@ -149,7 +149,7 @@ def _last(builder: Builder, keys: Value, update: Value, old: Value) -> Value:
 
 
 def _extreme(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value:
-    """Returns the maximum or the minimum of each row and its updates; NaN if any is."""
+    """Returns the maximum or the minimum of each row and its updates; NaN if any of these is NaN."""
     element = tensor_of(old).scalar
     nan = 2**31 - 1 if name == "maximum" else -(2**31)
 
@@ -168,17 +168,17 @@ def _extreme(builder: Builder, name: str, keys: Value, update: Value, old: Value
 
 
 COPIES: Final = (32, 16, 8)
-"""Numbers of copies, the most first."""
+"""Numbers of copies, in descending order."""
 
 MAX_SHARE: Final = 4
-"""Rows of all copies per update, at most."""
+"""The most rows of all copies per update."""
 
 MAX_CHUNK: Final = 1 << 15
-"""Updates of a chunk, at most: an invocation loops over them."""
+"""The most updates of a chunk, over which an invocation loops."""
 
 
 def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, old: Value) -> Value | None:
-    """Applies updates by an operation; returns None if copies of the rows are too large, or it has no identity."""
+    """Applies updates by an operation; returns None if copies of the rows are too large or there is no identity."""
     (total,), (places, *lengths), element = (
         shape_of(keys),
         shape_of(old),
@@ -201,7 +201,7 @@ def applied_in_chunks(builder: Builder, name: str, keys: Value, update: Value, o
 
 
 def _wide(element: ScalarType) -> ScalarType:
-    """Returns the type in which elements are combined: whole words."""
+    """Returns the whole-word type in which elements are combined."""
     if element.bits >= 32:
         return element
     if element.kind == "float":

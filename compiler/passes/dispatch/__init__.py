@@ -1,4 +1,4 @@
-"""Dispatch regions: which operations run as one dispatch.
+"""Dispatch regions: operations that run as one dispatch.
 
 Read: cluster, outline, regions.
 """

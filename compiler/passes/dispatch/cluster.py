@@ -1,8 +1,8 @@
 """Clusters: operations around a root that run as one dispatch, and the rules for joining them.
 
-A kernel computes an operation once for each place at which it is read. A place is a path to it from the root, counting
-only users that read their operand elsewhere than they are written. Places multiply along chains of such users, as in
-the stages of a sort; an operation with too many is a region of its own.
+A kernel computes an operation once for each place at which it is read. A place is a path from the root to the
+operation; only users that read their operand at other indices than their own count. Places multiply along chains of
+such users, as in the stages of a sort. An operation with too many places becomes a region of its own.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ MAX_PLACES: Final = 4
 """How many times a kernel may recompute one operation."""
 
 MAX_INTERLEAVED: Final = 2
-"""The same for interleaved elements, as each step of ``lax.associative_scan`` has them: every second element belongs to
-the other operand, whose code runs for nothing or is written apart.
+"""The same for interleaved elements, as in the steps of ``lax.associative_scan``: every second element belongs to the
+other operand, whose code runs for nothing or is written separately.
 """
 
 MAX_WORDS: Final = 1 << 16
-"""Approximate number of words of a kernel's code, at most."""
+"""The approximate number of words of a kernel's code, at most."""
 
 MAX_DEPTH: Final = 32
 """Depth of nested structures, such as concatenations of padded values."""
@@ -52,11 +52,11 @@ class Cluster:
         inputs: the values that they use and do not define.
         has_loop: whether an operation loops.
         has_scratch: whether an operation has scratch memory.
-        max_places: the largest number of times that an operation that joins may be computed.
+        max_places: how many times a joining operation may be computed.
         places: the numbers of the uses for which each operation is computed; the root has ``_ROOT``.
         depths: the nesting depth of each operation in structures.
-        followed: the operations whose elements each go to one element of the root.
-        updated: the operand that the root updates in place and nothing else reads.
+        followed: the operations whose elements each contribute to one element of the root.
+        updated: the operand that the root updates in place and no other operation reads.
         words: the approximate size of the code.
     """
 
@@ -97,13 +97,13 @@ class Cluster:
         self.words += self.words_with(operation, len(self.places[operation]))
 
     def follows(self, operation: Operation, users: set[Operation]) -> bool:
-        """Whether each element of an operation goes to one element of the root."""
+        """Whether each element of an operation contributes to one element of the root."""
         (user, *others) = users
         return not others and user in self.followed and follows_element_by_element(user, operation.results[0])
 
     @property
     def is_in_order(self) -> bool:
-        """Whether the followed operations have their elements in the root's order."""
+        """Whether the elements of the followed operations are in the root's order."""
         return all(name_of(operation) != "transpose" for operation in self.followed)
 
     def words_with(self, operation: Operation, places: int) -> int:
@@ -121,11 +121,11 @@ class Cluster:
             if _is_pointwise(user):
                 around_all |= self.places[user]
                 continue
-            # A value that only a user's body reads is not an operand of it.
+            # A value that only a user's body reads is not an operand of the user.
             positions = [at for at, operand in enumerate(user.operands) if operand in operation.results] or [-1]
-            # A reduction visits its elements once, however often its result is read.
+            # A reduction visits its elements once, regardless of how its result is read.
             around = {_ROOT} if name_of(user) == "reduce" else self.places[user]
-            keys = [(place, user, position) for place in around for position in positions]
+            keys = [(outer, user, position) for outer in around for position in positions]
             around_all.update(self._numbers.setdefault(key, len(self._numbers) + 1) for key in keys)
         return around_all
 
@@ -135,13 +135,13 @@ class Cluster:
         Args:
             operation: the candidate.
             using: the users of its result, which are all in the cluster.
-            of_rows: the rows of which it is computed once each, if it follows a reduction.
+            of_rows: the rows for each of which it is computed once, if it follows a reduction.
         """
         name = name_of(operation)
         if len(self.operations) >= MAX_OPERATIONS or len(operation.results) > 1:
             return False
         if name == "sort" or is_direct(operation):
-            # These are roots of regions: their kernels write what they compute themselves.
+            # These are roots of regions: their kernels write their own results.
             return False
         if self.updated is not None and self.updated in (*inputs_of(operation), *operation.results):
             return False
@@ -182,19 +182,20 @@ class Cluster:
             return False
         if not names & _REPEATS or space is Space.ROWS:
             return True
-        # Repeated work is accepted where it is cheap or little.
+        # Repeated work is accepted if it is cheap or small.
         repeats = bool(names & (_REPEATS - {"broadcast_in_dim"})) or any(map(_grows, using))
         return not repeats or name in MOVES or name in ("convert", "iota") or not (name in _COSTLY or names & HEAVY)
 
     def _spaces_with(self, operation: Operation, every: set[RowShape | None]) -> RowSpaces | None:
-        """Returns the spaces of the cluster's values with one more operation if all reductions have the same rows; else
-        None.
+        """Returns the spaces of the cluster's values with one more operation if all reductions have the same rows.
+
+        Else None.
         """
         spaces = self._spaces_over(every)
         return spaces if spaces is not None and spaces.takes(operation) else None
 
     def _spaces_over(self, every: set[RowShape | None]) -> RowSpaces | None:
-        """Returns the spaces of the cluster's values if all reductions have the same rows, ``every``; else None."""
+        """Returns the spaces of the cluster's values if all reductions have the rows ``every``; else None."""
         rows = next(iter(every)) if len(every) == 1 else None
         if rows is None:
             return None
@@ -228,13 +229,13 @@ def _is_pointwise(operation: Operation) -> bool:
 
 
 def is_small(value: Value) -> bool:
-    """Whether a value is a constant in the code rather than in memory."""
+    """Whether a value is a constant in the code instead of in memory."""
     constant = constant_of(value)
     return constant is not None and (constant.is_splat or constant.array.size <= 1)
 
 
 def inputs_of(operation: Operation) -> list[Value]:
-    """Returns values that an operation and its regions use from outside, without small constants."""
+    """Returns the values from outside that an operation and its regions use, without small constants."""
     if not operation.regions:
         return [value for value in operation.operands if not is_small(value)]
     inside: set[Value] = set()

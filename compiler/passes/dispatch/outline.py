@@ -1,11 +1,11 @@
-"""Outlining: dispatch regions become executables, and functions sequences that dispatch them.
+"""Outlining: dispatch regions become executables, and functions become sequences that dispatch them.
 
 A region's body becomes the function of an executable, which reads its inputs from buffers and writes its results to
 buffers. Regions with the same body share an executable. The function that held the regions becomes a sequence over
 buffers: it allocates each result and dispatches.
 
 An input may share memory with the result if each of its elements is read only to compute the element at the same index.
-A region that only updates a slice of an input, or scatters to it, need not write the other elements.
+A region that only updates a slice of an input, or scatters to the input, need not write the other elements.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def buffer_type(type: Type) -> Type:
 
 
 def entry_of(executable: Operation) -> tuple[str, Operation]:
-    """Returns the entry point of an executable as dispatches name it, and its function."""
+    """Returns the entry point of an executable in the form used by dispatches, and its function."""
     (function,) = (operation for operation in executable.walk() if operation.name == "func.func")
     return f"{executable.attributes['sym_name']}::@{function.attributes['sym_name']}", function
 
@@ -95,7 +95,7 @@ class _Outliner:
         return results
 
     def _entry(self, operation: Operation) -> str:
-        """Returns the entry point that runs a region's body; makes its executable the first time."""
+        """Returns the entry point that runs a region's body; makes its executable at the first call."""
         function = executable_function(operation.regions[0].block, "", operation.location)
         text = to_text([function])
         known = self._executables.get(text)
@@ -111,7 +111,7 @@ class _Outliner:
 
 
 def sharing(body: Block) -> dict[str, Attribute]:
-    """Returns the attributes for inputs that may share memory with the result, and for its part that is written."""
+    """Returns the attributes for inputs that may share memory with the result, and for its written part."""
     if is_view(body):
         return {"view": None}
     if body.scratch is not None:
@@ -176,7 +176,7 @@ def in_place_inputs(block: Block) -> tuple[int, ...]:
             if inner is not operation:
                 others.update(inner.operands)
         if others.intersection(operation.results):
-            # It is computed at other indices, too, and reads its operands there.
+            # The operation is also computed at other indices, and reads its operands there.
             others.update(operation.operands)
     return tuple(
         index
@@ -198,7 +198,7 @@ def updates_slice(block: Block) -> bool:
 
 
 def is_view(block: Block) -> bool:
-    """Whether a region's result has the bytes of its only input, in another shape or type."""
+    """Whether a region's result has the bytes of its only input, with another shape or type."""
     if len(block.arguments) != 1 or len(block.terminator.operands) != 1:
         return False
     value, result = block.arguments[0], block.terminator.operands[0]

@@ -1,8 +1,8 @@
 """Dispatch regions: groups of operations that run as one dispatch.
 
-Operations are visited from the last to the first. One whose users all lie in one region joins it, if nothing expensive
-would be recomputed; every other starts a region of its own. Only a region's root has users outside, so regions cannot
-depend on each other in a cycle.
+Operations are visited from the last to the first. If all users of an operation lie in one region, it joins that region
+unless expensive work would be recomputed. Every other operation starts a new region. Only a region's root has users
+outside, so regions cannot depend on each other in a cycle.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ..canonical.legacy import constant_of
 from .cluster import Cluster, is_small
 
 MAX_REPEATED: Final = 8
-"""Users of a view that get a copy of their own, at most."""
+"""The most users of a view that each get a copy of it."""
 
 CONTROL: Final = frozenset({"while", "if", "case", "custom_call", "after_all", "create_token"})
-"""Operations of the sequencer: they stay outside of regions."""
+"""Operations of the sequencer, which stay outside regions."""
 
 _VIEWS: Final = frozenset({"broadcast_in_dim", "iota", "reshape", "reverse", "slice"})
-"""Operations whose elements cost no more than reading their operand's."""
+"""Operations whose elements cost no more to compute than to read from the operand."""
 
 
 def form_regions(block: Block) -> None:
     """Moves computations of a block, loops and branches included, into dispatch regions, in place."""
     _form(block)
-    # Small constants are in the regions now.
+    # Small constants have moved into the regions.
     drop_unused(block)
 
 
@@ -105,9 +105,7 @@ def _repeat_views(block: Block) -> None:
 
 
 def _is_view(operation: Operation) -> bool:
-    """Whether computing an operation again costs no more than loading its result: it only reads its operand, or its
-    operand is narrower.
-    """
+    """Whether recomputing an operation costs no more than loading its result, as it only reads a small operand."""
     if name_of(operation) not in ("bitcast_convert", "convert"):
         return name_of(operation) in _VIEWS
     narrow, wide = (bits_of(value.tensor.scalar) for value in (operation.operands[0], operation.results[0]))
@@ -173,7 +171,7 @@ def _region(builder: Builder, cluster: Cluster, replaced: Mapping[Value, Value])
 
 
 def workload_of(types: Sequence[Type], location: Location) -> Operation:
-    """Returns the result's shape as up to three numbers, the innermost dimension first; a constant if all are known."""
+    """Returns the result's shape as up to three numbers, innermost dimension first; a constant if all are known."""
     (first, *_) = types
     shape = [length or 1 for length in first.shape] if isinstance(first, TensorType) else []
     every = [*shape[::-1], 1, 1, 1]

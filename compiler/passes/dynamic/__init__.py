@@ -1,4 +1,4 @@
-"""Lengths that depend on the call: every ``?`` becomes a size.
+"""Call-dependent lengths: every ``?`` becomes a size.
 
 Read: known_sizes, forms, requirements, resolve.
 """

@@ -1,4 +1,4 @@
-"""Static forms of operations whose shapes are operands."""
+"""Static forms of operations with shapes as operands."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ def _added(
 
 
 def agreed(inferred: Type, declared: Type) -> Type:
-    """Unifies an inferred and a declared type; sizes that differ are an equation.
+    """Unifies an inferred and a declared type; different sizes give an equation.
 
     Raises:
         OperationError: neither type has a length, or they cannot agree.
-        UnequalError: the types agree only if sizes do.
+        UnequalError: the types agree only if sizes are equal.
     """
     if not isinstance(inferred, TensorType) or not isinstance(declared, TensorType):
         return inferred
@@ -66,7 +66,7 @@ def agreed(inferred: Type, declared: Type) -> Type:
 
 
 def _declared(operation: Operation, shape: Sequence[Dim]) -> TensorType:
-    """Returns the type of a shape, which must agree with the result's."""
+    """Returns the type with a shape, which must agree with the result's."""
     declared = tensor_of(operation.results[0])
     type = agreed(TensorType(shape, declared.element), declared)
     assert isinstance(type, TensorType)
@@ -113,7 +113,7 @@ def _slice(builder: Builder, operation: Operation, known: Known) -> Values:
 
 
 def _slice_at(builder: Builder, operation: Operation, known: Known, sizes: Sizes) -> Values:
-    """Returns a slice whose start is computed from data, and whose length is a size."""
+    """Returns a slice with a start computed from data, and a size as its length."""
     value, starts, _, strides = operation.operands
     steps = known.lengths(strides, "strides")
     declared = tensor_of(operation.results[0]).shape

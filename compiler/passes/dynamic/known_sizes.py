@@ -1,8 +1,8 @@
-"""Small integer tensors whose elements are known as numbers, or as sizes that depend on the call.
+"""Small integer tensors with known elements: numbers or call-dependent sizes.
 
-A value that is computed from data is a symbol of its own, an unknown. So the limit of a slice minus its start may be a
-size, although neither is. An unknown also has the integer arguments that it comes from: where a length is needed, these
-may be lengths themselves.
+A value computed from data is a separate symbol, an unknown. So the limit of a slice minus its start may be a size,
+although neither is. An unknown also records the integer arguments that it comes from: if a length is needed, their
+values may be lengths.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from ...ir.sizes import Dim, Size, SizeError, is_at_least, is_multiple, quotient
 from ...ir.types import TensorType, Type
 
 Sizes = npt.NDArray[np.object_]
-"""Elements are integers, booleans and sizes; None where unknown."""
+"""Elements are integers, booleans and sizes; None if unknown."""
 
 MAX_ELEMENTS: Final = 64
-"""Larger tensors are not followed."""
+"""The most elements of a tensor that is followed."""
 
 _UNKNOWN: Final = 10**6
-"""Symbols from this number on are unknowns, which may have either sign."""
+"""Symbols from this number on are unknowns, which may be negative."""
 
 
 def is_size(value: object) -> TypeGuard[Dim]:
@@ -44,7 +44,7 @@ def _at_least(size: Dim, low: int) -> bool | None:
 
 
 class ArgumentsError(OperationError):
-    """A length is unknown, but would or might be known if values of integer arguments were lengths.
+    """An unknown length that would or might be known if values of integer arguments were lengths.
 
     Attributes:
         arguments: the numbers of the arguments.
@@ -60,7 +60,7 @@ class Known:
 
     Attributes:
         sizes: the elements by value.
-        divisions: the symbols and their divisors, where divisibility is not known.
+        divisions: the symbols and divisors whose divisibility is not known.
     """
 
     def __init__(self) -> None:
@@ -70,7 +70,7 @@ class Known:
         self._origins: dict[str, frozenset[int]] = {}
 
     def note_argument(self, value: Value, number: int) -> None:
-        """Adds an integer argument without dimensions, as an unknown."""
+        """Adds an integer argument of rank 0, as an unknown."""
         self.sizes[value] = self._with_unknowns(self.scalar(None), frozenset({number}))
 
     def not_known(self, elements: Iterable[object], expected: str) -> OperationError:
@@ -86,7 +86,7 @@ class Known:
         return frozenset(number for name in names for number in self._origins.get(name, ()))
 
     def elements(self, value: Value) -> Sizes | None:
-        """Returns elements of a small tensor of integers or booleans, unknowns included; None for other values."""
+        """Returns elements of a small tensor of integers or booleans, including unknowns; None for other values."""
         if value not in self.sizes and _is_small(value.type):
             self.sizes[value] = np.full(type_shape(value.tensor), None, object)
             if value.tensor.scalar.is_integer:
@@ -105,7 +105,7 @@ class Known:
 
     @staticmethod
     def scalar(size: Dim | bool | None) -> Sizes:
-        """Makes a tensor without dimensions."""
+        """Makes a tensor of rank 0."""
         tensor = np.empty((), object)
         tensor[()] = size
         return tensor
@@ -116,7 +116,7 @@ class Known:
         Args:
             value: the vector.
             noun: the vector's name in errors.
-            declared: the required values of elements, None where there is none.
+            declared: the required values of elements, or None.
 
         Raises:
             ArgumentsError: an element is unknown and comes from values of arguments.
@@ -177,7 +177,7 @@ def _is_small(type: Type) -> bool:
 
 
 def is_true(known: Known, value: Value) -> bool | None:
-    """Whether a boolean is true in every call, or false in every call; None where that is unknown."""
+    """Whether a boolean is true in every call, or false in every call; None if unknown."""
     sizes = known.sizes.get(value)
     return None if sizes is None or sizes.size != 1 else sizes.reshape(-1)[0]
 
@@ -219,10 +219,10 @@ def _rest(left: Dim, right: Dim) -> Dim | None:
 
 
 def _exceeds(left: Dim, right: Dim, least: int) -> bool | None:
-    """Whether ``left >= right + least`` for all sizes, or for none."""
+    """Whether ``left >= right + least`` for all sizes, or for no sizes; else None."""
     try:
         return _at_least(left - right, least)
-    except SizeError:  # a number that no length has, such as the largest of its type
+    except SizeError:  # a number that is no length, such as the largest of its type
         return None
 
 
@@ -256,7 +256,7 @@ def _equal(left: Dim, right: Dim) -> bool | None:
 
 
 def _either(absorbing: bool) -> Callable[..., Sizes]:
-    """Folds ``or`` and ``and``: of booleans also if one operand decides, of integers only if both are known."""
+    """Folds ``or`` and ``and``: for booleans even if only one operand decides, for integers only if both are known."""
 
     def rule(operation: Operation, *operands: Sizes) -> Sizes:
         left, right = (np.broadcast_to(operand, type_shape(operation.results[0].tensor)) for operand in operands)
@@ -284,7 +284,7 @@ def _not(value: object) -> object:
 
 _COMPARISONS: Final[Mapping[str, Callable[[Dim, Dim], bool | None]]] = {
     "EQ": _equal,
-    "NE": lambda left, right: None if (found := _equal(left, right)) is None else not found,
+    "NE": lambda left, right: None if (are_equal := _equal(left, right)) is None else not are_equal,
     "GE": lambda left, right: _exceeds(left, right, 0),
     "GT": lambda left, right: _exceeds(left, right, 1),
     "LE": lambda left, right: _exceeds(right, left, 0),

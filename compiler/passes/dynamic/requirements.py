@@ -1,7 +1,7 @@
-"""Requirements on lengths that depend on the call, and the attributes of a function that hold them.
+"""Requirements on call-dependent lengths, and the function attributes that hold them.
 
-``requires`` are pairs of a size that must be 0 or more and the error message if it is not; ``values`` are pairs of an
-argument and the size that its value must be.
+``requires`` lists pairs of a size that must be at least 0 and the error message otherwise; ``values`` lists pairs of an
+argument and the size that its value must equal.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ VALUES: Final = "values"
 
 
 def can_be_length(type: Type) -> bool:
-    """Whether an argument's value may be a length: an integer of whole bytes without dimensions."""
+    """Whether an argument's value may be a length: a byte-sized or wider integer of rank 0."""
     return isinstance(type, ShapedType) and type.rank == 0 and type.scalar.is_integer and type.scalar.bits >= 8
 
 
@@ -44,7 +44,7 @@ def values_of(attributes: Mapping[str, Attribute], types: Sequence[Type]) -> dic
 
 
 def shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
-    """Yields sizes that must be 0 or more for results to have shapes, with the expectation in words."""
+    """Yields sizes that must be at least 0 for results to have shapes, with the expectation in words."""
     for value in operation.results:
         if isinstance(value.type, TensorType):
             for axis, length in enumerate(value.type.lengths):
@@ -56,7 +56,7 @@ def shape_requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
 
 
 def requirements(operation: Operation) -> Iterator[tuple[Dim, str]]:
-    """Yields sizes that must be 0 or more for an operation to be defined, with the expectation in words."""
+    """Yields sizes that must be at least 0 for an operation to be defined, with the expectation in words."""
     yield from shape_requirements(operation)
     name = operation.name.removeprefix("stablehlo.")
     if not operation.operands or not isinstance(operation.operands[0].type, TensorType):

@@ -1,8 +1,8 @@
-"""Resolution of lengths that depend on the call: every ``?`` becomes a size, and operations become static.
+"""Resolution of call-dependent lengths: every ``?`` becomes a size, and operations become static.
 
-Each ``?`` of an argument is a symbol. Types are inferred from operation to operation. Where two lengths must be equal
-and are not, a symbol is replaced by its solution, and the walk starts again. It also does where a length comes from an
-integer argument without dimensions, whose value is then a symbol.
+Each ``?`` of an argument is a symbol. Types are inferred from operation to operation. If two lengths must be equal but
+differ, a symbol is replaced by its solution, and the walk restarts. The walk also restarts if a length comes from an
+integer argument of rank 0, whose value then becomes a symbol.
 
 Requirements on a call beyond the shapes of its arguments become attributes of the function, which ``requirements.py``
 describes.
@@ -51,7 +51,7 @@ def resolve(function: Operation, functions: Mapping[str, Operation], source: Sou
 
     Args:
         function: the function, without calls.
-        functions: the program's functions, for the bodies that custom calls name.
+        functions: the program's functions, for the bodies that custom calls refer to.
         source: the program's text.
 
     Raises:
@@ -288,7 +288,7 @@ class _Resolver:
     # -- requirements on calls -------------------------------------------------------------------------
 
     def _assert(self, operation: Operation) -> None:
-        """Handles a check of shapes: it holds, or it is an equation for a symbol, or the call has to check it."""
+        """Handles a check of shapes: it is true, or an equation for a symbol, or the call must check it."""
         message = str(operation.attributes.get("error_message", "")).partition(" Using the following")[0]
         condition = operation.operands[0]
         known = is_true(self._known, condition)
@@ -315,7 +315,7 @@ class _Resolver:
         self._requires.setdefault(difference, message or f"expected {left} {_SIGNS[direction]} {right}")
 
     def _require(self, operation: Operation) -> None:
-        # A loop's or a branch's body may never run: only its shapes are required to be valid.
+        # A loop's or a branch's body may never run, so only its shapes must be valid.
         for size, expectation in shape_requirements(operation) if self._depth else requirements(operation):
             holds = is_at_least(size, 0)
             if holds is False:
@@ -325,7 +325,7 @@ class _Resolver:
 
 
 def _complete(operation: Operation) -> None:
-    """Completes the declared result of a reshape or a broadcast by the length that is open there."""
+    """Completes the declared result of a reshape or a broadcast by its open length."""
     name = operation.name.removeprefix("stablehlo.")
     if name not in ("reshape", "broadcast_in_dim") or not isinstance(operation.results[0].type, TensorType):
         return
@@ -353,7 +353,7 @@ def _check_whole_bytes(type: Type) -> None:
 
 
 def _check_static(operation: Operation) -> None:
-    """Checks that the dimensions that an operation is unrolled over are numbers."""
+    """Checks that the lengths over which an operation is unrolled are numbers."""
     name = operation.name.removeprefix("stablehlo.")
     types = [value.type for value in operation.operands if isinstance(value.type, ShapedType)]
     count = {"cholesky": 2, "triangular_solve": 2, "fft": len(operation.integers("fft_length"))}.get(name)

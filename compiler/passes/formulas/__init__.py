@@ -1,4 +1,4 @@
-"""Functions as formulas over StableHLO operations: those of CHLO, and of matrices.
+"""Formulas over StableHLO operations for functions of CHLO and of matrices.
 
 Read: expression, special_functions, complex_functions, expand, matrix_factors.
 """

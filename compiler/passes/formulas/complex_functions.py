@@ -2,7 +2,7 @@
 
 The formulas are those of T. Hull, T. Fairgrieve and P. Tang, *Implementing the complex arcsine and arccosine functions
 using exception handling* (1997), and of W. Kahan, *Branch cuts for complex elementary functions* (1987). They neither
-overflow early nor lose small parts.
+overflow prematurely nor lose small parts.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _joined(real: Expression, imaginary: Expression) -> Expression:
 
 
 def _with_sign(size: Expression, of: Expression) -> Expression:
-    """Returns a magnitude with the sign of another number, signed zeros included."""
+    """Returns a magnitude with the sign of another number, including that of zeros."""
     negative = of.equals(0.0).then((1.0 / of) < 0.0, of < 0.0)
     return negative.then(-size, size)
 
@@ -51,9 +51,7 @@ def _hypot(x: Expression, y: Expression) -> Expression:
 
 
 def _asin_parts(x: Expression, y: Expression) -> tuple[Expression, Expression, Expression]:
-    """Returns the real part of asin, the real part of acos, and the imaginary part of both, for magnitudes x and y of
-    the parts.
-    """
+    """Returns the real parts of asin and acos, and the imaginary part of both, for magnitudes x and y of the parts."""
     largest = math.sqrt(limits(x.element).max) / 8
     smallest = math.sqrt(limits(x.element).tiny) * 4
     plus, minus = x + 1.0, x - 1.0

@@ -1,4 +1,4 @@
-"""Expansion of CHLO operations into StableHLO: functions as formulas, scans as loops, masked contractions."""
+"""Expansion of CHLO operations to StableHLO: functions as formulas, scans as loops, masked contractions."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .expression import Expression
 
 
 def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """Makes a scan a loop over the dimension, which carries the carries and the outputs that it writes into."""
+    """Makes a scan a loop over the dimension, which carries the carries and the outputs."""
     input_count, carry_count = operation.integers("operandSegmentSizes")
     inputs, inits = operation.operands[:input_count], operation.operands[input_count:]
     outputs = [tensor_of(value) for value in operation.results[: len(operation.results) - carry_count]]
@@ -50,7 +50,7 @@ def scan(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _element_at(builder: Builder, value: Value, axis: int, position: Value) -> Value:
-    """Returns an element along a dimension, which the result does not have."""
+    """Returns an element along a dimension, and removes the dimension."""
     sizes = tensor_of(value).lengths
     return builder.reshape(builder.piece_at(value, axis, position, 1), sizes[:axis] + sizes[axis + 1 :])
 
@@ -64,8 +64,8 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
     """Contracts each group's part of the left operand, with zeros elsewhere.
 
     Rows along the ragged dimension belong to groups, one after another. If the dimension is contracted, each group has
-    a result of its own. If it stays, groups are contracted too, since the right operand has one matrix per group. If it
-    is a batch dimension, groups only make elements that belong to none zero.
+    its own result. If it stays, groups are contracted too, since the right operand has one matrix per group. If it is a
+    batch dimension, elements outside all groups become zero.
     """
     left, right, sizes = operation.operands
     numbers = operation.attributes["ragged_dot_dimension_numbers"]
@@ -87,7 +87,7 @@ def ragged_dot(builder: Builder, operation: Operation) -> Sequence[Value]:
     masked = builder.select(mask, spread, 0)
     shifted = [[axis + 1 for axis in axes] for axes in lists["lhs"]]
     if ragged in lists["lhs"][1]:
-        # The left operand's group is a free dimension; results have it before the batch dimensions.
+        # The left operand's group is a free dimension, which precedes the batch dimensions in results.
         result = _contracted(builder, operation, masked, right, shifted, lists["rhs"])
         count = len(batching)
         return [builder.transpose(result, (count, *range(count), *range(count + 1, tensor_of(result).rank)))]
@@ -138,7 +138,7 @@ def _contracted(
     left_axes: Sequence[Sequence[int]],
     right_axes: Sequence[Sequence[int]],
 ) -> Value:
-    """Returns a contraction by batching and contracting dimensions of each operand."""
+    """Returns a contraction with batching and contracting dimensions of both operands."""
     batches, axes = zip(left_axes, right_axes, strict=True)
     kept = {key: value for key, value in operation.attributes.items() if key == "precision_config"}
     return builder.contract(left, right, axes, batches, operation.tensor.element, kept)
@@ -150,7 +150,7 @@ _COMPLEX: Final[Mapping[str, Callable[[Expression], Expression]]] = vars(complex
 
 
 def expand_chlo(block: Block) -> None:
-    """Expands CHLO operations in a block and the regions inside."""
+    """Expands CHLO operations in a block and its nested regions."""
     rewrite_block(block, _expand)
 
 
@@ -189,7 +189,7 @@ def _next_after(builder: Builder, operation: Operation) -> Sequence[Value]:
 
 
 def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """Returns the upper half of a product, from products of halves, none of which overflows."""
+    """Returns the upper half of a product, from products of halves that do not overflow."""
     x, y = (Expression(builder, value) for value in operation.operands)
     element = x.element
     half = element.bits // 2
@@ -207,7 +207,7 @@ def _mulhi(builder: Builder, operation: Operation) -> Sequence[Value]:
     product = high_x * high_y + high + middle.call("shift_right_logical", half)
     if not is_signed:
         return [product.value]
-    # Signed operands below zero stand for 2**bits less.
+    # As unsigned numbers, negative operands are 2**bits too large.
     zero = product.constant(0)
     product = product - (x < 0).then(right, zero) - (y < 0).then(left, zero)
     return [product.bitcast(element).value]
@@ -241,7 +241,7 @@ def _is_infinite(sign: int) -> Callable[[Builder, Operation], Sequence[Value]]:
 
 
 def _top_k(builder: Builder, operation: Operation) -> Sequence[Value]:
-    """Sorts the last dimension stably with positions, the largest first, and takes the first k."""
+    """Sorts the last dimension stably and in descending order with positions, and takes the first k."""
     (value,) = operation.operands
     type, count = tensor_of(value), operation.integer("k")
     axis = type.rank - 1
@@ -265,8 +265,9 @@ def _ordered(builder: Builder, value: Value) -> Value:
 
 
 def _broadcast(builder: Builder, operation: Operation, name: str) -> Value:
-    """Broadcasts both operands to one shape; the smaller one's dimensions are the last ones unless an attribute names
-    them.
+    """Broadcasts both operands to one shape.
+
+    The smaller operand's dimensions are the last ones unless an attribute lists them.
     """
     result = tensor_of(operation.results[0])
     values = []

@@ -122,7 +122,7 @@ class Expression:
         return self._compare("EQ", other)
 
     def differs(self, other: Expression | float) -> Self:
-        """Whether elements are not equal: a NaN differs from itself."""
+        """Whether elements are different: NaN differs from itself."""
         return self._compare("NE", other)
 
     def then(self, chosen: Expression | float, other: Expression | float) -> Self:
@@ -137,7 +137,7 @@ class Expression:
 
 
 class Matrix(Expression):
-    """A batch of matrices, or of numbers where rows and columns are 1."""
+    """A batch of matrices, or of numbers if rows and columns are 1."""
 
     __slots__ = ()
 
@@ -148,7 +148,7 @@ class Matrix(Expression):
 
     @property
     def lengths(self) -> tuple[Dim, ...]:
-        """Lengths of all dimensions, which may depend on the call."""
+        """Lengths of all dimensions, which may be call-dependent."""
         return tensor_of(self.value).lengths
 
     @property
@@ -166,7 +166,7 @@ class Matrix(Expression):
         return type(self)(builder, self.value)
 
     def of(self, value: Value) -> Self:
-        """Makes a value a matrix of this one's builder."""
+        """Makes a value a matrix with this matrix's builder."""
         return type(self)(self.builder, value)
 
     def _aligned(self, *operands: Expression | float) -> list[Value | complex]:
@@ -293,7 +293,7 @@ class Matrix(Expression):
         return self._reduced("add", 0, axes)
 
     def largest(self, *axes: int) -> Self:
-        """Returns the maximum of elements that are not negative."""
+        """Returns the maximum of nonnegative elements."""
         return self._reduced("maximum", 0, axes)
 
     def _reduced(self, name: str, start: float, axes: Sequence[int]) -> Self:
@@ -304,7 +304,7 @@ class Matrix(Expression):
         return self.of(self.builder.reshape(result, shape))
 
     def place_of_largest(self) -> Self:
-        """Returns the row index, as i32, of each column's largest element; the first of equal ones."""
+        """Returns the row index, as i32, of each column's largest element; the first if several are equal."""
         numbers = self.of(self._stretched(self.row_numbers().value, self.shape))
         scalars = [TensorType((), self.element), TensorType((), I32)]
 

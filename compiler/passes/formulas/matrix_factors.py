@@ -1,10 +1,10 @@
 """Factorisations of matrices as loops over whole matrices: LU, QR, singular values, eigenvalues.
 
-A loop's body has a fixed number of operations, whatever the matrices' size. LU goes by columns with partial pivoting,
+A loop's body has a fixed number of operations, whatever the matrices' size. LU works by columns with partial pivoting,
 QR by Householder's reflections in LAPACK's conventions. Singular values come from Hestenes's one-sided Jacobi method
 with the columns in Brent and Luk's order: each round rotates disjoint pairs, so it is element-wise and works for
-batches. Eigenvalues of a Hermitian matrix are singular values of one shifted to have none below zero, refined by
-Rayleigh's quotient: the error is a few units in the last place of the largest one, as LAPACK's is.
+batches. Eigenvalues of a Hermitian matrix are the singular values of a shifted matrix without negative eigenvalues,
+refined by Rayleigh's quotient. As in LAPACK, the error is a few units in the last place of the largest eigenvalue.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ _MAX_SWEEPS = 24
 
 
 def lu(matrix: Matrix) -> tuple[Matrix, Matrix, Matrix]:
-    """Returns both factors in one matrix, the row that each step swaps with its own (from 0), and the first zero pivot.
+    """Returns both factors in one matrix, the row swapped at each step (from 0), and the first zero pivot.
 
-    The last is 0 where there is none, else counted from 1, as LAPACK's ``info``. Both are i32.
+    The pivot is counted from 1, as in LAPACK's ``info``; 0 means no zero pivot. Rows and pivots are i32.
     """
     builder = matrix.builder
     *batch, rows, columns = matrix.shape
@@ -123,11 +123,11 @@ def reflected(vectors: Matrix, factors: Matrix, matrix: Matrix, is_adjoint: bool
 
 
 def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
-    """Returns left vectors as columns, singular values as a row, the largest first, and right vectors as columns.
+    """Returns left vectors as columns, singular values as a descending row, and right vectors as columns.
 
     Args:
-        matrix: the matrix, with at least as many rows as columns.
-        is_full: whether to return a left vector for each row, rather than for each column.
+        matrix: the matrix, with no more columns than rows.
+        is_full: whether to return a left vector for each row instead of each column.
     """
     builder = matrix.builder
     *batch, rows, columns = matrix.shape
@@ -140,7 +140,7 @@ def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
     work, lengths = work.reordered(order), lengths.reordered(order)
     divisor = lengths.equals(0.0).then(lengths.constant(1), lengths)
     left, right = work.rows(0, rows) / divisor.like(work), work.rows(rows, rows + columns)
-    # Vectors of values near zero are not unit vectors; those of a QR factorisation are.
+    # The vectors of values near zero are not unit vectors; the vectors of a QR factorisation are.
     packed, factors = qr(left)
     whole = identity(builder, (*batch, rows, rows if is_full else columns), matrix.element)
     unitary = reflected(packed, factors, whole)
@@ -155,7 +155,7 @@ def svd(matrix: Matrix, is_full: bool) -> tuple[Matrix, Matrix, Matrix]:
 
 
 def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
-    """Rotates a matrix until its columns are orthogonal; applies the same rotations to the rows below, an identity."""
+    """Rotates a matrix until its columns are orthogonal; applies the rotations also to the rows below, an identity."""
     builder = matrix.builder
     *batch, rows, _ = matrix.shape
     work = matrix.above(identity(builder, (*batch, columns, columns), matrix.element))
@@ -216,7 +216,7 @@ def _orthogonal_columns(matrix: Matrix, columns: int) -> Matrix:
 
 
 def eigh(matrix: Matrix) -> tuple[Matrix, Matrix]:
-    """Returns eigenvectors as columns and eigenvalues as a row, the smallest first, of Hermitian matrices."""
+    """Returns eigenvectors as columns and eigenvalues as an ascending row, of Hermitian matrices."""
     builder = matrix.builder
     *_, size, _ = matrix.shape
     sizes = matrix.squares().call("sqrt")

@@ -118,7 +118,7 @@ def erf(x: Expression) -> Expression:
 
 
 def erfc(x: Expression) -> Expression:
-    """Returns one minus the error function, accurate where that is small."""
+    """Returns one minus the error function, accurate for small results."""
     large = _erfc_large(abs(x))
     result = (abs(x) < 1.0).then(1.0 - x * _ratio(x * x, _ERF_T, _ERF_U), (x < 0.0).then(2.0 - large, large))
     return x.differs(x).then(x, result)
@@ -226,7 +226,7 @@ def digamma(x: Expression) -> Expression:
 
 
 def _chebyshev(x: Expression, coefficients: Values) -> Expression:
-    """Evaluates Clenshaw's recurrence over coefficients, the highest first; the last one is halved."""
+    """Evaluates a Chebyshev series by Clenshaw's recurrence, the highest coefficient first; the last one is halved."""
     first, second, third = x.constant(0.0), x.constant(0.0), x.constant(0.0)
     for coefficient in coefficients:
         first, second, third = x * first - second + coefficient, first, second

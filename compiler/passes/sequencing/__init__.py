@@ -1,4 +1,4 @@
-"""The low-level sequencer: when dispatches run, and where their buffers lie.
+"""The low-level sequencer: the order of dispatches, and the memory of their buffers.
 
 Read: memory, steps, barriers, liveness, ll_seq, predicate, schedule.
 """

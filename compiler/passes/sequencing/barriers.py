@@ -1,11 +1,11 @@
-"""Barriers between conflicting steps, and the arguments whose memory a result may have.
+"""Barriers between conflicting steps, and the arguments whose memory a result may reuse.
 
-A step conflicts with an earlier one in its command buffer if it needs or overwrites what that uses.
+A step conflicts with an earlier step of its command buffer if it reads or overwrites memory that the earlier step uses.
 
-A result may lie where an argument does if nothing reads the argument once the result is being written. Between the last
-read and the first write there must be a barrier or the end of a submission; or both are one step that works in place: a
-kernel that reads each element only where it writes it, or a copy, which is then elided. A loop counts as reading until
-its end and writing from its beginning. The lists of a branch count as running one after another.
+A result may reuse an argument's memory if no step reads the argument after the first write of the result. Between the
+last read and the first write there must be a barrier or the end of a submission, unless both are one step that works in
+place: a kernel that reads each element only where it writes it, or a copy, which is then elided. A loop counts as
+reading until its end and writing from its beginning. The lists of a branch count as running one after another.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from typing import Final, TypeAlias
 from .steps import Barrier, Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, is_recorded, lists_of, uses
 
 MAX_NAMED: Final = 16
-"""Arguments named for one result; those that it is computed from in place come first."""
+"""The most arguments listed for a result; those that it is computed from in place come first."""
 
 
 def reuses(plan: Schedule) -> list[tuple[int, ...]]:
-    """Returns, for each result, the numbers of arguments of the same size whose memory it may have.
+    """Returns, for each result, the numbers of arguments of the same size whose memory it may reuse.
 
     Args:
         plan: the schedule, with barriers.
@@ -47,7 +47,7 @@ def read_in_place(step: Step) -> set[Buffer]:
 
 
 class _Walk:
-    """The last reads and first writes of buffers, in the order that barriers and submissions make."""
+    """The last reads and first writes of buffers, in the order set by barriers and submissions."""
 
     def __init__(self) -> None:
         self._now = 0
@@ -55,7 +55,7 @@ class _Walk:
         self._writes: dict[Buffer, tuple[int, list[Step]]] = {}
 
     def arguments_for(self, result: Buffer, arguments: Sequence[Buffer]) -> tuple[int, ...]:
-        """Returns the numbers of the arguments whose memory a result may have."""
+        """Returns the numbers of the arguments whose memory a result may reuse."""
         first, writers = self._writes.get(result, (self._now + 1, []))
         places = read_in_place(writers[0]) if len(writers) == 1 else set()
         numbers = []
@@ -67,7 +67,7 @@ class _Walk:
         return tuple(number for _, number in sorted(numbers)[:MAX_NAMED])
 
     def steps(self, steps: Sequence[Step]) -> None:
-        """Adds steps, which follow the earlier ones."""
+        """Adds steps after the earlier steps."""
         for step in steps:
             reads, writes = uses(step)
             if isinstance(step, Dispatch | Copy):
@@ -99,17 +99,17 @@ class _Walk:
 
 
 _Range: TypeAlias = tuple[tuple[str, int], int, int]
-"""The kind and the number of a memory, and a range of its bytes."""
+"""The kind and number of a memory, and a range of its bytes."""
 
 MAX_MOVED: Final = 16
-"""Barriers that a step is moved over, at most."""
+"""The most barriers that a step is moved over."""
 
 
 def add_barriers(plan: Schedule) -> None:
     """Adds barriers to a schedule whose buffers have offsets.
 
-    A step goes after the last barrier that it needs, so that independent steps share the barriers between them. There
-    are none between command buffers, since these wait for each other.
+    A step goes after the last barrier that it needs, so that independent steps share barriers. Command buffers wait for
+    each other, so there are no barriers between them.
     """
     _Placer(plan).steps(plan.steps)
 
@@ -120,7 +120,7 @@ class _Placer:
         self._ranges: dict[Buffer, _Range] = {}
 
     def steps(self, steps: list[Step]) -> None:
-        """Adds barriers to a list; hazards may be open at its end."""
+        """Adds barriers to a list; hazards may remain open at its end."""
         placed: list[Step] = []
         groups: list[_Group] = []
         for step in steps:
@@ -170,10 +170,10 @@ class _Placer:
         return joined
 
     def _sink(self, step: Step, index: int, least: int, groups: Sequence[_Group]) -> None:
-        """Moves a step to a later group if nothing in between needs it.
+        """Moves a step to a later group if no step in between needs it.
 
-        A step that computes a result in place of an argument goes after all other readers of that argument. So the
-        caller may pass the argument's memory for the result (``reuse``), and no barrier is added.
+        A step that computes a result in an argument's memory goes after all other readers of that argument. So the
+        caller may pass the argument's memory for the result (``reuse``) without another barrier.
         """
         reads, writes = self._ranges_of(step)
         for number in range(index + 1, min(least + 1, len(groups))):
@@ -188,7 +188,7 @@ class _Placer:
         return [self._range(buffer) for buffer in reads], [self._range(buffer) for buffer in writes]
 
     def _range(self, buffer: Buffer) -> _Range:
-        """Returns the memory of a buffer, and its bytes there."""
+        """Returns the memory of a buffer, and the buffer's bytes in it."""
         root = buffer.root
         known = self._ranges.get(root)
         if known is None:
@@ -204,7 +204,7 @@ class _Placer:
 
 
 class _Group:
-    """Steps without hazards among them."""
+    """Steps without hazards between them."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
@@ -212,13 +212,13 @@ class _Group:
         self._written: dict[tuple[str, int], _Ranges] = defaultdict(_Ranges)
 
     def conflicts(self, reads: Sequence[_Range], writes: Sequence[_Range]) -> bool:
-        """Whether a step conflicts with one of these."""
+        """Whether a step conflicts with any of these."""
         return any(_overlaps(self._written, span) for span in (*reads, *writes)) or any(
             _overlaps(self._read, span) for span in writes
         )
 
     def add(self, step: Step, reads: Sequence[_Range], writes: Sequence[_Range]) -> None:
-        """Adds a step that conflicts with none of these."""
+        """Adds a step that does not conflict with the others."""
         self.steps.append(step)
         for ranges, several in ((self._read, reads), (self._written, writes)):
             for memory, start, stop in several:

@@ -13,16 +13,16 @@ from collections.abc import Iterable, Iterator, Sequence
 from .steps import Branch, Buffer, Copy, Dispatch, Loop, Repeat, Schedule, Step, held, lists_of, uses, walk
 
 _Live = dict[Buffer, int]
-"""Live buffers, with the last point at which each is live, during a walk backwards."""
+"""Live buffers, each with the last point at which it is live, during a backward walk."""
 
 
 class Liveness:
-    """The intervals in which each buffer of a schedule is live, computed in linear time in its steps and their nesting.
+    """The intervals in which each buffer of a schedule is live, computed in linear time.
 
     Attributes:
         numbers: the steps' numbers, by identity.
         intervals: the intervals of each buffer in order, inclusive; buffers are in the order of first use. A write that
-            is never read is an interval of its own.
+            is never read is a separate interval.
     """
 
     def __init__(self, plan: Schedule) -> None:
@@ -38,7 +38,7 @@ class Liveness:
         self._close(live, 0)
         for intervals in self.intervals.values():
             intervals.reverse()
-        # The walk visits buffers in the order of sets, which differs between processes.
+        # The walk visits buffers in the order of sets, which varies between processes.
         used = [buffer.root for step in walk(plan.steps) for buffers in uses(step) for buffer in buffers]
         order = dict.fromkeys([*used, *self.intervals])
         self.intervals = {buffer: self.intervals[buffer] for buffer in order if buffer in self.intervals}
@@ -117,7 +117,7 @@ class Liveness:
             self._add(guard, 2 * number, 2 * starts[-1] + 1)
 
     def _split(self, touched: Iterable[Buffer], start: int, live: _Live) -> set[Buffer]:
-        """Ends the walk after a point for the buffers that a step touches; returns those that are live there."""
+        """Ends the walk after a point for the buffers that a step touches; returns the live ones."""
         after = {buffer: live.pop(buffer) for buffer in touched if buffer in live}
         self._close(after, start)
         return set(after)
@@ -161,7 +161,7 @@ class Liveness:
 
 
 def _always_runs(step: Step) -> bool:
-    """Whether a step repeats others at least once."""
+    """Whether a step repeats nested steps at least once."""
     return isinstance(step, Repeat) and isinstance(step.trips, int)
 
 
@@ -190,10 +190,10 @@ class _Summary:
 
 
 def elide_copies(plan: Schedule) -> None:
-    """Merges the buffers of copies where they are never live at the same point, inner loops first.
+    """Merges the buffers of copies if they are never live at the same point, inner loops first.
 
-    Then merges operands that a dispatch reads for the last time with its results, where it can work in place. Each
-    merge adds the shorter list of intervals to the longer, so that all take n log n together.
+    Then merges operands that a dispatch reads for the last time with its results, if it can work in place. Each merge
+    adds the shorter list of intervals to the longer one, so all merges together take n log n.
     """
     live = Liveness(plan)
     copies = [(-depth, live.numbers[id(copy)], copy) for copy, depth in _copies(plan.steps, 0)]
@@ -205,9 +205,9 @@ def elide_copies(plan: Schedule) -> None:
             inputs = [step.buffers[index] for index in step.operation.integers("in_place")]
             result = step.buffers[-1]
             if result.root.kind == "result" and any(_ends_in(live, item.root, step) for item in inputs):
-                continue  # the caller may pass that argument's memory: nothing else may be there before
+                continue  # the caller may pass that argument's memory, which must not be used before
             for item in inputs:
-                _merge(item.root, result.root, live.intervals)  # a merge may change the roots of the next
+                _merge(item.root, result.root, live.intervals)  # a merge may change the roots of later merges
     plan.results = [buffer.root for buffer in plan.results]
 
 
@@ -217,7 +217,7 @@ def _merge(left: Buffer, right: Buffer, intervals: dict[Buffer, list[tuple[int, 
     if gone is kept or gone.kind != "transient" or kept.kind in ("argument", "constant") or gone.size != kept.size:
         return
     if kept.kind == "result" and not kept.is_whole:
-        return  # kernels write whole words, which may go past the end of the caller's memory
+        return  # kernels write whole words, which may exceed the caller's memory
     few, many = sorted((intervals[gone], intervals[kept]), key=len)
     if any(_is_live(many, interval) for interval in few):
         return
@@ -234,7 +234,7 @@ def _ends_in(live: Liveness, buffer: Buffer, step: Step) -> bool:
 
 
 def _is_live(intervals: Sequence[tuple[int, int]], at: tuple[int, int]) -> bool:
-    """Whether an interval overlaps one of a sequence of disjoint intervals in order."""
+    """Whether an interval overlaps any of a sorted sequence of disjoint intervals."""
     index = bisect_left(intervals, (at[1] + 1, 0))
     return index > 0 and intervals[index - 1][1] >= at[0]
 

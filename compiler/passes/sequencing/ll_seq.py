@@ -1,4 +1,4 @@
-"""Schedules as functions of the ``iree_ll_seq`` dialect, for text.
+"""Schedules in text form, as functions of the ``iree_ll_seq`` dialect.
 
 A function first declares its buffers: constants, results, flags that the host reads, and the arena with a view of each
 transient buffer in it. Its operations then are the steps. ``verification/ll_seq.py`` reads such functions.
@@ -15,7 +15,7 @@ from .steps import Barrier, Branch, Buffer, Check, Copy, Dispatch, Loop, Repeat,
 
 
 def sequence_of(function: Operation, schedule: Schedule) -> Operation:
-    """Converts a schedule to a function with the attributes of the scheduled one."""
+    """Converts a schedule to a function with the attributes of the scheduled function."""
     return _Writer(function).run(schedule)
 
 
@@ -83,7 +83,7 @@ class _Writer:
         return self._block.append(made)
 
     def _values_of(self, buffers: Sequence[Buffer]) -> list[Value]:
-        """Returns values of buffers; a view for a buffer that was merged with a buffer of another type."""
+        """Returns the values of buffers; a view for a buffer merged with a buffer of another type."""
         values = []
         for buffer in buffers:
             value = self._values[buffer.root]

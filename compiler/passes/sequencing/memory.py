@@ -1,4 +1,4 @@
-"""Offsets of buffers in one arena, such that buffers alive at the same time do not overlap."""
+"""Offsets of buffers in one arena, such that simultaneously live buffers do not overlap."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ ALIGNMENT: Final = 256
 """Alignment of every buffer in bytes: the largest offset alignment that Vulkan allows for storage buffers."""
 
 MAX_PAIRS: Final = 500_000
-"""With more pairs of buffers alive together, only one order is tried."""
+"""With more pairs of simultaneously live buffers, only one order is tried."""
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A buffer's size and the steps during which it is alive.
+    """A buffer's size and its lifetime in steps.
 
     Attributes:
-        size: the size in bytes; it may depend on the call.
+        size: the size in bytes; may be call-dependent.
         first: the first step that writes it.
         last: the last step that reads it.
     """
@@ -37,9 +37,9 @@ class Plan:
     """Offsets of buffers in the arena.
 
     Attributes:
-        offsets: the byte offset of each buffer; the number of a slot if the buffer's size depends on the call.
+        offsets: the byte offset of each buffer; a slot number if the buffer's size is call-dependent.
         size: the arena's size in bytes.
-        lower_bound: the most bytes alive at any step; no plan is smaller.
+        lower_bound: the most live bytes at any step, a lower bound of every plan.
         total: the number of bytes of all buffers without sharing.
         buffers: the buffers.
         slots: the sizes of slots after the buffers of known sizes. One buffer at a time is alive in a slot.
@@ -54,12 +54,11 @@ class Plan:
 
 
 def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan:
-    """Plans offsets such that buffers alive together do not overlap.
+    """Plans offsets such that simultaneously live buffers do not overlap.
 
-    Buffers are first placed in order of birth, each into the lowest gap; but for the search among gaps, this takes
-    linear time. Where that misses the lower bound and not too many buffers are alive together, two more orders are
-    tried, the largest first, and the largest product of size and lifetime first. The smallest arena wins; an optimum is
-    NP-hard.
+    Buffers are first placed in order of birth, each into the lowest gap; apart from the search for gaps, this takes
+    linear time. If that misses the lower bound and not too many buffers are live together, two more orders are tried:
+    by size, and by the product of size and lifetime, both descending. The smallest arena wins; the optimum is NP-hard.
     """
     static = [(index, buffer.size) for index, buffer in enumerate(buffers) if isinstance(buffer.size, int)]
     if len(static) < len(buffers):
@@ -80,7 +79,7 @@ def plan_memory(buffers: Sequence[Interval], alignment: int = ALIGNMENT) -> Plan
 
 
 def _with_slots(buffers: Sequence[Interval], static: Sequence[int], alignment: int) -> Plan:
-    """Places buffers of known sizes; the others share slots, the largest first, each in the first free slot."""
+    """Places buffers of known sizes; the other buffers share slots, in descending size, each in the first free slot."""
     plan = plan_memory([buffers[index] for index in static], alignment)
     offsets = dict(zip(static, plan.offsets, strict=True))
     slots: list[list[int]] = []
@@ -113,14 +112,14 @@ class _Placed(NamedTuple):
 
 
 def _events(buffers: Sequence[Interval]) -> list[tuple[int, bool, int]]:
-    """Returns births and deaths in order: step, whether it is a birth, number of the buffer."""
+    """Returns births and deaths in order, each as step, whether it is a birth, and buffer number."""
     begins = [(buffer.first, True, index) for index, buffer in enumerate(buffers)]
     ends = [(buffer.last + 1, False, index) for index, buffer in enumerate(buffers)]
     return sorted(begins + ends)
 
 
 def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tuple[_Placed, int, int]:
-    """Places buffers in order of birth; also returns the most bytes alive, and the number of pairs alive together."""
+    """Places buffers in order of birth; also returns the most live bytes, and the number of pairs live together."""
     offsets = [0] * len(sizes)
     alive: list[tuple[int, int]] = []
     end = held = most = pairs = 0
@@ -141,7 +140,7 @@ def _sweep(events: Sequence[tuple[int, bool, int]], sizes: Sequence[int]) -> tup
 
 
 def _gap(ranges: Sequence[tuple[int, int]], size: int) -> int:
-    """Returns the start of the lowest gap of a size between ranges in order, or behind them."""
+    """Returns the start of the lowest gap of a size between sorted ranges, or after them."""
     offset = 0
     for start, end in ranges:
         if start - offset >= size:
@@ -151,7 +150,7 @@ def _gap(ranges: Sequence[tuple[int, int]], size: int) -> int:
 
 
 def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list[list[int]]:
-    """Returns the buffers that are alive together with each buffer."""
+    """Returns the buffers that are live together with each buffer."""
     together: list[list[int]] = [[] for _ in range(count)]
     alive: dict[int, None] = {}
     for _, begins, index in events:
@@ -166,7 +165,7 @@ def _alive_together(events: Sequence[tuple[int, bool, int]], count: int) -> list
 
 
 def _placed(together: Sequence[Sequence[int]], sizes: Sequence[int], order: Sequence[int]) -> _Placed:
-    """Places buffers in an order, each in the lowest gap among those alive with it."""
+    """Places buffers in an order, each in the lowest gap among those live with it."""
     offsets = [-1] * len(sizes)
     size = 0
     for index in order:

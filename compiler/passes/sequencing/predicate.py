@@ -1,9 +1,9 @@
-"""Control flow that the device decides, so that the host does not wait for it.
+"""Control flow decided by the device, so that the host does not wait for it.
 
 The workgroup counts of the dispatches in a loop or a branch lie in a buffer of the device, and the dispatches are
-indirect. A small kernel, the guard, fills the buffer from a table, or with zeros where the steps are not to run. So
-branches are recorded one after another, and loops run ahead: several rounds are submitted before the host asks whether
-to continue. A loop that its guard has ended stays so: then neither the condition nor the body runs.
+indirect. A small kernel, the guard, fills the buffer from a table, or with zeros to disable the steps. So branches are
+recorded one after another, and loops run ahead: several iterations are submitted before the host tests whether to
+continue. Once a guard has ended a loop, neither its condition nor its body runs again.
 """
 
 from __future__ import annotations
@@ -35,15 +35,14 @@ from .steps import (
 )
 
 MAX_GUARDED: Final = 64
-"""With more commands in a round or in all branches, the host decides: idle commands would take as long as its decision.
-"""
+"""With more commands in an iteration or in all branches, the host decides, as idle commands would take longer."""
 
 MAX_AHEAD: Final = 8
-"""Rounds of a loop that are recorded together."""
+"""Iterations of a loop that are recorded together."""
 
 
 def choose_deciders(plan: Schedule) -> None:
-    """Gives guards to loops and branches that the device decides, and the others flags that the host reads."""
+    """Gives guards to loops and branches that the device decides, and flags for the host to the others."""
     _choose(plan.steps, False)
 
 
@@ -70,7 +69,7 @@ def _choose(steps: list[Step], is_guarded: bool) -> None:
 
 
 def _size(steps: Sequence[Step]) -> int:
-    """Returns the number of commands of steps; more than a guard's maximum if the device cannot decide them."""
+    """Returns the number of commands in steps; more than a guard's maximum if the device cannot decide them."""
     total = 0
     for step in steps:
         inner = sum(map(_size, lists_of(step)))
@@ -85,7 +84,7 @@ def _size(steps: Sequence[Step]) -> int:
 
 
 def _is_dispatched(step: Step) -> bool:
-    """Whether a step can be a dispatch of a known number of workgroups."""
+    """Whether a step can be a dispatch with a known number of workgroups."""
     return isinstance(step, Dispatch | Copy) and all(buffer.type.is_static for side in uses(step) for buffer in side)
 
 
@@ -102,7 +101,7 @@ def _counts(steps: Sequence[Step]) -> MemRefType:
 
 
 def _guarded(steps: Sequence[Step]) -> list[Dispatch | Copy]:
-    """Returns the steps of one guard; branches inside have guards of their own."""
+    """Returns the steps of one guard; nested branches have guards of their own."""
     guarded: list[Dispatch | Copy] = []
     for step in steps:
         if isinstance(step, Dispatch | Copy):
@@ -176,7 +175,7 @@ class _Predicator:
         return made
 
     def _table(self, guard: Buffer, steps: Sequence[Step]) -> Buffer:
-        """Makes the table that a guard holds a copy of while its steps run."""
+        """Makes the table whose content a guard has while its steps run."""
         guard.type = _counts(steps)  # copies may have been elided since the guard was made
         table = Buffer(guard.type, "constant", len(self._plan.constants) + len(self._plan.tables))
         self._rows[guard] = []
@@ -199,11 +198,11 @@ class _Predicator:
         Args:
             guard: the buffer to write.
             index: a boolean, or the number of a branch.
-            choice: whether the index is a boolean, which branch the guard is of, and whether that is the last; ``None``
-                for a loop.
-            around: the enclosing guard, whose steps run where its first row is not zero.
+            choice: whether the index is a boolean, the number of the guard's branch, and whether it is the last;
+                ``None`` for a loop.
+            around: the enclosing guard, whose steps run if its first row is not zero.
             table: the contents if the steps run.
-            at: the operation that it comes from.
+            at: the operation to which it belongs.
         """
         types = [index.type, table.type, *([] if around is None else [around.type])]
         key = ("guard", *types, choice)
@@ -218,7 +217,7 @@ class _Predicator:
         return self._dispatch(key, [index, table, *([] if around is None else [around]), guard], at)
 
     def _copy(self, step: Copy) -> Dispatch:
-        """Makes a copy a dispatch of a kernel that copies words."""
+        """Makes a copy a dispatch of a word-copying kernel."""
         words = number_of(step.target.size) // 4
         key = ("copy", words)
         if key not in self._entries:

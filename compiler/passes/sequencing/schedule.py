@@ -1,8 +1,8 @@
 """Scheduling, from the high-level to the low-level sequencer: offsets of buffers, copies, and barriers.
 
 A function becomes steps in order: dispatches, copies, loops and branches. Each value that a loop carries or a branch
-returns has a buffer, into which it is copied; a copy whose buffers are never live at the same time is elided by merging
-them. The remaining transient buffers share one arena. A barrier stands between conflicting steps.
+returns is copied into a buffer; a copy between buffers that are never live together is elided by merging them. The
+remaining transient buffers share one arena. A barrier stands between conflicting steps.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class _Sequencer:
         last = block.terminator
         sources = {**self._buffers, **dict(zip(block.arguments, arguments, strict=True))}
         for number, value in enumerate(last.operands):
-            # Results are in the caller's memory, so each has a buffer of its own, which is written as a whole.
+            # Results are in the caller's memory, so each result has its own buffer, which is written as a whole.
             results.append(Buffer(_type(value), "result", number))
             steps.append(Copy(sources[value], results[-1], last))
         return Schedule(steps, arguments, results, self._constants)
@@ -80,7 +80,7 @@ class _Sequencer:
         self._buffers[operation.result] = Buffer(_type(operation.result), "transient")
 
     def constant(self, operation: Operation, steps: list[Step]) -> None:
-        """Declares a constant of the module; equal ones share a buffer."""
+        """Declares a constant of the module; equal constants share a buffer."""
         value = operation.attributes["value"]
         assert isinstance(value, DenseElements)
         buffer = Buffer(_type(operation.result), "constant", len(self._constants))
@@ -88,11 +88,11 @@ class _Sequencer:
         self._buffers[operation.result] = buffer
 
     def dispatch(self, operation: Operation, steps: list[Step]) -> None:
-        """Adds a dispatch. Its last operands are the buffers that it writes, which were allocated just before.
+        """Adds a dispatch. Its last operands are the buffers that it writes, which were allocated immediately before.
 
         A result of which only a slice is written starts as a copy of the operand, and so does scratch memory that is
-        both an input and the last result. A dispatch that only views its operand as another type is a copy, which may
-        be elided.
+        both an input and the last result. A dispatch that only views its operand as another type becomes a copy, which
+        may be elided.
         """
         buffers = [self._buffers[value] for value in operation.operands if isinstance(value.type, MemRefType)]
         if "view" in operation.attributes:
@@ -111,7 +111,7 @@ class _Sequencer:
         steps.append(Check(operation, [self._buffers[value] for value in operation.operands]))
 
     def loop(self, operation: Operation, steps: list[Step]) -> None:
-        """Adds a loop. Each value that it carries has one buffer, which the body's result is copied to."""
+        """Adds a loop. Each carried value has one buffer, to which the body's result is copied."""
         trips = operation.integer("trip_count", -1)
         starts = [self._buffers[value] for value in operation.operands]
         if trips == 0:
@@ -140,7 +140,7 @@ class _Sequencer:
         self._buffers.update(zip(operation.results, carried, strict=True))
 
     def branch(self, operation: Operation, steps: list[Step]) -> None:
-        """Adds a branch. Each result has one buffer, which every branch copies to."""
+        """Adds a branch. Each result has one buffer, to which every branch copies."""
         results = [Buffer(_type(value), "transient") for value in operation.results]
         branches = []
         for region in operation.regions:
@@ -171,7 +171,7 @@ _HANDLERS = {
 
 
 def _sink(steps: list[Step], following: Sequence[Buffer]) -> None:
-    """Moves steps that only compute a loop's next values to the end, where nothing needs the old values any more."""
+    """Moves steps that only compute a loop's next values to the end, after the last use of the old values."""
     wanted = set(following) - {buffer for step in walk(steps) for buffer in uses(step)[0]}
     last = [isinstance(step, Dispatch) and wanted.issuperset(uses(step)[1]) for step in steps]
     early = [step for step, is_last in zip(steps, last, strict=True) if not is_last]
@@ -179,7 +179,7 @@ def _sink(steps: list[Step], following: Sequence[Buffer]) -> None:
 
 
 def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: list[Step], at: Operation) -> None:
-    """Copies as if all at once: saves first what a copy would overwrite too early."""
+    """Copies as if simultaneously: first saves sources that a copy would overwrite too early."""
     saved = []
     positions = {target: index for index, target in enumerate(targets)}
     for index, source in enumerate(sources):
@@ -195,7 +195,7 @@ def _copy_together(sources: Sequence[Buffer], targets: Sequence[Buffer], steps: 
 
 
 def _drop_unneeded(plan: Schedule) -> None:
-    """Drops steps whose results no output, decision or call of the host depends on."""
+    """Drops steps on whose results no output, decision or host call depends."""
     needed: set[Buffer] = set(plan.results)
     pending = list(needed)
     sources: dict[Buffer, list[Buffer]] = defaultdict(list)
@@ -218,7 +218,7 @@ def _drop_unneeded(plan: Schedule) -> None:
 
 
 def _place(plan: Schedule, live: Liveness) -> None:
-    """Numbers flags and transient buffers, and plans the arena by their lifetimes."""
+    """Numbers flags and transient buffers, and plans the arena by lifetimes."""
     deciders = [decider(step) for step in walk(plan.steps)]
     plan.flags = list(dict.fromkeys(item.root for item in deciders if item is not None))
     plan.transients = [buffer for buffer in live.intervals if buffer.kind == "transient"]

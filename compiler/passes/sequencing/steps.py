@@ -13,13 +13,13 @@ from ...ir.types import MemRefType
 from .memory import Plan, plan_memory
 
 MAX_RECORDED: Final = 1000
-"""Commands of one command buffer; more go into several."""
+"""The most commands of one command buffer; further commands go into another."""
 
 MAX_WORK: Final = 1 << 34
-"""Arithmetic operations or bytes of a command buffer with several rounds: some 20 ms on a large device."""
+"""The most arithmetic operations or bytes of a command buffer with several iterations: some 20 ms on a large device."""
 
 MAX_REPEATED: Final = 128
-"""Commands of a repetition that may share a command buffer with other steps."""
+"""The most commands of a repetition that share a command buffer with other steps."""
 
 
 @dataclass(eq=False, slots=True)
@@ -29,7 +29,7 @@ class Buffer:
     Attributes:
         type: the type of the first contents.
         kind: ``argument``, ``constant``, ``result``, ``flag`` (read by the host) or ``transient``.
-        number: the number among the buffers of its kind; set when the plan is made.
+        number: the number among the buffers of its kind, set by the plan.
         merged: the buffer that it was merged into, if any.
     """
 
@@ -40,7 +40,7 @@ class Buffer:
 
     @property
     def root(self) -> Buffer:
-        """The buffer itself, or the one that it was merged into."""
+        """The buffer itself, or the buffer that it was merged into."""
         root = self
         while root.merged is not None:
             if root.merged.merged is not None:
@@ -57,7 +57,7 @@ class Buffer:
 
     @property
     def size(self) -> Dim:
-        """Bytes in whole 32-bit words, as kernels access them; an upper bound where that depends on the call."""
+        """Bytes in whole 32-bit words, as kernels access them; an upper bound if call-dependent."""
         size = self.bytes
         if isinstance(size, int):
             return -(-size // 4) * 4
@@ -77,8 +77,7 @@ class Dispatch:
         operation: the sequence's operation, which names the entry point.
         buffers: the operands, then the results.
         results: the number of results.
-        guard: a buffer of workgroup counts and the row of this dispatch, three 32-bit numbers; it does not run if
-            they are zeros.
+        guard: a buffer of workgroup counts, and the row of three 32-bit numbers for this dispatch; zeros disable it.
     """
 
     operation: Operation
@@ -95,7 +94,7 @@ class Dispatch:
 
     @property
     def workload(self) -> Attribute:
-        """The numbers of elements along three dimensions; they may depend on the call."""
+        """The numbers of elements along three dimensions; may be call-dependent."""
         if "workload" in self.operation.attributes:
             return self.operation.attributes["workload"]
         made = self.operation.operands[0].owner
@@ -114,12 +113,12 @@ class Copy:
 
 @dataclass(eq=False, slots=True)
 class Barrier:
-    """Makes later steps of a command buffer wait for earlier ones and see their writes."""
+    """Makes later steps of a command buffer wait for earlier steps and see their writes."""
 
 
 @dataclass(eq=False, slots=True)
 class Check:
-    """A custom call of the host over buffers."""
+    """A custom call that the host runs on buffers."""
 
     operation: Operation
     buffers: Sequence[Buffer]
@@ -127,11 +126,11 @@ class Check:
 
 @dataclass(eq=False, slots=True)
 class Repeat:
-    """Steps that run a known number of times; each round ends with a barrier.
+    """Steps that run a known number of times; each iteration ends with a barrier.
 
     Attributes:
-        operation: the operation that it comes from.
-        trips: the number of rounds, or a flag with it, which the host reads once, before them.
+        operation: the original operation.
+        trips: the number of iterations, or a flag with that number, which the host reads once, before them.
         body: the steps.
     """
 
@@ -145,10 +144,10 @@ class Loop:
     """Steps that repeat while a computed condition is true.
 
     Attributes:
-        operation: the operation that it comes from.
+        operation: the original operation.
         condition: the steps before each test.
         flag: the flag that the host tests; false ends the loop.
-        body: the steps after a test that is true.
+        body: the steps after a successful test.
         is_repeatable: whether the condition's steps do nothing once the flag is false, so that they may run several
             times before a test.
         guard: the workgroup counts of the steps if the device decides; alive while the loop runs.
@@ -167,7 +166,7 @@ class Branch:
     """One of several lists of steps, chosen by a buffer.
 
     Attributes:
-        operation: the operation that it comes from.
+        operation: the original operation.
         index: a boolean (true for the first list), or a number, whose default is the last list.
         branches: the lists.
         guards: the workgroup counts of each list if the device decides; alive during all of them.
@@ -191,10 +190,10 @@ class Schedule:
         arguments: a buffer for each of the function's arguments.
         results: a buffer for each of its results, in the caller's memory.
         constants: the constants, with their values.
-        transients: the buffers in the arena, as the plan numbers them.
+        transients: the buffers in the arena, in the plan's numbering.
         flags: the buffers that the host reads.
         plan: the arena's plan.
-        tables: the constants that hold workgroup counts: a row of ones, then a row for each of some entry points.
+        tables: the constants with workgroup counts: a row of ones, then a row for each listed entry point.
         executables: the kernels that only the schedule needs.
     """
 
@@ -210,7 +209,7 @@ class Schedule:
 
 
 def uses(step: Step) -> tuple[list[Buffer], list[Buffer]]:
-    """Returns the buffers that a step reads and those that it writes, apart from steps inside it."""
+    """Returns the buffers that a step reads and writes, apart from nested steps."""
     if isinstance(step, Dispatch):
         count = len(step.buffers) - step.results
         guards = [] if step.guard is None else [step.guard[0]]
@@ -242,7 +241,7 @@ def lists_of(step: Step) -> Sequence[list[Step]]:
 
 
 def walk(steps: Sequence[Step]) -> Iterator[Step]:
-    """Yields all steps in order, nested ones too."""
+    """Yields all steps in order, including nested steps."""
     for step in steps:
         yield step
         for inner in lists_of(step):
@@ -250,7 +249,7 @@ def walk(steps: Sequence[Step]) -> Iterator[Step]:
 
 
 def held(step: Step) -> list[Buffer]:
-    """Returns the buffers that a step reads while it writes others; the others must not share memory with them."""
+    """Returns the buffers that a step reads while it writes others, which must not share memory with them."""
     if not isinstance(step, Dispatch):
         return []
     shared = step.operation.integers("in_place")
@@ -258,7 +257,7 @@ def held(step: Step) -> list[Buffer]:
 
 
 def recorded_size(steps: Sequence[Step]) -> int | None:
-    """Returns the number of commands that steps take when recorded; None where the host has to decide in between."""
+    """Returns the number of commands in recorded steps; None if the host must decide in between."""
     total = 0
     for step in steps:
         if isinstance(step, Dispatch | Copy):
@@ -274,17 +273,16 @@ def recorded_size(steps: Sequence[Step]) -> int | None:
 
 
 def rounds_together(body: Sequence[Step], wanted: int) -> int:
-    """Returns how many rounds of recorded steps go into one command buffer, from 1 to ``wanted``.
+    """Returns how many iterations of recorded steps go into one command buffer, from 1 to ``wanted``.
 
-    A driver's watchdog may end a submission that takes too long, so a submission's arithmetic operations and bytes are
-    bounded, too.
+    A driver's watchdog may end a long submission, so its arithmetic operations and bytes are bounded, too.
     """
     work = sum(max(step.operation.integer("flops"), step.operation.integer("bytes")) for step in dispatches(body))
     return max(1, min(wanted, MAX_RECORDED // (recorded_size(body) or 1), MAX_WORK // (work or 1)))
 
 
 def dispatches(steps: Sequence[Step]) -> Iterator[Dispatch]:
-    """Yields each dispatch as many times as it is recorded."""
+    """Yields each dispatch once per recording of it."""
     for step in steps:
         if isinstance(step, Dispatch):
             yield step

@@ -1,4 +1,4 @@
-"""Schedules read from functions of the ``iree_ll_seq`` dialect, whose operations are checked on the way."""
+"""Schedules read from functions of the ``iree_ll_seq`` dialect, with checks of their operations."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from .verify import Entry, buffer_of, check_all, constant, dispatch, is_smaller,
 
 
 def read_schedule(block: Block, entries: Mapping[str, Entry], source: SourceText) -> Schedule:
-    """Reads the schedule of a function from its block, whose end and types are checked already.
+    """Reads the schedule of a function from its block, whose end and types are already checked.
 
     Raises:
-        CompileError: an operation is wrong in itself; the error is at the first.
+        CompileError: a single operation is wrong; the error is at the first.
         OperationError: the function is wrong as a whole.
     """
     return _Reader(entries, source).run(block)
@@ -76,7 +76,7 @@ class _Reader:
         return Plan(offsets, number_of(buffer.bytes), *peaks, lives, slots)
 
     def _steps(self, operations: Sequence[Operation]) -> list[Step]:
-        """Reads operations in order; returns the steps among them."""
+        """Reads operations in order; returns those that are steps."""
         steps: list[Step] = []
 
         def read(operation: Operation) -> None:
@@ -109,7 +109,7 @@ class _Reader:
         return buffer
 
     def _written(self, value: Value) -> Buffer:
-        """Returns the buffer of a value that may be written."""
+        """Returns the buffer of a writable value."""
         buffer = self._buffer(value)
         if buffer.kind in ("constant", "argument"):
             raise OperationError(f"to write no {buffer.kind}")
@@ -184,7 +184,7 @@ class _Reader:
     # -- steps -----------------------------------------------------------------------------------------
 
     def dispatch(self, operation: Operation) -> Step:
-        """Reads a dispatch: inputs, then buffers that it writes."""
+        """Reads a dispatch: the inputs, then the buffers that it writes."""
         workload = operation.attributes.get("workload")
         if not is_workload(workload):
             raise OperationError("a workload of three numbers")
@@ -246,7 +246,7 @@ class _Reader:
         return Branch(operation, flags[0], steps)
 
     def repeat(self, operation: Operation) -> Step:
-        """Reads a repetition: its number is known, or a flag holds it."""
+        """Reads a repetition, whose number is known or in a flag."""
         flags = [self._buffer(value) for value in operation.operands]
         if flags and (len(flags) > 1 or flags[0].kind != "flag" or flags[0].type.element is not I32):
             raise OperationError("a buffer of iree_ll_seq.alloc_flag of type memref<i32>")

@@ -1,6 +1,6 @@
 """Verification of programs past the canonical form: their executables, and their functions.
 
-The passes make correct programs, but a program that was read from a file may be anything that the grammar allows.
+The passes make correct programs, but a program from a file may be anything that the grammar allows.
 """
 
 from __future__ import annotations
@@ -101,20 +101,20 @@ class _ExecutableChecker:
             raise OperationError(f"an entry point of the program with {len(kernel.bindings)} buffers, got {longer}")
 
     def _enter(self, name: str, entry: Entry) -> None:
-        """Records an entry point; those of several targets share a name, and need the same buffers."""
+        """Records an entry point; entry points for several targets share a name, and must need the same buffers."""
         symbol = name.partition("::@")[0]
         for right, known in self.entries.items():
             if right.partition("::@")[0] == symbol:
                 if right != name or len(known.sizes) != len(entry.sizes):
                     raise OperationError(f"one entry point with one list of buffers for all targets, got @{name}")
-                # Code whose sizes depend on the call has 0 for them.
+                # Code has 0 for call-dependent sizes.
                 pairs = zip(known.sizes, entry.sizes, strict=True)
                 sizes = [upper_bound(left, right) if left and right else left or right for left, right in pairs]
                 entry = Entry(known.types or entry.types, sizes, max(known.results, entry.results))
         self.entries[name] = entry
 
     def _kernel_function(self, function: Operation, symbol: str) -> None:
-        """Checks a kernel's function: loads of the first arguments, operations of StableHLO, stores to the others."""
+        """Checks a kernel's function: loads of the first arguments, StableHLO operations, stores to the others."""
         block = body_of(function)
         types = function_type_of(function, block).inputs
         loads = [item for item in block.operations if item.name == "iree.load_input"]
@@ -192,7 +192,7 @@ class _Checker:
             self.schedules[str(function.attributes["sym_name"])] = read_schedule(block, self._entries, self._source)
 
     def _region_level(self, operation: Operation) -> None:
-        """Checks an operation outside of dispatch regions."""
+        """Checks an operation outside dispatch regions."""
         if operation.name == "iree.dispatch_region":
             _dispatch_region(operation)
         elif operation.name in ("arith.constant", "stablehlo.constant"):
@@ -225,7 +225,7 @@ class _Checker:
 
 
 def _workload(operation: Operation) -> None:
-    """Checks a workload that depends on the call."""
+    """Checks a call-dependent workload."""
     if not is_workload(operation.attributes.get("sizes")) or operation.operands or len(operation.results) != 1:
         raise OperationError("three numbers as sizes, and one result")
 

@@ -90,7 +90,7 @@ def _check(operation: Operation, functions: Mapping[str, Operation]) -> None:
 
 
 def _check_regions(operation: Operation, name: str) -> None:
-    """Checks that each region is one block with one return, at its end."""
+    """Checks that each region is one block with a single return, at its end."""
     count = len(operation.regions)
     wanted = count if name in ("case", "func") else REGIONS.get(name, 0)
     if count != wanted:
@@ -145,9 +145,9 @@ class Entry:
     """The buffers of an entry point.
 
     Attributes:
-        types: the types of the buffers; empty where only the code is known.
+        types: the types of the buffers; empty if only the code is known.
         sizes: the sizes of the buffers in bytes.
-        results: the number of buffers that it writes, the last ones.
+        results: the number of written buffers, which come last.
     """
 
     types: Sequence[Type]
@@ -186,12 +186,12 @@ def dispatch(operation: Operation, buffers: Sequence[Value], entries: Mapping[st
 
 
 def is_smaller(left: Dim, right: Dim) -> bool:
-    """Whether a size is less than another in every call."""
+    """Whether a size is smaller than another in every call."""
     return is_at_least(left - right, 0) is False
 
 
 def is_workload(value: Attribute) -> bool:
-    """Whether an attribute is three numbers, which may depend on the call."""
+    """Whether an attribute consists of three numbers, which may be call-dependent."""
     if isinstance(value, DenseElements):
         return value.array.size == 3
     return isinstance(value, DenseArray) and len(value.values) == 3

@@ -22,7 +22,7 @@ from ...kernels.scalars.target import Target
 from ...kernels.strategy import number_of
 
 MIN_PRODUCTS: Final = 1 << 16
-"""With fewer products, a kernel takes no time to run, and a tiled one takes longer to compile."""
+"""With fewer products, a kernel takes almost no time, and a tiled kernel takes longer to compile."""
 
 _FACTOR_WORDS: Final = 24
 """The estimated words of code that load a factor."""
@@ -54,8 +54,8 @@ class TilePlace(NamedTuple):
     """The position of an invocation.
 
     Attributes:
-        tile: the elements that it computes, row by row.
-        parts: the position of its workgroup, by dimension; those of rows and columns are unused.
+        tile: the invocation's elements, row by row.
+        parts: the position of its workgroup, by dimension; rows and columns are unused.
         row: the first row of its workgroup.
         column: the first column of its workgroup.
         down: the tile's number along the rows of the workgroup.
@@ -73,21 +73,21 @@ class TilePlace(NamedTuple):
 class ContractionGrid:
     """The result of a contraction, divided among workgroups and invocations.
 
-    Columns are the last dimension that is not of length 1. Rows are preferably a dimension that shares no operand with
-    the columns, as in a matrix product: all columns of a row share a factor, and all rows of a column.
+    Columns are the last dimension whose length is not 1. Rows are preferably a dimension that shares no operand with
+    the columns, as in a matrix product, where all columns of a row share a factor, and so do all rows of a column.
 
     Args:
         hero: the contraction.
         tile: the number of an invocation's elements.
         group: the number of invocations in a workgroup.
         is_linear: whether the invocations of a workgroup are numbered in one dimension, row by row.
-        is_whole: whether whole workgroups, and not single tiles, begin earlier at the end of the result. Rows are then
-            all dimensions that differ in the same operand, such as the positions of an image.
+        is_whole: whether at the end of the result whole workgroups, instead of single tiles, begin earlier. Rows are
+            then all dimensions that differ in the same operand, such as the positions of an image.
 
     Attributes:
         operands: the operands that differ from row to row, and from column to column.
         lengths: the numbers of rows and columns.
-        count: the number of workgroups, which may depend on the call.
+        count: the number of workgroups, which may be call-dependent.
         unit: the number of elements in a workgroup.
         across: the number of a workgroup's invocations along the columns.
         invocations: the number of invocations in a workgroup.
@@ -109,7 +109,7 @@ class ContractionGrid:
         self.across: int
         self.invocations: int
         self.across, self.invocations = group.columns, group.rows * group.columns
-        # Workgroups by dimension: the last row dimension counts for all of them.
+        # Workgroups by dimension: the last row dimension counts for all row dimensions.
         self._groups = list(self._shape)
         for axes, length, unit in zip(self._axes, self.lengths, self.unit, strict=True):
             for axis in axes:
@@ -138,7 +138,7 @@ class ContractionGrid:
                 axes, length, unit, tile = self._axes[side], self.lengths[side], self.unit[side], self._tile[side]
                 first = parts[axes[-1]] * unit if axes else builder.word(0)
                 wanted = start = first + local * tile if axes else first
-                # Tiles at the end begin early enough to end with the result, and skip elements that others write.
+                # Tiles at the end begin early enough to end with the result, and skip elements that other tiles write.
                 if isinstance(length, Size):
                     pass
                 elif length % unit and self._is_whole:
@@ -167,7 +167,7 @@ class ContractionGrid:
         return shader.over_groups(self.count, (rows * columns, 1, 1) if self._is_linear else (columns, rows, 1), write)
 
     def index(self, builder: KernelBuilder, parts: Sequence[Id], row: Id, column: Id) -> Index:
-        """Returns the index of an element of the result, clamped to a length that depends on the call."""
+        """Returns the index of an element of the result, clamped to a call-dependent length."""
         element = list(parts)
         for axes, number, length in zip(self._axes, (row, column), self.lengths, strict=True):
             if isinstance(length, Size):
@@ -179,7 +179,7 @@ class ContractionGrid:
         return Index(builder, self._shape, element)
 
     def _is_written_once(self, region: KernelRegion) -> bool:
-        """Returns whether no element may be written twice: results overwrite inputs, or elements share words."""
+        """Returns whether no element may be written twice, because results overwrite inputs or elements share words."""
         return bool(region.in_place) or storage_bits(scalar_of(region.results[0])) < 32
 
     def _store(
@@ -209,7 +209,7 @@ def contraction_in(region: KernelRegion) -> Operation | None:
     shape, kind = shape_of(hero.result), working_type(scalar_of(hero.result)).kind
     if shape != shape_of(region.results[0]) or not shape or not hero.result.tensor.count or kind in ("bool", "complex"):
         return None
-    # Workgroups are counted by quotients, which cannot be divided again.
+    # Workgroup counts are quotients, which cannot be divided again.
     return (
         None if any(isinstance(length, Size) and length.symbols != length.plain_symbols for length in shape) else hero
     )

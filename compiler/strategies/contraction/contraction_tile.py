@@ -1,7 +1,7 @@
-"""Contractions and convolutions by tiles in registers: an invocation computes several rows and columns of the result.
+"""Contractions and convolutions by register tiles: an invocation computes several rows and columns of the result.
 
-Factors that several elements of a tile share are loaded once: the same element at the same index is the same
-instruction. So a tile is just a loop over the products whose body asks for all elements of the tile.
+Factors that several elements of a tile share are loaded once, since the same element at the same index is the same
+instruction. So a tile is just a loop over the products whose body adds to all elements of the tile.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ from .contraction_grid import (
 
 _MIN_RUN: Final = 16
 _MAX_STEP: Final = 32
-"""Up to this many products of an element are one step, at constant indices."""
+"""The most products of an element in one step with constant indices."""
 
 _MAX_PRODUCTS: Final = 512
-"""The most products of a tile in one step, if neighbours do not share factors by it."""
+"""The most products of a tile in one step, if longer steps do not share factors among neighbours."""
 
 
 class _Along(NamedTuple):
@@ -67,11 +67,11 @@ class ContractionTile(Strategy):
     """The schedule in which each invocation computes a tile of the result.
 
     Attributes:
-        rows: the number of elements along the last dimension but one that is not of length 1.
+        rows: the number of elements along the second to last dimension whose length is not 1.
         columns: the number of elements along the last dimension.
         across: the number of a workgroup's invocations along the columns.
         down: the number of a workgroup's invocations along the rows.
-        depth: the number of products in a step, each with code of its own.
+        depth: the number of products in a step, each with its own code.
         shuffled: 1 if the invocations of a workgroup are a subgroup, each of which loads a part of the shared factors;
             else 0.
     """
@@ -91,7 +91,7 @@ class ContractionTile(Strategy):
         if hero is None or products_in(hero) < MIN_PRODUCTS:
             return
         for tile in TILES.get(region.target.family, TILES["default"]):
-            if tile.shuffled:  # a workgroup is a subgroup, of whatever size
+            if tile.shuffled:  # a workgroup is a subgroup of any size
                 tile = replace(tile, across=subgroup_of(region.target))
             if tile.takes(region):
                 code = tile.words(region) * (_CPU_CODE if region.target.family == "cpu" else _CODE)
@@ -115,7 +115,7 @@ class ContractionTile(Strategy):
     def takes(self, region: KernelRegion) -> bool:
         """Returns whether the only loop is a contraction of real numbers whose tile fits into the result."""
         hero, target = contraction_in(region), region.target
-        # On a device with larger subgroups, the invocations across are still the first of one.
+        # On a device with larger subgroups, the invocations are still the first of a subgroup.
         is_subgroup = self.across == subgroup_of(target) > 1 and self.down == 1
         return (
             hero is not None
@@ -135,7 +135,7 @@ class ContractionTile(Strategy):
         return depth * (elements * PRODUCT_WORDS + (self.rows + self.columns) * factor) + elements * element
 
     def _width(self, lengths: Sequence[Dim]) -> int:
-        """Returns the products of a step: all of them if they are few, so that their indices are constants."""
+        """Returns the products of a step: all if they are few, so that their indices are constant."""
         merged = _merged(lengths)
         last = product(lengths[merged:])
         # Neighbouring windows share their common factors.
@@ -161,13 +161,14 @@ _CODE: Final = 800
 """How many products take as long as compiling a word of code, if a kernel runs a thousand times."""
 
 _CPU_CODE: Final = 20
-"""The same on a CPU, which is as slow at products as at compiling."""
+"""The same on a CPU, where both products and compilation are slow."""
 
 _SIDES: Final = ((16, 4), (8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (8, 1), (1, 1))
 
 TILES: Final[dict[str, tuple[ContractionTile, ...]]] = {
-    # A CPU runs the 8 invocations of a subgroup as one vector, and loads for each in turn, but a load of 128 bits takes
-    # little longer than one of 32. A shuffle is one instruction. Shared memory is as slow as any other.
+    # A CPU runs the 8 invocations of a subgroup as one vector, and loads for each invocation in turn, but a load of 128
+    # bits takes little longer than a load of 32. A shuffle is one instruction. Shared memory is as slow as other
+    # memory.
     "cpu": tuple(ContractionTile(*sides, 8, 1, 8, 1) for sides in _SIDES),
     "apple": tuple(ContractionTile(*sides, 32, 4, 4, 0) for sides in ((8, 4), (4, 4), (2, 4), (1, 4), (1, 2), (1, 1))),
     "arm": tuple(ContractionTile(*sides, 8, 2, 4, 0) for sides in ((6, 4), (4, 4), (2, 4), (1, 4), (1, 2), (1, 1))),
@@ -206,7 +207,7 @@ def _sums(frame: Frame, hero: Operation, tile: Sequence[Sequence[Index]], along:
 
 
 def _merged(lengths: Sequence[Dim]) -> int:
-    """Returns the first of the last lengths to merge: short lengths together are long enough for a loop."""
+    """Returns the first of the last lengths to merge: together, short lengths are long enough for a loop."""
     merged = len(lengths) - 1
     while merged and number_of(product(lengths[merged:])) < _MIN_RUN:
         merged -= 1
@@ -222,15 +223,15 @@ def _factors(
     count: int,
     inner: Callable[[Id | int], list[Id]],
 ) -> list[list[list[Scalar]]]:
-    """Returns the factors of one operand by row, column and product; shared ones are repeated."""
+    """Returns the factors of one operand by row, column and product; shared factors are repeated."""
     operand = products.operands[side]
     rows = tile if side in along.rows else tile[:1]
     columns = range(len(tile[0]) if side in along.columns else 1)
     pack = products.pack
     units = -(-count // pack)
     if along.lane is not None and side not in along.columns:
-        # All invocations of the subgroup need the same factors: each loads one factor, or one word of factors, and
-        # shuffles distribute it.
+        # All invocations of the subgroup need the same factors: each loads a factor, or a word of factors, and shuffles
+        # distribute it.
         shared: list[list[list[Scalar]]] = []
         for row in rows:
             factors: list[Scalar] = []

@@ -1,7 +1,7 @@
 """Contractions and convolutions of halves and bytes by cooperative matrices (``VK_KHR_cooperative_matrix``).
 
 Factors go through shared memory in their stored form, so that layouts, padding and fused operands are handled as for
-other tiles. The sums go through it as well, because the operations that follow ask for elements.
+other tiles. The sums go through it as well, because the following operations read single elements.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ _TYPES: Final[dict[str, str]] = {"f16": "f16", "i8": "s8", "ui8": "u8"}
 """Matrix element types by tensor element types."""
 
 _PRODUCT: Final = 1 / 16
-"""The cost of a product in matrices, relative to one in an invocation."""
+"""The cost of a product in matrices, relative to a product in an invocation."""
 
 _SUBGROUPS: Final = ((4, 4, 2, 2), (4, 2, 2, 2), (2, 2, 2, 2), (2, 2, 1, 2), (1, 1, 2, 2))
 """Candidates: matrices of a subgroup down and across, and subgroups of a workgroup down and across."""
@@ -97,7 +97,7 @@ class CooperativeTile(Strategy):
         return self.down * self.across * target.subgroup_size
 
     def _grid(self, region: KernelRegion, hero: Operation) -> ContractionGrid:
-        """Creates the grid for the stores: an invocation writes neighbours that fill 128 bits."""
+        """Creates the grid for the stores, with 128 bits of neighbouring elements per invocation."""
         sides = self._sides()
         invocations = self._invocations(region.target)
         neighbours = min(128 // storage_bits(scalar_of(region.results[0])), sides.columns)

@@ -36,9 +36,9 @@ class SharedFactors:
         shape: the number of products whose factors are in shared memory at a time, and the number of the workgroup's
             rows or columns.
         is_rows: whether the factors are those of rows.
-        element: the factors' type in shared memory, or the type of the words of factors that are multiplied together.
-        is_kept: whether factors of successive products that are neighbours in the operand are neighbours in shared
-            memory, too; otherwise those of neighbouring rows or columns always are.
+        element: the factors' type in shared memory, or the type of words of factors that are multiplied together.
+        is_kept: whether factors of successive products stay neighbours in shared memory if they are neighbours in the
+            operand; otherwise the factors of neighbouring rows or columns are neighbours.
         invocation: the invocation's number in the workgroup, and the number of invocations.
 
     Attributes:
@@ -86,7 +86,9 @@ class SharedFactors:
         return bool(differing) and all(length == 1 for length in shape[differing[-1] + 1 :])
 
     def load(self, first: Id, count: int | Id) -> list[tuple[Id, Id, list[Id]]]:
-        """Loads this invocation's share of the factors of ``count`` products: indices in both directions, and words.
+        """Loads this invocation's share of the factors of ``count`` products.
+
+        Returns indices in both directions, and words.
 
         Factors beyond the count are zeros. A computed count may exceed the space.
         """
@@ -159,10 +161,9 @@ def shared_bytes(shape: tuple[int, int], element: ScalarType) -> int:
 def is_shareable(
     grid: ContractionGrid, sides: Sides, depth: int, element: ScalarType, invocations: int, pack: int = 1
 ) -> bool:
-    """Returns whether rows and columns have an operand each, and its quads of factors divide evenly among all
-    invocations.
+    """Returns whether rows and columns have separate operands, whose quads of factors divide evenly among invocations.
 
-    Runs of products that are summed in order consist of whole parts, so that only the very last part may be shorter.
+    Runs of products that are summed in order consist of whole parts; only the very last part may be shorter.
     """
     neighbours = 32 * _QUAD // storage_bits(element)
     rows, columns = grid.operands
@@ -191,8 +192,8 @@ def pipelined(
         factors: the factors of its operands.
         part: the number of products whose factors are in shared memory at a time.
         zeros: the initial sums.
-        multiplied: a function that adds products to sums. It takes a buffer's number, the number of products in it, and
-            the sums.
+        multiplied: a function that adds products to sums. Its arguments are a buffer's number, the number of products
+            in it, and the sums.
     """
     builder = shader.builder
     depth = product_of(depth_of(hero))

@@ -1,8 +1,7 @@
-"""Contractions and convolutions by workgroup tiles: the factors are in shared memory, from which invocations take
-theirs.
+"""Contractions and convolutions by workgroup tiles, whose invocations read factors from shared memory.
 
-While a workgroup computes with one part of the operands, its invocations load the next: there are two buffers, and one
-barrier for each part. Each invocation loads neighbours, by 128 bits if they are contiguous.
+While a workgroup computes with one part of the operands, its invocations load the next part, so there are two buffers,
+and one barrier per part. Each invocation loads neighbours, by 128 bits if they are contiguous.
 """
 
 from __future__ import annotations
@@ -74,7 +73,7 @@ class WorkgroupTile(Strategy):
         return Sides(self.rows * self.down, self.columns * self.across)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether rows and columns share no operand, the tile fits, and all invocations load equally much."""
+        """Returns whether rows and columns share no operand, the tile fits, and invocations load equal amounts."""
         hero, target = contraction_in(region), region.target
         invocations = self.across * self.down
         if hero is None or not 1 <= invocations <= target.max_workgroup_invocations or not self.depth:
@@ -145,7 +144,7 @@ TILES: Final[dict[str, tuple[WorkgroupTile, ...]]] = {
         WorkgroupTile(8, 4, 16, 16, 16),
         WorkgroupTile(4, 4, 32, 8, 16),
         WorkgroupTile(4, 4, 16, 8, 16),
-        # For bytes, four of which share a word.
+        # For bytes, of which four share a word.
         WorkgroupTile(8, 8, 16, 16, 32),
         WorkgroupTile(4, 4, 16, 16, 64),
     ),
@@ -154,9 +153,9 @@ TILES: Final[dict[str, tuple[WorkgroupTile, ...]]] = {
         WorkgroupTile(8, 4, 32, 8, 16),
         WorkgroupTile(4, 4, 16, 16, 16),
         WorkgroupTile(4, 4, 16, 8, 16),
-        # For bytes, four of which share a word.
+        # For bytes, of which four share a word.
         WorkgroupTile(8, 8, 16, 16, 32),
         WorkgroupTile(4, 4, 16, 16, 64),
     ),
 }
-"""Candidate tiles by the family of devices; on other families, caches are as good."""
+"""Candidate tiles by the family of devices; on other families, caches do as well."""

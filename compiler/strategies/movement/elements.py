@@ -1,7 +1,7 @@
 """The strategy that takes every region: an invocation writes whole words, whatever its elements depend on.
 
-For results of one shape, an invocation writes the neighbouring elements of a word of the narrowest type. Words past the
-end of a result's last element are zeros or repeat it.
+For results of one shape, an invocation writes the neighbouring elements of a word of the narrowest type. Words beyond a
+result's last element are zeros or repeat it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Elements(Strategy):
         return True
 
     def copies(self, region: KernelRegion) -> int:
-        """Returns 0: the size of the code is checked while it is written, as no other strategy takes all regions."""
+        """Returns 0: the code size is checked while code is written, as no other strategy takes all regions."""
         return 0
 
     def emit(self, region: KernelRegion) -> Kernel:
@@ -116,7 +116,7 @@ def _write(
 
 
 def _slice_of(value: Value) -> Value:
-    """Returns the values that an update of a slice, or a scatter, writes."""
+    """Returns the values that a slice update, or a scatter, writes."""
     assert isinstance(value.owner, Operation)
     return value.owner.operands[2 if value.owner.name == "stablehlo.scatter" else 1]
 

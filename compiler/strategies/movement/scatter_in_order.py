@@ -1,6 +1,6 @@
 """Scatters of long rows: an invocation writes an element of each update, one update after another.
 
-This needs neither atomic instructions nor a particular order, and supports any body.
+This needs neither atomic instructions nor an order-independent body.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Transposes through shared memory: a workgroup reads a tile along its rows and writes it along its columns.
 
 Neighbouring invocations read neighbours and write neighbours. In between, elements are exchanged through shared memory,
-whose rows are one word longer than the tile's: elements of a column then lie in different banks. Operations fused
-before the transpose are computed at the read, those fused after it at the write.
+whose rows are one word longer than the tile's, so that elements of a column lie in different banks. Operations fused
+before the transpose run at the read, operations fused after it at the write.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from .transposition import (
 )
 
 _SLOW: Final[dict[str, int]] = {"cpu": 16, "arm": 16}
-"""The cost factor on families whose shared memory is as slow as any other."""
+"""The cost factor on families whose shared memory is as slow as other memory."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +99,7 @@ class SharedTranspose(Strategy):
         return self.columns * (self.rows + 1) * max(bits // 32, 1)
 
     def _units(self, local: Id, side: int) -> list[tuple[Id, Id]]:
-        """Returns an invocation's positions in tiles whose neighbours lie along a side: along it, and the other way."""
+        """Returns an invocation's positions in tiles whose neighbours lie along a side: along and across the side."""
         across = side // self.width
         turns = self.rows * self.columns // self.width // self.invocations
         numbers = [local + turn * self.invocations for turn in range(turns)]

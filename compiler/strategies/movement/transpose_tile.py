@@ -1,7 +1,7 @@
 """Transposes by tiles in registers: an invocation reads along one side of a tile and writes along the other.
 
-Both accesses are by 128 bits or more, through whatever is fused before and after. This suits families whose caches
-absorb accesses of distant invocations; on others, elements go through shared memory (``shared_transpose.py``).
+Both accesses are by 128 bits or more, through operations fused before and after. This suits families whose caches
+absorb accesses of distant invocations; on other families, elements go through shared memory (``shared_transpose.py``).
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ TILES: Final[dict[str, tuple[tuple[int, int, int, int], ...]]] = {
 """Candidate words of rows, words of columns, and invocations of a workgroup in both directions, by the family of
 devices.
 
-On lavapipe, workgroups of many columns and few rows leave a page of memory least often.
+On lavapipe, workgroups of many columns and few rows change the memory page least often.
 """
 
 
@@ -62,14 +62,14 @@ class TransposeTile(Strategy):
             return
         bits = narrowest(region, transposition)
         for words, columns, down, across in TILES.get(region.target.family, ()):
-            # Short sides have smaller tiles, and workgroups then extend the other way.
+            # Short sides have smaller tiles, and workgroups then extend in the other direction.
             sides = Sides(min(max(words * 32 // bits, 1), transposition.rows), min(columns, transposition.columns))
             tiles = Sides(-(-transposition.rows // sides.rows), -(-transposition.columns // sides.columns))
             invocations, across = down * across, min(across, tiles.columns)
             down = min(invocations // across, tiles.rows)
             tile = cls(*sides, down, min(invocations // down, tiles.columns))
             if tile.words(region) <= MAX_WORDS:
-                # Larger tiles leave a cache line less often.
+                # Larger tiles change the cache line less often.
                 yield cost_of(region, transposition) * (1 + 1 / columns), tile
 
     def takes(self, region: KernelRegion) -> bool:
@@ -108,7 +108,7 @@ class TransposeTile(Strategy):
             frame.load_ahead(operand, sources, widest)
             for source, target in zip(sources, targets, strict=True):
                 frame.keep(hero.result, transposition.hero_index(target, path), [frame.at(operand, source)])
-        # Runs of columns belong to this tile as a whole, or to another.
+        # Runs of columns belong as a whole to this tile or another tile.
         run = math.gcd(self.columns, transposition.columns)
         for number in range(0, len(positions), run):
             there = targets[number : number + run]

@@ -24,7 +24,7 @@ _Path: TypeAlias = tuple[tuple[Dim, ...], ...]
 _Groups: TypeAlias = tuple[tuple[int, ...], ...]
 
 MIN_ELEMENTS: Final = 1 << 14
-"""With fewer elements, all reads hit caches, and a tile's code takes longer to compile than it saves."""
+"""With fewer elements, all reads hit caches, and compiling a tile's code takes longer than it saves."""
 
 MAX_WORDS: Final = 1 << 16
 """The estimated most words of an invocation's code."""
@@ -125,7 +125,8 @@ class Transposition:
             wanted, starts = [], []
             for side, part in enumerate((parts[self.row], parts[-1])):
                 start = part * units[side] + (tile_numbers[side] * tile[side] if tile_numbers else 0)
-                # A tile at the end begins early enough to end with the result, and skips elements that others write.
+                # A tile at the end begins early enough to end with the result, and skips elements that other tiles
+                # write.
                 last = lengths[side] - tile[side]
                 wanted.append(start)
                 starts.append((start < last).select(start, last) if lengths[side] % units[side] else start)
@@ -140,7 +141,7 @@ class TransposedTile:
     """The position of a tile.
 
     Attributes:
-        parts: the tile's number in each group; those of rows and columns are unused.
+        parts: the tile's number in each group; rows and columns are unused.
         starts: the tile's first row and column.
         wanted: the first row and column that no other tile writes.
         is_edge: for rows and for columns, whether other tiles may write some of them.
@@ -163,7 +164,7 @@ class TransposedTile:
 
 
 def transposition_in(region: KernelRegion) -> Transposition | None:
-    """Returns the transposes of a region without loops whose elements all become its only result, or None."""
+    """Returns the transposes of a loop-free region whose elements all become its only result, or None."""
     operations, results = region.block.operations[:-1], region.results
     if region.is_update or len(results) != 1 or any(name_of(op) in HEAVY or op.regions for op in operations):
         return None
@@ -201,7 +202,7 @@ def transposition_in(region: KernelRegion) -> Transposition | None:
 
 
 def _groups(operation: Operation) -> _Groups | None:
-    """Returns the operand's dimensions that stay together, in the result's order; None if the last one stays."""
+    """Returns the operand's dimensions that stay together, in the result's order; None if the last dimension stays."""
     shape = shape_of(operation.operands[0])
     axes = [axis for axis in operation.integers("permutation") if shape[axis] != 1]
     long = [axis for axis, length in enumerate(shape) if length != 1]
@@ -223,7 +224,7 @@ def narrowest(region: KernelRegion, transposition: Transposition) -> int:
 
 
 def cost_of(region: KernelRegion, transposition: Transposition) -> float:
-    """Estimates the cost as half that of neighbours, which read or write distant elements."""
+    """Estimates the cost as half that of the strategy of neighbours, which accesses distant elements."""
     return elements_cost(region) * narrowest(region, transposition) / (8 * access_bits(region.target))
 
 

@@ -1,7 +1,7 @@
-"""Fourier transforms of short rows: an invocation computes all elements of one, radix by radix, the smallest first.
+"""Fourier transforms of short rows: an invocation transforms a whole row, radix by radix, the smallest first.
 
-Operations that follow may move elements and compute with them, one by one: index maps of transposes and reshapes are
-used backwards, from operand to result.
+The following operations may move elements and compute with single elements: index maps of transposes and reshapes are
+applied backwards, from operand to result.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def transformed(values: Sequence[Complex], sign: int) -> list[Complex]:
 
 
 def _direct(values: Sequence[Complex], sign: int) -> list[Complex]:
-    """Transforms a prime number of values by sums and differences of the values at both ends."""
+    """Transforms a prime number of values, by sums and differences of values at opposite ends."""
     count = len(values)
     if count == 1:
         return list(values)
@@ -117,9 +117,7 @@ class FourierRows(Strategy):
             yield 0.0, cls(WORKGROUPS.get(region.target.family, WORKGROUPS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the region is a transform of short rows of complex numbers, and what follows element by
-        element.
-        """
+        """Returns whether the region is a transform of short rows of complex numbers, followed by element-wise work."""
         hero, results = region.only(("fft",)), region.results
         if hero is None or region.is_update or len(results) != 1 or storage_bits(scalar_of(results[0])) < 32:
             return False
@@ -162,7 +160,7 @@ def _kind(hero: Operation) -> str:
 
 
 def _following(region: KernelRegion, hero: Operation) -> list[Operation] | None:
-    """Returns the operations from a transform to the result; None if some do not map elements one to one."""
+    """Returns the operations from a transform to the result; None if any does not map elements one to one."""
     operations, value, following = region.block.operations[:-1], hero.result, list[Operation]()
     while value is not region.results[0]:
         users = [operation for operation in operations if value in operation.operands]

@@ -1,9 +1,9 @@
-"""Element-wise chains and moves, by 128 bits: an invocation computes neighbouring elements and writes them together.
+"""Element-wise chains and moves by 128 bits: an invocation computes neighbouring elements and writes them together.
 
 A reduction may be among them, such as that of the outer dimensions of a matrix: neighbours are reduced in one loop.
 
-Neighbours read neighbours, too, unless a transpose or a similar move comes between; these are loaded by 128 bits
-(``spirv/binary/offsets.py``). The rest at the end of the result is written word by word.
+Neighbours also read neighbours, unless a transpose or a similar move comes between; these are loaded by 128 bits
+(``spirv/binary/offsets.py``). The remainder at the end of the result is written word by word.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ QUAD: Final = 128
 """Bits of a store."""
 
 MIN_ELEMENTS: Final = 1 << 12
-"""With fewer elements, a kernel takes no time to run, and a wide one takes longer to compile."""
+"""With fewer elements, a kernel takes almost no time, and a wide kernel takes longer to compile."""
 
 MIN_INVOCATIONS: Final = 64
 """Fewer invocations do not keep a device busy."""
@@ -54,7 +54,7 @@ class Neighbours(Strategy):
         elements: the number of an invocation's elements.
         workgroup: the number of invocations in a workgroup.
         rows: the number of rows of neighbours that an invocation computes one after another, along a dimension with
-            padding between its elements: which rows are padding is then known statically.
+            padding between its elements: then the rows of padding are known statically.
     """
 
     elements: int
@@ -189,9 +189,7 @@ def _interleaved(region: KernelRegion) -> tuple[int, int] | None:
 
 
 def _loops_together(region: KernelRegion) -> bool:
-    """Returns whether nothing loops, or only one reduction whose results are read at the indices that the region
-    writes.
-    """
+    """Returns whether the region has no loop, or one reduction whose results are read at the written indices."""
     operations = region.block.operations[:-1]
     heavy = [candidate for candidate in operations if name_of(candidate) in HEAVY]
     if not heavy:

@@ -1,9 +1,10 @@
 """Rows: reductions of the innermost dimensions with computations on the same rows, by workgroups that share a row.
 
-Each invocation has some of a row's elements; consecutive ones belong to neighbouring invocations. It joins its own
-elements, then invocations join theirs: in a subgroup by exchanging values, across subgroups through shared memory. If
-an invocation has few elements, its code is written out for each of them. Then values that several reductions and the
-result need are loaded and computed once, and stay in registers. Otherwise each of them loops over the row again.
+Each invocation has some of a row's elements; consecutive elements belong to neighbouring invocations. It joins its own
+elements, then the invocations join their results: in a subgroup by exchanging values, across subgroups through shared
+memory. If an invocation has few elements, its code is unrolled for each of them. Then values that several reductions
+and the result need are loaded and computed once, and stay in registers. Otherwise each reduction and the result loop
+over the row again.
 
 A body that is one associative and commutative operation joins elements in any order. Any other body joins them in
 order: then an invocation has consecutive elements.
@@ -28,14 +29,14 @@ SHARES: Final = {"default": (16, 64), "cpu": (64, 256), "nvidia": (16, 256), "am
 """Target numbers of elements of an invocation and of invocations of a workgroup, by the family of devices."""
 
 UNKNOWN: Final = {"default": 64, "cpu": 8}
-"""Invocations that share a row whose length depends on the call, by the family of devices.
+"""Invocations that share a row of call-dependent length, by the family of devices.
 
-A CPU spills everything that lives across a barrier to memory, and runs branches that no invocation takes: there a row
-belongs to one subgroup, which needs neither.
+A CPU spills all values that live across a barrier, and runs branches that no invocation takes. There a row belongs to
+one subgroup, which needs neither barriers nor branches.
 """
 
 MAX_WORDS: Final = 1 << 14
-"""The estimated most words of code written out for each element: it compiles within half a second."""
+"""The estimated most words of unrolled code: it compiles within half a second."""
 
 
 _WORKGROUP: Final = 64
@@ -49,10 +50,10 @@ class Rows(Strategy):
     Attributes:
         invocations: the number of invocations that share a row, a power of two.
         rows: the number of rows in a workgroup.
-        width: the number of neighbouring elements of an invocation; if the row's length depends on the call, only in
-            calls where it is a multiple.
-        unrolled: 1 if the code is written out for each element, 0 if it loops; if the row's length depends on the call,
-            1 if each iteration has ``STEPS``.
+        width: the number of neighbouring elements of an invocation; for rows of call-dependent length, only in calls
+            where the length is a multiple.
+        unrolled: 1 if the code is unrolled for each element, 0 if it loops; for rows of call-dependent length, 1 if
+            each iteration has ``STEPS``.
     """
 
     invocations: int
@@ -72,7 +73,7 @@ class Rows(Strategy):
         workgroup = min(workgroup, region.target.max_workgroup_invocations)
         width = most_width_of(region, shape, spaces)
         if is_small(shape):
-            # One element at a time, or those of a word, in loops.
+            # One element at a time, or the elements of a word, in loops.
             width = max([32 // bits for bits in stored_bits(region, spaces) if bits < 32], default=1)
         words = sum(words_of(operation) for operation in region.block.operations)
         share = max(min(share, MAX_WORDS // words), width)
@@ -93,7 +94,7 @@ class Rows(Strategy):
     def of_long(cls, region: KernelRegion) -> Rows | None:
         """Returns the strategy for rows of dynamic length that exceed the candidate's loops, or None for other regions.
 
-        A workgroup has a row, and each iteration many of its elements.
+        A workgroup has a row, of which each iteration covers many elements.
         """
         rows_and_spaces = spaces_in(region)
         if rows_and_spaces is None or not isinstance(rows_and_spaces[0].length, Size):
@@ -104,7 +105,7 @@ class Rows(Strategy):
         return made if made.takes(region) and made.words(region) <= STRATEGY_WORDS else None
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the region is over rows, and each invocation has an element at least."""
+        """Returns whether the region is over rows, and each invocation has at least one element."""
         rows_and_spaces = spaces_in(region)
         if (
             rows_and_spaces is None
@@ -119,7 +120,7 @@ class Rows(Strategy):
             1 <= self.width <= most_width_of(region, shape, spaces)
             and (is_multiple(length, self.width) or (isinstance(length, Size) and self.width & (self.width - 1) == 0))
             and all(self.width * bits % 32 == 0 for bits in stored_bits(region, spaces))
-            # The words of narrow results are counted by quotients, which cannot be divided again.
+            # The word counts of narrow results are quotients, which cannot be divided again.
             and (isinstance(rows := shape.row_count, int) or rows.symbols == rows.plain_symbols)
             and 1 <= self.invocations * self.rows <= region.target.max_workgroup_invocations
             and (
@@ -131,7 +132,7 @@ class Rows(Strategy):
         )
 
     def copies(self, region: KernelRegion) -> int:
-        """Returns the number of an invocation's elements with code of their own, outside of loops."""
+        """Returns the number of an invocation's elements with code of their own, outside loops."""
         rows_and_spaces = spaces_in(region)
         length = rows_and_spaces[0].length if rows_and_spaces is not None and self.unrolled else 0
         if isinstance(length, Size):

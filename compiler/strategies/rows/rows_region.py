@@ -1,4 +1,4 @@
-"""Facts about regions of rows: the rows, where values are read, and how wide accesses are."""
+"""Facts about regions of rows: the rows, the spaces of values, and the widths of accesses."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def joins_in_order(region: KernelRegion) -> bool:
 
 
 def is_small(shape: RowShape) -> bool:
-    """Returns whether a region is so small that short compile time matters more than speed."""
+    """Returns whether a region is so small that compile time matters more than speed."""
     size = shape.row_count * shape.length
     return isinstance(size, int) and size < _SMALL
 
 
 def stored_bits(region: KernelRegion, spaces: Mapping[Value, Space]) -> list[int]:
-    """Returns the bits of the elements of each result that has elements of rows."""
+    """Returns the bits of the elements of each result that consists of rows' elements."""
     return [storage_bits(scalar_of(value)) for value in region.results if spaces[value] is Space.ELEMENTS]
 
 
@@ -52,7 +52,7 @@ def width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space
 
 
 def most_width_of(region: KernelRegion, shape: RowShape, spaces: Mapping[Value, Space]) -> int:
-    """Returns how many neighbours fill an access if a length that depends on the call is a multiple of them."""
+    """Returns how many neighbours fill an access if a call-dependent length is a multiple of that number."""
     inputs = [value for value in region.block.arguments if spaces.get(value) is Space.ELEMENTS]
     bits = min([storage_bits(scalar_of(value)) for value in inputs] + stored_bits(region, spaces), default=32)
     width = max(access_bits(region.target) // bits, 1)

@@ -1,7 +1,7 @@
 """The code of rows that the invocations of a workgroup share (``rows``).
 
-Each invocation has some of a row's elements. It joins its own, then invocations join theirs: in a subgroup by
-exchanging values, across subgroups through shared memory.
+Each invocation has some of a row's elements. It joins its own elements, then the invocations join their results: in a
+subgroup by exchanging values, across subgroups through shared memory.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class RowsWriter:
     Args:
         parameters: the parameters that apply to the region.
         region: a region over rows.
-        builder: the builder to use in place of the general one.
+        builder: the builder to use instead of the general builder.
     """
 
     def __init__(self, parameters: RowShare, region: KernelRegion, builder: KernelBuilder | None = None) -> None:
@@ -59,12 +59,12 @@ class RowsWriter:
         self._builder = self._shader.builder
         self._count = self._shape.row_count
         self._is_ordered = joins_in_order(region)
-        # As many rows, one after another, as have results that fill a word.
+        # Enough consecutive rows that their results fill a word.
         narrow = [storage_bits(scalar_of(value)) for value in region.results if self._is_packed(value)]
         self._turns = 32 // min(narrow, default=32)
         local = self._builder.built_in("LocalInvocationId")[0]
         self._local = local
-        # Idle lanes of a workgroup must not count their loops below zero: llvmpipe waits for them.
+        # Idle lanes of a workgroup must not count loops below zero, as llvmpipe waits for them.
         is_shared = parameters.rows > 1 or isinstance(self._shape.length, Size)
         self._place = local % parameters.invocations if is_shared else local
         self._reductions = 0
@@ -119,7 +119,7 @@ class RowsWriter:
         return self._shader.group(groups)
 
     def _row(self, row: Id, number: Id, words: list[Scalar], is_there: Id | None) -> list[Scalar]:
-        """Computes a row; returns the words of narrow results, with those of this row added."""
+        """Computes a row; returns the words of narrow results, with this row's added."""
         frame, builder, region = self._shader.frame, self._builder, self._region
         parts = split(builder, row, self._shape.rows)
         for operation in region.block.operations[:-1]:
@@ -161,7 +161,7 @@ class RowsWriter:
             return [[frame.at(value, index) for value in values] for index in self._indices(base, parts)]
 
         def flat(chains: Sequence[Values]) -> list[Scalar]:
-            """Flattens chains: one chain in order, else one for each neighbour."""
+            """Flattens chains: one chain in order, or one chain for each neighbour."""
             return [scalar for chain in ([join_all(chains, join)] if self._is_ordered else chains) for scalar in chain]
 
         def apart(chains_so_far: Values) -> list[Values]:
@@ -200,7 +200,7 @@ class RowsWriter:
             self._memory = SharedMemory(builder, 2 * places * len(words)), len(words)
         memory = self._memory[0]
         if distance == 1:
-            # Without subgroup exchanges: pairs of joined values, through one half of the memory after the other.
+            # Without subgroup exchanges: pairs of joined values, through alternating halves of the memory.
             while distance < count:
                 words = words_of_values(scalars, values)
                 first = self._first(places * len(words))
@@ -229,7 +229,7 @@ class RowsWriter:
         return join(chosen(is_first, values, others), chosen(is_first, others, values))
 
     def _first(self, words: int) -> int:
-        """Returns the start of the next shared values, past those of the last barrier, which may still be read."""
+        """Returns the start of the next shared values, after those of the last barrier, which may still be read."""
         self._reductions += 1
         return words * (self._reductions % 2)
 
@@ -252,7 +252,7 @@ class RowsWriter:
         step: Callable[[Id, Values], Values],
         skipped: int = 1,
     ) -> list[Scalar]:
-        """Returns the values after a step for each position of an invocation except the first ``skipped``."""
+        """Returns the values after a step for each of an invocation's positions except the first ``skipped``."""
         builder, share, length = self._builder, self._share, self._shape.length
         values = list(starts)
         if isinstance(length, Size):
@@ -293,7 +293,7 @@ class RowsWriter:
         return values
 
     def _base(self, number: Id) -> Id:
-        """Returns which run of neighbours an invocation has at a position."""
+        """Returns the number of the run of neighbours at an invocation's position."""
         if not self._is_ordered:
             return number * self._share.invocations + self._place
         assert isinstance(self._shape.length, int)

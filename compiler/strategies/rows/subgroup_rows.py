@@ -1,7 +1,7 @@
 """Rows by vectors of subgroups, on devices that load and store for a subgroup at once (``subgroup_vectors.py``).
 
-A workgroup has a row; each of its subgroups has runs of a few vectors, one after another. The code is written out for
-each vector, since vector accesses work only outside of loops.
+A workgroup has a row; each of its subgroups has runs of a few vectors, one after another. The code is unrolled for each
+vector, since vector accesses work only outside loops.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from .rows_writer import RowShare, RowsWriter
 from .subgroup_vectors import MIN_ELEMENTS, keeps_places
 
 MAX_WORDS: Final = 1 << 9
-"""The most words of an element's code: longer code is not bound by loads, and its values do not stay in registers."""
+"""The most words of an element's code. Longer code is not bound by loads, and its values do not stay in registers."""
 
 VECTORS: Final = 32
 """The most vectors of a subgroup."""
 
 RUN: Final = 4
-"""The most contiguous vectors; each has a sum of its own."""
+"""The most contiguous vectors; each vector has a separate sum."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +49,7 @@ class SubgroupRows(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, SubgroupRows]]:
-        """Yields as few subgroups as the length allows, if elements take little to compute."""
+        """Yields the fewest subgroups that the length allows, if elements are cheap to compute."""
         rows_and_spaces = spaces_in(region)
         if rows_and_spaces is None or not region.target.whole_vectors:
             return

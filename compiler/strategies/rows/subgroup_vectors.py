@@ -60,7 +60,7 @@ class SubgroupVectors(Strategy):
         yield elements_cost(region) / 64, cls(vectors, SUBGROUPS)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether all is element-wise on words, and results have one shape that consists of whole vectors."""
+        """Returns whether all operations are element-wise on words, with results of one shape of whole vectors."""
         results, values = region.results, [*region.block.arguments, *region.results]
         if (
             region.is_update

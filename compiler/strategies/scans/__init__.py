@@ -1,4 +1,4 @@
-"""Scans along rows and columns, and in one pass with look-back.
+"""Scans along rows and columns, and single-pass scans with look-back.
 
 Read: scan_tiles, row_scans, column_scans, look_back_scans.
 """

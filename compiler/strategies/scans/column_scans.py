@@ -1,4 +1,4 @@
-"""Scans along an outer dimension: an invocation goes over the elements of some neighbouring columns, one by one."""
+"""Scans along an outer dimension: an invocation processes the elements of some neighbouring columns in order."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ COLUMNS: Final = {"cpu": 32}
 """The target number of columns of an invocation, by the family of devices, if an access has fewer."""
 
 WORKGROUP: Final = 32
-"""Invocations of a workgroup: they share nothing."""
+"""Invocations of a workgroup, which share nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +42,15 @@ class ColumnScans(Strategy):
 
     @classmethod
     def candidates(cls, region: KernelRegion) -> Iterator[tuple[float, ColumnScans]]:
-        """Yields one candidate: the columns of one access, while the code stays short."""
+        """Yields one candidate: the columns of one access, as long as the code stays short."""
         match = scan_in(region)
         if match is None or match[1].is_of_rows:
             return
         inner = math.prod(match[1].inner)
         words = sum(words_of(operation) for operation in region.block.operations)
         target = region.target
-        # Neighbours of a row lie on fewer pages than rows do, as long as there are invocations for the whole device.
+        # Neighbours in a row lie on fewer pages than rows, as long as there are enough invocations for the whole
+        # device.
         width = access_bits(target) // narrowest(region)
         invocations = target.compute_units * max(target.subgroup_size, 8) * 2
         many = min(inner * math.prod(match[1].outer) // invocations, COLUMNS.get(target.family, 0))
@@ -60,7 +61,7 @@ class ColumnScans(Strategy):
             yield elements_cost(region) / 64, cls(columns, WORKGROUP)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the region scans columns whose number is a multiple."""
+        """Returns whether the region scans columns, with a suitable multiple of columns."""
         match = scan_in(region)
         return (
             match is not None

@@ -1,11 +1,10 @@
-"""Long scans of rows in one pass with decoupled look-back: each workgroup scans a tile and looks for the prefix before
-it.
+"""Single-pass scans of long rows with decoupled look-back: each workgroup scans a tile and finds the prefix before it.
 
-A workgroup takes the number of its tile from a counter, and publishes the tile's total. Then it looks for the nearest
-tile before it with a published inclusive prefix, and joins to that the totals of the tiles between, in order. So
-results have the same bits in every run, also for floats, whichever tile it finds. A tile that has published nothing
-after some looks is computed here as well. So no workgroup waits for another, and every loop ends, also on devices
-without forward-progress guarantees.
+A workgroup takes the number of its tile from a counter, and publishes the tile's total. Then it searches for the
+nearest previous tile with a published inclusive prefix, and joins to that prefix the totals of the tiles between, in
+order. So results have the same bits in every run, even for floats, whichever tile it finds. If a tile has published
+nothing after some looks, the workgroup computes it as well. So no workgroup waits for another, and every loop ends,
+even on devices without forward-progress guarantees.
 
 A published value lies in words of 16 bits, each with a bit pattern that marks it as present. Each word is written by
 one atomic instruction and never changes, so that nothing depends on the order in which a device sees several words. The
@@ -35,7 +34,7 @@ from .row_scans import MAX_WORDS
 from .scan_tiles import ScanTile, scan_in, stores_words
 
 LOOKS: Final = 64
-"""Looks at a tile that has published nothing before it is computed again."""
+"""The number of looks at an unpublished tile before it is computed again."""
 
 _HALF: Final = 16
 _IS_THERE: Final = 1 << _HALF
@@ -84,7 +83,7 @@ class LookBackScans(Strategy):
         return -(-length // (self.run * self.invocations))
 
     def copies(self, region: KernelRegion) -> int:
-        """Returns two for each element of an invocation, as other workgroups' tiles have code of their own."""
+        """Returns two per element of an invocation, as other workgroups' tiles have separate code."""
         return 2 * self.run
 
     def emit(self, region: KernelRegion) -> Kernel:
@@ -101,7 +100,7 @@ class _Writer:
         self._starts: Values = [frame.scalar(start) for start in operation.operands[len(operation.results) :]]
         self._words = len(words_of_values(self._scalars, self._starts))
         self._units = tile.scan.length // tile.run
-        # The totals of the tiles of a window, and whether each is known.
+        # The totals of the tiles of a window, and whether each total is known.
         self._window = SharedMemory(self._builder, tile.invocations * (self._words + 1))
 
     def kernel(self) -> Kernel:
@@ -172,7 +171,7 @@ class _Writer:
         size, row = tile.invocations, number - position
 
         def back(state: Sequence[Scalar]) -> tuple[Sequence[Scalar], Id]:
-            # The number of tiles before the window, and of those after the nearest one whose prefix is known.
+            # The number of tiles before the window, and the number after the nearest tile with a known prefix.
             left = as_id(state[0])
             builder.barrier()
             is_tile = tile.local < left
@@ -213,7 +212,7 @@ class _Writer:
         return scalars.loop([begin, *first], forward, most * LOOKS)[1:]
 
     def _look(self, first: Id, count: Id) -> None:
-        """Looks, in each invocation, for the total of one tile of a window, and shares it."""
+        """Reads, in each invocation, the total of one tile of a window, and shares it."""
         builder, local = self._builder, self._tile.local
         number = first + (local < count).select(local, builder.word(0))
 
@@ -230,7 +229,7 @@ class _Writer:
         builder.barrier()
 
     def _of_tile(self, row: Id, tile_in_row: Id, at: Id, parts: Sequence[Id]) -> Values:
-        """Returns the total of a tile, by its positions in the row and in the window; computes it if it is unknown."""
+        """Returns the total of a tile, by its positions in the row and in the window; computes it if unknown."""
         builder, tile = self._builder, self._tile
         first = at * (self._words + 1)
         (is_there,) = self._window.load(first)

@@ -1,11 +1,10 @@
-"""Scans along the innermost dimension: some invocations go over a row together, a tile of elements at a time.
+"""Scans along the innermost dimension: some invocations process a row together, one tile of elements at a time.
 
 Each invocation has a run of neighbours of a tile, which it joins one after another. Invocations then exchange the
 totals of their runs: in a subgroup directly, across subgroups through shared memory. The loop carries the prefix before
 the tile. The order of joins depends only on the parameters.
 
-No workgroup waits for another: a row that is too long is split into shorter ones beforehand
-(``passes/decomposition/scans.py``).
+No workgroup waits for another: rows that are too long are split beforehand (``passes/decomposition/scans.py``).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ MAX_WORDS: Final = 1 << 14
 """The estimated most words of code written out for each element of a run."""
 
 _WITHOUT_SUBGROUPS: Final = 32
-"""Invocations of a row if they exchange values through memory."""
+"""Invocations of a row if values are exchanged through memory."""
 
 _WORKGROUP: Final = 64
 """Invocations of a workgroup of several rows."""
@@ -74,7 +73,7 @@ class RowScans(Strategy):
         yield elements_cost(region) / 64, cls(invocations, max(_WORKGROUP // invocations, 1), run)
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the region scans rows, and each invocation has a run at least."""
+        """Returns whether the region scans rows, and each invocation has at least one run."""
         match = scan_in(region)
         return (
             match is not None

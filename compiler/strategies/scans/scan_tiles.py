@@ -1,4 +1,4 @@
-"""A tile of a scan along the innermost dimension: consecutive invocations have a run of neighbours each."""
+"""A tile of a scan along the innermost dimension: consecutive invocations have consecutive runs of neighbours."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class ScanTile:
         self._exchanges = 0
 
     def joined(self, unit: Id, parts: Sequence[Id]) -> tuple[list[Index], list[Values]]:
-        """Returns the indices of a run by its number in a row, and the totals up to each of them, in order."""
+        """Returns the indices of a run by its number in a row, and its running totals, in order."""
         frame, scan = self.shader.frame, self.scan
         count = len(self.operation.results)
         indices = []
@@ -80,19 +80,20 @@ class ScanTile:
         self.builder.when(is_inside, partial(store_results, self.shader, indices))
 
     def before(self, tile: Values, ahead: Values) -> Values:
-        """Returns the prefix before a run, from the prefix before its tile and the total of the runs ahead of it."""
+        """Returns the prefix before a run, from the prefix before its tile and the total of the previous runs."""
         first = self.join(tile, ahead)
         return chosen(self.lane.equals(0), tile, first) if self.invocations > 1 else tile
 
     def across(self, own: Values) -> tuple[Values, Values]:
-        """Returns the total of the invocations before this one, none for the first, and the total of the tile."""
+        """Returns the total of the previous invocations (none for the first), and the total of the tile."""
         count, local = self.invocations, self.local
         if count == 1:
             return own, own
         before = own
         distance = 1
         while distance < count:
-            # In each block of twice the distance, the last of the lower half holds the total before the upper half.
+            # In each block of twice the distance, the last invocation of the lower half holds the total before the
+            # upper half.
             last = (local & (_ALL - (2 * distance - 1))) | (distance - 1)
             (other,) = self.of_others(before, [last], 2 * distance <= self.subgroup)
             is_upper = (local & distance).differs(0)
@@ -112,7 +113,7 @@ class ScanTile:
             return [of_words(scalars, values, theirs) for theirs in exchanged]
         size = self._size
         memory = self._memory = self._memory or SharedMemory(builder, 2 * size * len(words))
-        # One half of the memory after the other: values shared before the last barrier may still be read.
+        # Alternating halves of the memory: values shared before the last barrier may still be read.
         self._exchanges += 1
         first = size * len(words) * (self._exchanges % 2)
         for position, word in enumerate(words):
@@ -127,7 +128,7 @@ class ScanTile:
 
 
 def scan_in(region: KernelRegion) -> tuple[Operation, Scan] | None:
-    """Returns the scan of a region that otherwise only uses its elements one by one, in order; or None."""
+    """Returns the scan of a region that otherwise uses the scan's elements one by one and in order; or None."""
     operations = region.block.operations[:-1]
     heavy = [candidate for candidate in operations if name_of(candidate) in HEAVY]
     scan = scan_of(heavy[0]) if len(heavy) == 1 else None

@@ -1,7 +1,7 @@
-"""A pass of a radix sort: an invocation goes over a chunk and moves each element to the next position of its digit.
+"""A pass of a radix sort: an invocation moves each element of its chunk to the next position of its digit.
 
-The next positions lie in shared memory, where each invocation has words of its own: there is nothing to wait for, and
-elements with the same digit stay in order.
+The next positions lie in shared memory, where each invocation has its own words, so no invocation waits, and elements
+with the same digit stay in order.
 """
 
 from __future__ import annotations

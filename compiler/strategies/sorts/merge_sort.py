@@ -26,10 +26,10 @@ PARTS: Final[dict[str, int]] = {"cpu": 32, "default": 16}
 """Elements of two merged runs that an invocation writes, by the family of devices."""
 
 _PARTS: Final = (8, 16, 32, 64, 128)
-"""Such that blocks end where parts do."""
+"""Chosen such that blocks end where parts do."""
 
 MAX_NETWORK: Final = 8
-"""The most elements that are sorted in registers, whose code grows with the square."""
+"""The most elements that are sorted in registers; the code grows with the square."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class MergeSort(Strategy):
             yield 0.0, cls(PARTS.get(region.target.family, PARTS["default"]))
 
     def takes(self, region: KernelRegion) -> bool:
-        """Returns whether the region is a sort of whole words, in blocks that fit registers or two runs."""
+        """Returns whether the region is a sort of word elements, in blocks that fit registers or in two runs."""
         hero = region.only(("sort",))
         if hero is None or region.is_update or region.results != hero.results or self.part not in _PARTS:
             return False
@@ -90,8 +90,8 @@ class _Sort:
 
     Attributes:
         length: the length of the sorted dimension.
-        rows: the lengths of the others.
-        block: the number of elements that are sorted among themselves.
+        rows: the lengths of the other dimensions.
+        block: the number of elements in a sorted block.
         runs: the number of elements that are already in order.
     """
 
@@ -113,7 +113,7 @@ class _Sort:
         return (*row[: self._axis], position, *row[self._axis :])
 
     def _loaded(self, number: int, row: Sequence[Id], position: Id) -> Scalar:
-        """Loads the element of an operand at a position; the last one for positions past the end."""
+        """Loads the element of an operand at a position; the last element for positions beyond the end."""
         last = self._shader.builder.word(self.length - 1)
         index = self._shader.frame.index(self._shape, self._index(row, _minimum(position, last)))
         return self._shader.frame.at(self._operation.operands[number], index)
@@ -123,7 +123,7 @@ class _Sort:
         self._shader.store(number, [(index, scalar)])
 
     def _precedes(self, first: Sequence[Scalar], other: Sequence[Scalar]) -> Id:
-        """Returns whether an element comes before another; both are given as their compared operands."""
+        """Returns whether an element precedes another; both are passed as their compared operands."""
         scalars, arguments = self._shader.scalars, []
         for number, operand in enumerate(self._operation.operands):
             if number in self._compared:

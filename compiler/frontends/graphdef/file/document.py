@@ -11,10 +11,10 @@ from ....ir.source import SourceText
 from .messages import GraphMessage, NodeMessage, ParsingError, parse_binary, parse_text, print_text
 
 FREEZE: Final = "tensorflow.python.framework.convert_to_constants.convert_variables_to_constants_v2"
-"""The TensorFlow function that makes a GraphDef of a function with variables."""
+"""The TensorFlow function that makes a GraphDef from a function with variables."""
 
 _CONTROL_CHARACTER: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
-"""The text format escapes these; a binary GraphDef has one before each node's operation."""
+"""The text format escapes control characters; a binary GraphDef has one before each node's operation."""
 
 _TOKEN: Final = re.compile(r"""[A-Za-z_][A-Za-z0-9_.]*|[{}<>]|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|\#[^\n]*""")
 _SEPARATOR: Final = re.compile(r"\s*[,;]")
@@ -33,7 +33,7 @@ _WITHOUT_MEANING: Final = frozenset(
         "resource_arg_unique_id",
     }
 )
-"""Blocks that do not affect the computation and are not in the schema."""
+"""Blocks that do not affect the computation and that the schema lacks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Document:
 
 
 def read_document(data: bytes, file_name: str) -> Document:
-    """Parses a GraphDef; its first bytes say whether it is text.
+    """Parses a GraphDef; its first bytes decide between text and binary.
 
     Raises:
         CompileError: the data is no GraphDef.
@@ -75,7 +75,7 @@ def read_document(data: bytes, file_name: str) -> Document:
 
 
 def graph_text(data: bytes, file_name: str) -> str:
-    """Returns a GraphDef as text: unchanged, or printed from a binary.
+    """Returns a GraphDef as text: unchanged, or printed from the binary form.
 
     Raises: as for ``read_document``.
     """
@@ -113,8 +113,8 @@ def _of_text(text: str, file_name: str) -> Document:
 
 
 def _blocks(text: str) -> Iterator[tuple[tuple[str, ...], int, int]]:
-    """Yields each block in braces twice, when it opens and when it closes: its name after those of the enclosing
-    blocks, the offset of its name, and the offset of its end, which is -1 when it opens.
+    """Yields each block in braces twice, when it opens and when it closes: its qualified name, the offset of its name,
+    and the offset of its end, which is -1 when it opens.
     """
     stack: list[tuple[str, int]] = []
     name, start = "", 0

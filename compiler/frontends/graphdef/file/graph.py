@@ -1,4 +1,4 @@
-"""Nodes and the edges between them, in a graph or in a function of its library."""
+"""Nodes and the edges between them, in a graph or in a library function."""
 
 from __future__ import annotations
 
@@ -46,8 +46,8 @@ class GraphNode(NamedTuple):
     Attributes:
         name: the name, unique in its graph.
         op: the operation's name.
-        inputs: the outputs of other nodes that it takes.
-        controls: the names of nodes that have to run before.
+        inputs: the outputs of other nodes that it uses.
+        controls: the names of the nodes that must run before it.
         attributes: the attributes by name.
         offset: the offset in the document's text.
     """
@@ -61,7 +61,7 @@ class GraphNode(NamedTuple):
 
 
 class Graph:
-    """Nodes by name. Every edge leads to a node that exists.
+    """Nodes by name. Every edge refers to an existing node.
 
     Attributes:
         name: the function's name; empty for the graph itself.
@@ -88,7 +88,7 @@ def graph_of(document: Document) -> Graph:
     """Returns the graph of a document.
 
     Raises:
-        CompileError: the graph has no nodes, two nodes of the same name, or an edge from a node that does not exist.
+        CompileError: the graph has no nodes, two nodes of the same name, or an edge from an unknown node.
     """
     graph = Graph(document.source)
     if not document.graph.node:
@@ -104,7 +104,7 @@ def functions_of(document: Document) -> Mapping[str, Graph]:
     """Returns the functions of a document's library, by name.
 
     Raises:
-        CompileError: a function has two nodes of the same name, or an edge from a node that does not exist.
+        CompileError: a function has two nodes of the same name, or an edge from an unknown node.
     """
     graphs: dict[str, Graph] = {}
     for index, function in enumerate(document.graph.library.function):
@@ -148,7 +148,7 @@ def _add_nodes(graph: Graph, messages: Sequence[NodeMessage], offsets: Sequence[
 
 
 def _ref(text: str, graph: Graph) -> Ref:
-    """Parses ``node``, ``node:1``, or in a function ``node:output:1`` with the name of the output."""
+    """Parses ``node``, ``node:1``, or ``node:output:1`` with the output's name in a function."""
     name, *rest = text.split(":")
     port = rest[-1] if rest and rest[-1].isdecimal() and len(rest[-1]) < 10 else "0"
     node = graph.nodes.get(name)

@@ -1,8 +1,8 @@
 """The protocol buffer messages of a GraphDef.
 
-The schema comes from the package tensorboardX, which has an older release of TensorFlow's; later additions that are
-read here (functions, three element types) are added to its descriptors. The messages live in a pool of their own, so
-that TensorFlow may be imported beside them. Sources of the added numbers: ``tensorflow/core/framework/`` of TensorFlow
+The schema comes from the package tensorboardX, which has the schema of an older TensorFlow release; later additions
+that are read here (functions, three element types) are added to its descriptors. The messages use a separate pool, so
+that TensorFlow may be imported as well. Sources of the added numbers: ``tensorflow/core/framework/`` of TensorFlow
 2.21, ``types.proto``, ``tensor.proto``, ``graph.proto``, ``function.proto`` and ``op_def.proto``.
 """
 
@@ -20,8 +20,7 @@ _MESSAGE: Final = 11
 _ENUM: Final = 14
 
 _NEW_TYPES: Final = {"DT_VARIANT": 21, "DT_UINT32": 22, "DT_UINT64": 23}
-# Fields by message: name, number, type; a star marks a repeated one. Maps are read as the repeated entries that they
-# are.
+# Fields by message: name, number, type; a star marks a repeated field. Maps are read as repeated entries.
 _NEW_FIELDS: Final = {
     "TensorProto": (("uint32_val", 16, "*uint32"), ("uint64_val", 17, "*uint64")),
     "GraphDef": (("library", 2, "FunctionDefLibrary"),),
@@ -74,7 +73,7 @@ class ShapeMessage(Protocol):
 
 
 class TensorMessage(Protocol):
-    """A constant tensor: its bytes, or values, the last of which is repeated."""
+    """A constant tensor: its bytes, or its values, of which the last is repeated."""
 
     dtype: int
     tensor_shape: ShapeMessage
@@ -99,7 +98,7 @@ class ListMessage(Protocol):
 
 
 class AttributeMessage(Protocol):
-    """An attribute of a node: one of these."""
+    """An attribute of a node; exactly one field is set."""
 
     s: bytes
     i: int
@@ -112,7 +111,7 @@ class AttributeMessage(Protocol):
     func: FunctionReference
 
     def WhichOneof(self, name: str) -> str | None:
-        """Returns the name of the field that is set, of the oneof ``value``."""
+        """Returns the name of the field that is set in the oneof ``value``."""
 
 
 class NodeMessage(Protocol):
@@ -203,7 +202,7 @@ def parse_text(text: str) -> GraphMessage:
     """Parses a GraphDef in text form.
 
     Raises:
-        ParsingError: the text has a syntax error; the error is at the first.
+        ParsingError: the text has a syntax error; the error is located at the first.
         UnavailableError: the extra ``graphdef`` is not installed.
     """
     graph = _graph_class()()
@@ -211,7 +210,7 @@ def parse_text(text: str) -> GraphMessage:
 
     try:
         with warnings.catch_warnings():
-            # Python warns of escapes that its strings do not have.
+            # Python warns of escapes that its string literals lack.
             warnings.simplefilter("ignore", DeprecationWarning)
             text_format.Parse(text, graph)
     except text_format.ParseError as error:
@@ -231,7 +230,7 @@ def print_text(graph: GraphMessage) -> str:
 
 
 def _plain(error: Exception) -> str:
-    """Returns an error's message with TensorFlow's names of messages."""
+    """Returns an error's message with TensorFlow's names for messages."""
     return str(error).replace("tensorboardX.", "")
 
 

@@ -1,11 +1,11 @@
 """The order of a graph's nodes, and the structure of its dataflow control flow.
 
-Switch passes its value to one of two outputs, and the nodes after an output run only if the value came there; Merge
-passes on whichever of its inputs came. A *context* is the set of (predicate, branch) under which a node runs. Merge
-ends a context: it becomes a conditional whose branches are the nodes in the two contexts of its inputs.
+Switch passes its value to one of two outputs, and the nodes after an output run only if it got the value; Merge passes
+on the input that arrived. A *context* is the set of (predicate, branch) under which a node runs. Merge ends a context:
+it becomes a conditional whose branches are the nodes in the two contexts of its inputs.
 
-A loop is a frame. Enter leads in. A Merge for each variable takes the value of Enter first and that of NextIteration
-afterwards. By LoopCond, Switch continues into the body or out to Exit.
+A loop is a frame. Enter leads into it. The Merge of each variable takes the value of Enter first and that of
+NextIteration afterwards. Depending on LoopCond, Switch continues to the body or to Exit.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ class Variable(NamedTuple):
         merge: the node that starts an iteration.
         initial: the first value.
         following: the value for the next iteration.
-        switch: the node that continues into the body, empty where the body does not use it.
-        exit: the node that has the last value, empty where that is not used.
+        switch: the node that continues into the body; empty if the body does not use the variable.
+        exit: the node with the last value; empty if the last value is not used.
     """
 
     merge: str
@@ -61,8 +61,8 @@ class Choice(NamedTuple):
     Attributes:
         predicate: the conditional's predicate.
         branches: the Merge's input numbers for a false predicate, and for a true one.
-        together: the names of the merges that make one conditional, this one too: those of its predicate, context and
-            level, which do not depend on each other.
+        together: the names of all merges of the conditional, including this one: they have the same predicate, context
+            and level, and do not depend on each other.
     """
 
     predicate: Ref
@@ -74,14 +74,14 @@ class GraphPlan:
     """The order and the control flow of a graph.
 
     Attributes:
-        rank: the rank of each node; in the order of ranks, nodes come after their operands.
+        rank: the rank of each node; operands have lower ranks.
         contexts: for each node, the branches under which it runs.
         depths: the number of loops around each node's outputs.
         choices: the conditional of each Merge that is not part of a loop.
         loops: the loop of each Exit.
 
     Raises:
-        CompileError: a cycle is no loop, or the control flow is not well formed.
+        CompileError: a cycle is not a loop, or the control flow is malformed.
     """
 
     def __init__(self, graph: Graph) -> None:
@@ -160,7 +160,7 @@ class GraphPlan:
             frames[frame].variables.append(variable)
 
     def _order(self) -> None:
-        """Sorts topologically, and finds levels, contexts and choices on the way."""
+        """Sorts topologically; computes levels, contexts and choices."""
         graph = self._graph
         nodes = graph.nodes
         before: dict[str, list[str]] = {}
@@ -196,7 +196,7 @@ class GraphPlan:
             return self._choice(node, level)
         context: Context = frozenset()
         for ref in node.inputs:
-            if ref.node in self.contexts:  # the next iteration's value has no context yet
+            if ref.node in self.contexts:  # the next iteration's value does not have a context yet
                 context |= self._context_of(ref)
         for name in node.controls:
             context |= self.contexts[name]

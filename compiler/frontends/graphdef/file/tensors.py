@@ -42,7 +42,7 @@ _REFUSED: Final = {
     20: "resources",
     21: "variants",
 }
-# Fields with the values of types, where they are not named after the type.
+# The fields with a type's values that are not named after the type.
 _FIELDS: Final[Mapping[str, str]] = {
     "f32": "float_val",
     "f64": "double_val",
@@ -56,7 +56,7 @@ _FIELDS: Final[Mapping[str, str]] = {
     "complex<f64>": "dcomplex_val",
 }
 MAX_BYTES: Final = 1 << 32
-"""Largest constant in bytes: a GraphDef itself may have half of it."""
+"""Largest constant in bytes: half of the limit of a GraphDef."""
 
 
 def element_of(number: int) -> ScalarType:
@@ -74,10 +74,10 @@ def element_of(number: int) -> ScalarType:
 
 
 def dims_of(shape: ShapeMessage) -> tuple[int | None, ...] | None:
-    """Returns the lengths of a shape, None for an unknown one; None for an unknown rank.
+    """Returns the lengths of a shape, None for an unknown length; None for an unknown rank.
 
     Raises:
-        ValueError: a length is negative and not -1.
+        ValueError: a length is negative other than -1.
     """
     if shape.unknown_rank:
         return None

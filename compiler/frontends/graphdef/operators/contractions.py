@@ -31,7 +31,7 @@ def einsum(builder: Builder, equation: str, values: Sequence[Value]) -> Value:
     ]
     if min(ranks) < 0:
         raise ValueError(f"the equation {equation} does not fit the ranks of its inputs")
-    # Dimensions of the ellipsis are named from the last, since shorter ones lack the first.
+    # Dimensions of the ellipsis are named from the last, since shorter ellipses lack the first.
     hidden = [f"<{number}>" for number in range(max(ranks), 0, -1)]
 
     def labels(term: str, rank: int) -> list[str]:
@@ -60,7 +60,7 @@ def einsum(builder: Builder, equation: str, values: Sequence[Value]) -> Value:
 def _full(
     builder: Builder, value: Value, names: Sequence[str], lengths: Mapping[str, Dim]
 ) -> tuple[Value, Sequence[str]]:
-    """Broadcasts every dimension to its full length; takes the diagonal where a name is repeated."""
+    """Broadcasts every dimension to its full length; takes the diagonal for a repeated name."""
     value = builder.broadcast(value, [lengths[name] for name in names], range(len(names)))
     kept = list(names)
     for name in dict.fromkeys(names):
@@ -76,7 +76,7 @@ def _full(
 
 
 def _summed(builder: Builder, value: Value, names: Sequence[str], wanted: Sequence[str]) -> tuple[Value, list[str]]:
-    """Sums over the dimensions that are not wanted."""
+    """Sums over the unwanted dimensions."""
     axes = [axis for axis, name in enumerate(names) if name not in wanted]
     total = reduced(builder, value, axes, "add") if axes else value
     return total, [name for name in names if name in wanted]
@@ -90,7 +90,7 @@ def _multiplied(
     right_names: Sequence[str],
     wanted: Sequence[str],
 ) -> tuple[Value, list[str]]:
-    """Returns the product of two values, summed over shared dimensions that are not wanted."""
+    """Returns the product of two values, summed over their shared unwanted dimensions."""
     left, left_names = _summed(builder, left, left_names, [*right_names, *wanted])
     right, right_names = _summed(builder, right, right_names, [*left_names, *wanted])
     shared = [name for name in left_names if name in right_names]

@@ -21,7 +21,7 @@ def truth(builder: Builder, values: Sequence[Value]) -> Value:
     """Returns a condition as a boolean: whether a number is not 0.
 
     Raises:
-        ValueError: the operand is not one value without dimensions.
+        ValueError: the operand is not a single scalar.
     """
     if len(values) != 1 or not isinstance(values[0].type, TensorType) or values[0].type.rank:
         raise ValueError(f"expected one boolean as the condition, got ({types_text([value.type for value in values])})")
@@ -38,7 +38,7 @@ def choose(
         builder: the builder that appends the conditional.
         name: the operation's name, ``if`` or ``case``.
         index: the value that chooses the branch.
-        branches: for each branch its name in errors, and a function that appends its operations and returns its
+        branches: the branches, each as its name in errors and a function that appends its operations and returns its
             results.
 
     Raises:
@@ -50,7 +50,7 @@ def choose(
     for (label, _), returned in zip(branches, types, strict=True):
         if returned != types[0]:
             raise ValueError(f"{label} gives ({types_text(returned)}), {branches[0][0]} ({types_text(types[0])})")
-    builder.location = location  # branches may have appended what they use from outside
+    builder.location = location  # branches may have appended the values that they use from outside
     return builder.append(name, [index], types[0], regions=regions).results
 
 
@@ -70,18 +70,18 @@ def while_loop(
 ) -> Sequence[Value]:
     """Appends a loop; returns the last value of each variable.
 
-    The body is run twice. The first time shows which variables it passes on unchanged: these are then used from
-    outside, where their values may be known.
+    The body is run twice. The first run finds the variables that it passes on unchanged. The second run uses these from
+    outside the loop, where their values may be known.
 
     Args:
         builder: the builder that appends the loop.
         initial: the values of the variables.
         test: a function that returns whether to continue.
         body: a function that returns the variables' next values.
-        start_of: the start of a variable, from its initial value and the type of the next one.
+        start_of: a function that returns a variable's start from its initial value and the type of its next value.
 
     Raises:
-        ValueError: the body returns another number of values, or values of other types.
+        ValueError: the body returns a different number of values, or values of different types.
     """
     location = builder.location
     first = Block([value.type for value in initial])
@@ -108,7 +108,7 @@ def while_loop(
             for index, value in zip(variables, results, strict=True):
                 if value.type is not starts[index].type:
                     raise ValueError(
-                        f"variable {index} of the loop starts as {starts[index].type} and goes on as {value.type}; "
+                        f"variable {index} of the loop starts as {starts[index].type} and continues as {value.type}; "
                         "a shape has to stay the same"
                     )
         block.append(Operation("stablehlo.return", list(results), location=location))

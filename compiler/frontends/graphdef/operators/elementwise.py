@@ -141,7 +141,7 @@ def _add_n(node: Node) -> Sequence[Value]:
 
 
 def _select(node: Node) -> Sequence[Value]:
-    """Translates Select, whose predicate may be a vector for the first dimension, and SelectV2, which broadcasts."""
+    """Translates Select, whose predicate may be a vector along the first dimension, and SelectV2, which broadcasts."""
     predicate, chosen, other = node.expect(3)
     builder = node.builder
     if node.op == "Select":
@@ -204,7 +204,7 @@ def _clip(node: Node) -> Sequence[Value]:
 
 
 def _fake_quantized(node: Node) -> Sequence[Value]:
-    """Rounds numbers to 2^bits evenly spaced values, between bounds moved so that 0 is a value."""
+    """Rounds numbers to 2^bits evenly spaced values between bounds, which are moved so that 0 is a value."""
     bits = node.integer("num_bits", 8)
     if not 2 <= bits <= 16:
         raise node.error(f"expected 2 to 16 bits, got {bits}")

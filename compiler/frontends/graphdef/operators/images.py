@@ -1,4 +1,4 @@
-"""Images: resizing, and rearrangement of blocks into channels or the batch, and back."""
+"""Images: resizing, and rearrangement of blocks to and from channels or the batch."""
 
 from __future__ import annotations
 
@@ -138,13 +138,13 @@ def _sizes(node: Node) -> tuple[int, int]:
 
 
 def _coordinates(node: Node, length: int, size: int, shift: float) -> Coordinates:
-    """Returns coordinates of the new pixels in the old image, in single precision like TensorFlow's.
+    """Returns coordinates of the new pixels in the old image, in single precision as in TensorFlow.
 
     Args:
-        node: the node, whose flags say how ends are aligned.
+        node: the node, whose flags determine the alignment of ends.
         length: the length of the old dimension, in pixels.
         size: the length of the new dimension, in pixels.
-        shift: the number to subtract where coordinates are those of the pixels' centres.
+        shift: the number to subtract if coordinates refer to pixel centres.
     """
     positions = np.arange(size, dtype=np.float32)
     if node.flag("align_corners") and size > 1:

@@ -16,7 +16,7 @@ from .node import Node, Translate
 
 
 def element_of(builder: Builder, vector: Value, index: int) -> int | Value:
-    """Returns an element of a vector of integers: a number where it is known, else a value."""
+    """Returns an element of a vector of integers: a number if it is known, else a value."""
     position = index
     while True:
         known = known_array(vector)
@@ -40,7 +40,7 @@ def element_of(builder: Builder, vector: Value, index: int) -> int | Value:
 
 
 def part(builder: Builder, value: Value, starts: Sequence[int | Value], sizes: Sequence[Dim]) -> Value:
-    """Returns a part of a value; starts that are values are computed at each call."""
+    """Returns a slice of a value; starts that are values are computed at each call."""
     if all(isinstance(start, int) for start in starts):
         ranges = [(start, start + size, 1) for start, size in zip(starts, sizes, strict=True) if isinstance(start, int)]
         return builder.slice(value, ranges)
@@ -57,12 +57,12 @@ def strided_part(
     Args:
         builder: the builder that appends the operations.
         value: the value to take elements of.
-        starts: the indices of the first elements. A dimension whose start is a value has the size and the step 1.
+        starts: the indices of the first elements. If a start is a value, the dimension's size and step must be 1.
         sizes: the lengths of the result.
-        steps: the distances from an element to the next; negative ones go towards the start.
+        steps: the distances between elements; negative steps go towards the start.
     """
     if any(isinstance(start, Value) for start in starts):
-        # The other dimensions are cut first.
+        # The other dimensions are sliced first.
         shape = lengths_of(value)
         whole = [0 if isinstance(start, Value) else start for start in starts]
         lengths = [
@@ -105,7 +105,7 @@ def take(builder: Builder, value: Value, indices: Value, axis: int, batch: int) 
 
 
 def take_by_vectors(builder: Builder, value: Value, indices: Value, batch: int) -> Value:
-    """Gathers elements or slices by vectors of indices, which are the last dimension of ``indices``.
+    """Gathers elements or slices by index vectors, the last dimension of ``indices``.
 
     Raises:
         ValueError: vectors are too long, or there are too many parallel dimensions.
@@ -129,14 +129,14 @@ def take_by_vectors(builder: Builder, value: Value, indices: Value, batch: int) 
 
 
 def scatter(builder: Builder, value: Value, indices: Value, updates: Value, combine: str) -> Value:
-    """Combines elements or slices of a value with updates, by vectors of indices.
+    """Combines elements or slices of a value with updates, by index vectors.
 
     Args:
         builder: the builder that appends the operation.
         value: the value to update a copy of.
         indices: the indices; their last dimension holds the vectors.
         updates: the updates, one for each vector.
-        combine: the operation of an element and its update; empty to replace elements.
+        combine: the operation that combines an element with its update; empty to replace elements.
 
     Raises:
         ValueError: vectors are too long.
@@ -184,7 +184,7 @@ def _shown(starts: Sequence[int | Value]) -> list[str]:
 
 
 def _strided_slice(node: Node) -> Sequence[Value]:
-    """Translates StridedSlice, whose masks have a bit for each element of begin, end and strides."""
+    """Translates StridedSlice; its masks have a bit for each element of begin, end and strides."""
     value, begins, ends, _ = node.expect(4)
     shape = node.shape(0)
     strides = node.known_integers(3, "the strides")

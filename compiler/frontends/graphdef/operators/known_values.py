@@ -21,19 +21,19 @@ from ....ir.types import TensorType
 from ....passes.dynamic.known_sizes import Known, is_size
 
 _MAX_KNOWN: Final = 1 << 20
-"""Values with more elements are not computed while a program is read."""
+"""Larger values are not computed while a program is read."""
 
 _DIMENSION: Final = "stablehlo.get_dimension_size"
 _NOT_COMPUTED: Final = frozenset({"while", "rng", "rng_bit_generator"})
 
 
 def lengths_of(value: Value) -> tuple[Dim, ...]:
-    """Returns the lengths of a tensor, some of which may depend on the call."""
+    """Returns the lengths of a tensor, some of which may be call-dependent."""
     return tensor_of(value).lengths
 
 
 def known_array(value: Value) -> Array | None:
-    """Returns the elements of a value that depends on constants only; None if it depends on others, or is large."""
+    """Returns the elements of a value that depends only on constants; None for other or large values."""
     operations = _definitions(value)
     if operations is None:
         return None
@@ -51,7 +51,7 @@ def known_array(value: Value) -> Array | None:
 
 
 def known_lengths(value: Value) -> tuple[Dim, ...] | None:
-    """Returns the elements of a vector of integers that depends on constants and lengths only; else None."""
+    """Returns the elements of an integer vector that depends only on constants and lengths; else None."""
     operations = _definitions(value)
     if operations is None or not tensor_of(value).scalar.is_integer:
         return None
@@ -76,7 +76,7 @@ def _followed(operations: Sequence[Operation], value: Value) -> tuple[Dim, ...] 
 
 
 def _definitions(value: Value) -> list[Operation] | None:
-    """Returns the operations that a value depends on, in order, or None if one cannot be evaluated.
+    """Returns the operations that a value depends on, in order, or None if an operation cannot be evaluated.
 
     Operands of lengths are not followed.
     """
@@ -111,7 +111,7 @@ def _definitions(value: Value) -> list[Operation] | None:
 
 
 def _is_closed(operation: Operation) -> bool:
-    """Whether the regions use nothing from outside."""
+    """Whether the regions use no values from outside."""
     defined: set[Value] = set()
     for inner in operation.walk():
         for region in inner.regions:
@@ -127,7 +127,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
     """Returns the shape that shapes broadcast to.
 
     Raises:
-        ValueError: two lengths differ.
+        ValueError: two lengths are incompatible.
     """
     rank = max(map(len, shapes))
     lengths: list[Dim] = [1] * rank
@@ -140,7 +140,7 @@ def broadcast_shape(shapes: Sequence[Sequence[Dim]]) -> tuple[Dim, ...]:
 
 
 def broadcast_to(builder: Builder, value: Value, shape: Sequence[Dim]) -> Value:
-    """Broadcasts a value to a shape, whose last dimensions are its own."""
+    """Broadcasts a value to a shape, aligned at the last dimensions."""
     lengths = lengths_of(value)
     if lengths == tuple(shape):
         return value

@@ -1,7 +1,7 @@
 """Lists of tensors (TensorList, TensorArray) as one tensor whose first dimension counts elements.
 
-A list made without a shape of its elements is *open*: its type has the encoding ``open``, and the loop that fills it
-determines their shape.
+A list made without an element shape is *open*: its type has the encoding ``open``, and the loop that fills it
+determines the shape.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def is_open(type: Type) -> bool:
 
 
 def opened(builder: Builder, value: Value, type: Type) -> Value:
-    """Replaces an open list by an empty one of a type, if that fits; returns other values unchanged."""
+    """Replaces an open list by an empty list of a type, if that fits; returns other values unchanged."""
     if not is_open(value.type) or not isinstance(type, TensorType) or type.encoding:
         return value
     return builder.constant(0, type) if type.shape[:1] == value.tensor.shape else value
@@ -43,7 +43,7 @@ def _new(node: Node, count: int, dims: Sequence[Dim | None] | None, element: Sca
 
 
 def _dims(values: Sequence[Dim]) -> Sequence[Dim | None] | None:
-    """Returns the shape of a list's operand; a single -1 is an unknown rank."""
+    """Returns the shape in a list's operand; a single -1 means an unknown rank."""
     return None if tuple(values) == (-1,) else [None if value == -1 else value for value in values]
 
 

@@ -1,4 +1,4 @@
-"""A node while it is translated: its inputs as values, its attributes, and errors that name it."""
+"""A node during translation: its inputs as values, its attributes, and errors that name it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from ..file.tensors import dims_of, element_of
 from .known_values import broadcast_all, known_array, known_lengths
 
 MAX_ELEMENTS: Final = 1 << 32
-"""A tensor has fewer elements, also one without any if its lengths of 0 are left out."""
+"""Exclusive bound on a tensor's elements, with lengths of 0 left out."""
 
 MAX_COUNTED: Final = 1 << 24
-"""Things that are enumerated while a graph is read, such as the values of a range, at most."""
+"""The most things that are enumerated while a graph is read, such as the values of a range."""
 
 
 class Caller(Protocol):
@@ -58,7 +58,7 @@ class Node:
     # -- inputs
 
     def expect(self, least: int, most: int | None = None) -> Sequence[Value]:
-        """Returns the operands; checks their number, which is ``least`` without ``most``."""
+        """Returns the operands, after a check of their number; without ``most`` it must be ``least``."""
         most = least if most is None else most
         if not least <= len(self.operands) <= most:
             wanted = str(least) if least == most else f"{least} to {most}"
@@ -66,7 +66,7 @@ class Node:
         return self.operands
 
     def expect_declared_type(self) -> None:
-        """Checks that some operand has the element type of the attribute T, if that is one of tensors."""
+        """Checks that some operand has the element type of the attribute T, if that is a tensor element type."""
         declared = self._node.attributes.get("T")
         if declared is None or declared.WhichOneof("value") != "type" or not self.operands:
             return
@@ -104,7 +104,7 @@ class Node:
         return Expression(self.builder, self.operand(index))
 
     def expressions(self, count: int) -> list[Expression]:
-        """Returns the operands, broadcast to one shape; checks their number."""
+        """Returns the operands broadcast to one shape, after a check of their number."""
         return [Expression(self.builder, value) for value in broadcast_all(self.builder, self.expect(count))]
 
     def known(self, index: int, noun: str) -> Array:
@@ -120,14 +120,14 @@ class Node:
         return array
 
     def known_integers(self, index: int, noun: str) -> tuple[int, ...]:
-        """Returns a known operand as integers, in order."""
+        """Returns the integers of a known operand, in order."""
         array = self.known(index, noun)
         if array.dtype.kind not in "iu":
             raise self.error(f"expected integers as {noun} (input {index}), got {array.dtype}")
         return tuple(int(item) for item in array.reshape(-1))
 
     def known_integer(self, index: int, noun: str) -> int:
-        """Returns a known operand as one integer."""
+        """Returns the single integer of a known operand."""
         integers = self.known_integers(index, noun)
         if len(integers) != 1:
             raise self.error(f"expected one integer as {noun} (input {index}), got {list(integers)}")
@@ -145,7 +145,7 @@ class Node:
         return self.known_integers(index, noun) if lengths is None else lengths
 
     def axis(self, axis: int, rank: int) -> int:
-        """Makes a dimension's number count from 0; negative ones count from the end."""
+        """Makes a dimension's number count from 0; negative numbers count from the end."""
         if not -rank <= axis < rank:
             raise self.error(f"expected a dimension from {-rank} to {rank - 1}, got {axis}")
         return axis % rank
@@ -191,7 +191,7 @@ class Node:
         return attribute.s.decode(errors="replace") if attribute is not None else default or ""
 
     def integers(self, name: str, default: Sequence[int] = ()) -> tuple[int, ...]:
-        """Returns a list of integers; an empty one counts as missing."""
+        """Returns a list of integers; an empty list counts as missing."""
         attribute = self._attribute(name, "list")
         return tuple(attribute.list.i) if attribute is not None and attribute.list.i else tuple(default)
 

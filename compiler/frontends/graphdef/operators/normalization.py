@@ -14,7 +14,7 @@ from .windows import reduced_windows
 
 
 def _fused_batch_norm(node: Node) -> Sequence[Value]:
-    """Normalizes a batch in f32: for inference by statistics that are operands, for training by the batch's own."""
+    """Normalizes a batch in f32, by statistics from operands for inference, by the batch's own for training."""
     value, scale, offset, given_mean, given_variance = node.expect(5)
     builder = node.builder
     shape = node.shape(0)
@@ -36,7 +36,7 @@ def _fused_batch_norm(node: Node) -> Sequence[Value]:
         mean_of = Expression(builder, mean(builder, x.value, axes))
         centered = x - spread(mean_of.value)
         variance = Expression(builder, mean(builder, (centered * centered).value, axes))
-        # The variance that is returned is that of a sample.
+        # The returned variance is the sample variance.
         sample = variance * (count / max(count - 1, 1))
         factor = node.number("exponential_avg_factor", 1.0)
         found_mean, found_variance = mean_of, sample
@@ -90,7 +90,7 @@ def _local_response(node: Node) -> Sequence[Value]:
     if len(shape) != 4 or radius < 0:
         raise node.error(f"expected images of 4 dimensions and a radius, got {node.type(0)} and {radius}")
     x = Expression(node.builder, wide(node.builder, node.operand(0)))
-    # Windows are cut at both ends of the channels.
+    # Windows are clipped at both ends of the channels.
     radius = min(radius, number_of(shape[3]))
     pads = [(0, 0)] * 3 + [(radius, radius)]
     total = reduced_windows(node.builder, (x * x).value, (1, 1, 1, 2 * radius + 1), (1, 1, 1, 1), pads, "add")

@@ -17,7 +17,7 @@ _MAX_PARTS: Final = 1 << 14
 
 
 def padded(builder: Builder, value: Value, pairs: Sequence[tuple[int, int]], filling: Value | None = None) -> Value:
-    """Puts elements before and after each dimension: zeros, or copies of a scalar."""
+    """Pads each dimension at both ends: with zeros, or copies of a scalar."""
     filling = filling or builder.constant(0, TensorType((), tensor_of(value).element))
     lows, highs = [low for low, _ in pairs], [high for _, high in pairs]
     return builder.pad(value, filling, lows, highs, [0] * len(pairs))

@@ -16,13 +16,13 @@ from .node import Node, Translate
 
 
 def reduced(builder: Builder, value: Value, axes: Sequence[int], name: str) -> Value:
-    """Reduces dimensions, which the result does not have, by an operation.
+    """Reduces dimensions by an operation, and removes them.
 
     Raises:
         ValueError: the operation has no identity element for the type.
     """
     type = tensor_of(value)
-    # A sum starts with 0: the identity -0 would show where it is empty.
+    # A sum starts with 0, as the identity -0 would be the result of an empty sum.
     identity = 0 if name == "add" else identity_of(name, type.scalar)
     if identity is None:
         raise ValueError(f"{type} has no order")
@@ -30,7 +30,7 @@ def reduced(builder: Builder, value: Value, axes: Sequence[int], name: str) -> V
 
 
 def wide(builder: Builder, value: Value) -> Value:
-    """Converts narrow floats to f32, in which they are summed."""
+    """Converts narrow floats to f32, in which sums are computed."""
     type = tensor_of(value)
     return builder.convert(value, F32) if type.scalar.kind == "float" and type.scalar.bits < 32 else value
 
@@ -58,7 +58,7 @@ def first_position(builder: Builder, value: Value, axis: int, direction: str) ->
     region = builder.region([*scalars, *scalars], better)
     extreme = identity_of("maximum" if direction == "GT" else "minimum", type.scalar)
     starts = [builder.constant(0 if extreme is None else extreme, scalars[0])]
-    # A position past the end loses against an element that equals the start.
+    # A position past the end loses to an element that equals the start.
     starts.append(builder.constant(length, scalars[1]))
     return builder.reduction([value, builder.iota(type.of(I32), axis)], starts, [axis], region)[1]
 
@@ -66,7 +66,7 @@ def first_position(builder: Builder, value: Value, axis: int, direction: str) ->
 def running(
     builder: Builder, value: Value, axis: int, name: str, *, is_reversed: bool = False, is_exclusive: bool = False
 ) -> Value:
-    """Returns running sums (``add``) or products (``multiply``) along a dimension, each of two runs half as long.
+    """Returns running sums (``add``) or products (``multiply``) along a dimension, from runs of half the length.
 
     Args:
         builder: the builder that appends the operations.
@@ -104,7 +104,7 @@ def _axes(node: Node) -> list[int]:
 
 
 def _kept(node: Node, value: Value, axes: Sequence[int]) -> Value:
-    """Keeps reduced dimensions with length 1, if the node says so."""
+    """Keeps reduced dimensions with length 1, if the node asks for it."""
     if not node.flag("keep_dims"):
         return value
     shape = [1 if axis in axes else length for axis, length in enumerate(node.shape(0))]

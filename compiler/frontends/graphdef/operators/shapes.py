@@ -59,7 +59,7 @@ def _shape(node: Node) -> Sequence[Value]:
 
 
 def _shape_of(node: Node, value: Value) -> Value:
-    """Returns the shape as a vector, whose elements may depend on the call."""
+    """Returns the shape as a vector; its elements may be call-dependent."""
     builder, type = node.builder, tensor_of(value)
     if type.is_static:
         return builder.constant(type_shape(type), TensorType((type.rank,), I32))
@@ -101,7 +101,7 @@ def _reshape(node: Node) -> Sequence[Value]:
 
 
 def _divided(size: Dim, divisor: Dim) -> Dim | None:
-    """Returns the exact quotient of two sizes, or None; symbols of both are cancelled first."""
+    """Returns the exact quotient of two sizes, or None; common symbols are cancelled first."""
     if isinstance(divisor, Size) and isinstance(size, Size) and len(divisor.terms) == 1:
         ((names, factor),) = divisor.terms
         kept = []
@@ -215,7 +215,7 @@ def _lin_space(node: Node) -> Sequence[Value]:
 
 
 def _band(node: Node) -> Sequence[Value]:
-    """Zeroes all but some diagonals below and above the main one; negative numbers keep all."""
+    """Zeroes elements outside a band of diagonals around the main diagonal; negative numbers keep all."""
     value, _, _ = node.expect(3)
     below, above = node.known_integer(1, "the diagonals below"), node.known_integer(2, "the diagonals above")
     rank = node.type(0).rank

@@ -24,7 +24,7 @@ Pads = Sequence[tuple[int, int]]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The meaning of an image's dimensions; the first one counts images.
+    """The meaning of an image's dimensions; the first counts images.
 
     Attributes:
         feature: the dimension of the channels.
@@ -40,12 +40,12 @@ class Layout:
 
 
 def spread_sizes(sizes: Sequence[int], dilations: Sequence[int]) -> list[int]:
-    """Returns lengths of windows with gaps between their elements."""
+    """Returns the lengths of windows with gaps between their elements."""
     return [(size - 1) * dilation + 1 for size, dilation in zip(sizes, dilations, strict=True)]
 
 
 def same_padding(length: Dim, size: int, stride: int) -> tuple[int, int]:
-    """Returns the padding with which there is a window for every ``stride`` elements of a dimension.
+    """Returns the padding that gives one window per ``stride`` elements of a dimension.
 
     Raises:
         ValueError: windows move along a dimension whose length depends on the call.
@@ -57,7 +57,7 @@ def same_padding(length: Dim, size: int, stride: int) -> tuple[int, int]:
 
 
 def _unmoved(length: Size, size: int, stride: int) -> tuple[int, int]:
-    """Returns the padding of a dimension whose length depends on the call; windows must be 1 long there."""
+    """Returns the padding of a call-dependent dimension, along which windows must have length 1."""
     if size != 1 or stride != 1:
         raise ValueError(f"windows move along a dimension whose length depends on the call, {length}")
     return 0, 0
@@ -98,7 +98,7 @@ def convolution(
         pads: the padding of the spatial dimensions.
         outputs: the lengths of the result's spatial dimensions.
         groups: the number of feature groups.
-        others: the attributes of the operation that are not the defaults, such as ``window_strides``.
+        others: further attributes of the operation, such as ``window_strides``.
     """
     count = len(layout.spatial)
     fields: dict[str, object] = {
@@ -172,7 +172,7 @@ def _per_dimension(node: Node, name: str, rank: int, default: int | None = None)
 def _padding(
     node: Node, lengths: Sequence[Dim], sizes: Sequence[int], strides: Sequence[int], axes: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Returns the padding before and after each of the dimensions ``axes``, whose window lengths are ``sizes``."""
+    """Returns the padding around each dimension of ``axes``, whose window lengths are ``sizes``."""
     kind = node.text("padding")
     if kind == "VALID":
         return [(0, 0)] * len(lengths)
@@ -190,7 +190,7 @@ def _padding(
 
 
 def _convolution(node: Node) -> Sequence[Value]:
-    """Translates a convolution, whose filters have spatial dimensions, input features of a group, and outputs."""
+    """Translates a convolution with filters of spatial dimensions, input features of a group, and outputs."""
     value, kernel = node.expect(2)
     rank = node.type(0).rank
     layout = _layout(node, rank)
@@ -219,9 +219,7 @@ def _convolution(node: Node) -> Sequence[Value]:
 
 
 def _transposed_convolution(node: Node) -> Sequence[Value]:
-    """Returns the gradient of a convolution with respect to its input: a convolution of the dilated output and the
-    reversed filter.
-    """
+    """Returns a convolution's gradient by its input: a convolution of the dilated output with the reversed filter."""
     _, kernel, value = node.expect(3)
     rank = node.type(2).rank
     layout = _layout(node, rank)
@@ -231,7 +229,7 @@ def _transposed_convolution(node: Node) -> Sequence[Value]:
         raise node.error(f"expected a filter of {rank} dimensions, got {node.type(1)}")
     *sizes, inner, outer = node.fixed_shape(1)
     wanted = node.known_lengths(0, "the input's shape")
-    lengths = [number_of(each) for each in wanted] if len(wanted) == rank - 2 else []
+    lengths = [number_of(size) for size in wanted] if len(wanted) == rank - 2 else []
     lengths = layout.of(wanted) if len(wanted) == rank else lengths
     if not lengths:
         raise node.error(f"expected the shape of an input of {rank} dimensions, got {list(wanted)}")
