@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, TypeAlias
 
-from ...hal_vulkan import EntryPoint, ShaderModuleReflection
+import numpy as np
+
+from ...hal_vulkan import EntryPoint, PushConstantBlock, ShaderModuleReflection
 from ...spirv.reflection.block_dtype import member_names
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
@@ -92,15 +94,19 @@ class Binder:
         kernel: str,
         push_defaults: Defaults,
     ) -> None:
-        constants = member_names(entry.push_constants.members) if entry.push_constants else ()
+        block, loose = entry.constants, entry.loose_uniforms
+        constants = member_names(block.members) if block is not None else ()
         self._unused = unused = Unused(reflection, entry, kernel)
         push_defaults = unused.without_defaults(push_defaults)
-        self.names: Names = Names(parameters, tuple(constants), kernel, unused)
+        self._loose = next((p.index for p in parameters if p.binding is loose), None)
+        parameters = [p for p in parameters if p.binding is not loose]
+        noun = PushConstantBlock.noun if block is None else block.noun
+        self.names: Names = Names(parameters, tuple(constants), kernel, unused, noun)
         self._kernel = kernel
         self._count = len(parameters)
-        self._takes_push = entry.push_constants is not None
+        self._takes_push = block is not None
         self._pointers = Pointers(device, reflection, entry, kernel, push_defaults)
-        self._push = PushConstants(entry.push_constants, kernel, self.names.check_push, push_defaults)
+        self._push = PushConstants(block, kernel, self.names.check_push, push_defaults)
 
     def grid(self, groups: Groups) -> Counts | PerElement:
         """Returns workgroup counts, or the argument that tells them; raises InvalidArgumentError for other values."""
@@ -132,4 +138,7 @@ class Binder:
             pointed = self._pointers.collect(uses, arrays, push, named)
             named = self._pointers.with_addresses(named)
         data = self._push.pack(push, named) if self._takes_push or named or push is not None else b""
+        if self._loose is not None:
+            values = np.frombuffer(data, np.uint8)
+            arrays, data = (*arrays[: self._loose], values, *arrays[self._loose :]), b""
         return BoundCall(arrays, counts, data, out, pointed)

@@ -28,11 +28,12 @@ from ..images.bound import ABSENT
 from .bound_call import Binder
 from .dispatcher import OF_HOST, Dispatcher, KernelResult
 from .parameters.arguments import Counts, Groups, Out, PerElement, declared, prepare_arguments
-from .parameters.block import type_name
+from .parameters.block import describe, type_name
 from .parameters.names import dtype_of_block
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.parameters import parameters_of
 from .parameters.push import Defaults, Named, Push, PushValue
+from .parameters.uniforms import with_initial_values
 from .specialization import specialization_by_id
 
 if TYPE_CHECKING:
@@ -113,6 +114,8 @@ class Kernel(Closeable):
                 self.pipeline.report.name = self.name
             log_unwatched(self.pipeline)
             self.parameters: tuple[Parameter, ...] = parameters_of(entry, vulkan.profile.limits)
+            if entry.loose_uniforms is not None:
+                push_defaults = with_initial_values(push_defaults, entry, source())
             self._binder = Binder(device, self.reflection, entry, self.parameters, self.name, push_defaults)
             self._dispatcher = Dispatcher(device, executable, self.pipeline, self.parameters, self.name)
         except BaseException:
@@ -268,17 +271,27 @@ class Kernel(Closeable):
             self.device.hal.dropped.append(self)
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name}: {declared(self.parameters)}; local size {self.pipeline.local_size}>"
+        loose = self.entry.loose_uniforms
+        uniforms = f"; uniforms: {describe(loose.members)}" if loose is not None else ""
+        return (
+            f"<Kernel {self.name}: {declared(self._shown_parameters)}{uniforms}; local size {self.pipeline.local_size}>"
+        )
+
+    @property
+    def _shown_parameters(self) -> Sequence[Parameter]:
+        """The parameters whose arguments are bindings of their own, not uniforms by name."""
+        return [parameter for parameter in self.parameters if parameter.binding is not self.entry.loose_uniforms]
 
     def _repr_html_(self) -> str:
         """Returns the signature as a table for notebooks; an array of bindings is one row."""
         rows = {
             parameter.label: (parameter.label, parameter.declared(), "yes" if parameter.written else "no")
-            for parameter in self.parameters
+            for parameter in self._shown_parameters
         }
-        constants = self.entry.push_constants
-        for name, member in member_names(constants.members if constants else ()).items():
-            rows[f"push {name}"] = (f"push constant {name}", type_name(member), "no")
+        constants = self.entry.constants
+        if constants is not None:
+            for name, member in member_names(constants.members).items():
+                rows[f"push {name}"] = (f"{constants.noun} {name}", type_name(member), "no")
         local_size = f"local size {self.pipeline.local_size}"
         columns = ("parameter", "takes", "written")
         return html_table(columns, rows.values(), title=f"Kernel {self.name}", notes=[local_size], texts=columns)

@@ -5,13 +5,15 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from typing import Any, Literal
+from typing import Any, ClassVar, Final, Literal
 
 import numpy as np
 
 from ...base.lazy_dataclass import dataclass
 from ...status import InvalidArgumentError, NotFoundError, shown
 
+# The names that glslang gives to the block of GLSL's variables, and Slang, dxc and glslang to that of HLSL's.
+_LOOSE_BLOCKS: Final = ("gl_DefaultUniformBlock", "globalParams", "$Globals", "$Global")
 ScalarKind = Literal["float", "int", "uint", "bool"]
 JsonValue = None | bool | int | float | str | list["JsonValue"] | dict[str, "JsonValue"]
 
@@ -186,6 +188,15 @@ class BufferBlock(_Plain):
     fixed_size: int
     members: tuple[BlockMember, ...]
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of an argument for it: those of the variable and of the structure.
+
+        Code refers to a block without a variable by its members, so a single member's name is one too.
+        """
+        alone = self.name == self.structure and len(self.members) == 1
+        return tuple(filter(None, (self.name, self.structure, self.members[0].name if alone else "")))
+
 
 @dataclass(frozen=True, slots=True)
 class Binding(_Plain):
@@ -268,8 +279,17 @@ class PushConstantBlock(_Plain):
         members: the members, in declaration order.
     """
 
+    noun: ClassVar[str] = "push constant"
+    """The noun for a member in messages."""
+
     size: int
     members: tuple[BlockMember, ...]
+
+
+class UniformValues(PushConstantBlock):
+    """The uniforms outside blocks, which calls give as they give push constants."""
+
+    noun: ClassVar[str] = "uniform"
 
 
 @dataclass(frozen=True, slots=True)
@@ -323,6 +343,22 @@ class EntryPoint(_Plain):
     bindings: tuple[Binding, ...]
     push_constants: PushConstantBlock | None
     workgroup_memory_bytes: int | None
+
+    @property
+    def loose_uniforms(self) -> Binding | None:
+        """The uniform block of variables outside blocks, as ``uniform float dt;`` in OpenGL's GLSL.
+
+        ``None`` without such variables, and where there are push constants, which have the names in a call then.
+        """
+        if self.push_constants is not None:
+            return None
+        return next((b for b in self.bindings if b.name in _LOOSE_BLOCKS and b.count == 1), None)
+
+    @property
+    def constants(self) -> PushConstantBlock | None:
+        """The values that a call gives by their own names: the push constants, or else the loose uniforms."""
+        loose = self.loose_uniforms
+        return self.push_constants if loose is None else UniformValues(-(-loose.fixed_size // 16) * 16, loose.members)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ from .bindings import with_bindings
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 from .language import TARGET_ENVIRONMENTS, Language
+from .opengl import with_kinds_apart
 from .source_compiler import Compiler, Job, compile_error
 
 _STAGES: Final = ("comp", "vert", "tesc", "tese", "geom", "frag")
@@ -121,7 +122,7 @@ def compile_source(
         files = included_files(source, folders, text=text, language=language) if language.has_preprocessor else {}
         name = str(root) if debug else ""
         # The first word names the form of the command lines: another word makes earlier entries of the cache void.
-        options = ["sources-2", compiler.version, optimizer, name, repr(job)]
+        options = ["sources-3", compiler.version, optimizer, name, repr(job)]
         return text, files, (options, text, files)
 
     text, files, key = ingredients()
@@ -132,6 +133,8 @@ def compile_source(
     code = _run(compiler, job, text, files, source, parts)
     if language.compiles_entry_point:
         code = with_bindings(code, [text, *files.values()])
+    if job.is_compute_glsl:
+        code = with_kinds_apart(code)
     if optimize:
         code = spirv_tools.optimize(without_new_languages(code), target_env.replace("spirv", "spv"))
     # The compiler reads the files after they are read here.
@@ -196,13 +199,13 @@ def _run(
             for diagnostic in reported
         ]
         notes = _notes(compiler, job.language, text, texts)
+        notes = [advice, *notes] if (advice := compiler.advice(said)) else notes
         error = compile_error(placed, dict.fromkeys(own, shown_name), texts, notes)
         if error is not None:
             raise error
         start = _ERROR.search(said)  # warnings come before errors
         message = shorten(said[start.start() :], _MAX_MESSAGE) if start else spirv_tools.tool_message(result)
         message = "\n".join(line for line in message.splitlines() if line.strip())
-        notes = [advice, *notes] if (advice := compiler.advice(said)) else notes
         where = shown_name if root is not None else None
         raise InvalidArgumentError(
             "\n".join([f"{job.language.title} does not compile: {message}", *notes]), location=where

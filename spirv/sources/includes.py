@@ -43,6 +43,11 @@ def without_comments(text: bytes) -> bytes:
     return _COMMENT.sub(b" ", _CONTINUATION.sub(b"", text.removeprefix(BYTE_ORDER_MARK)))
 
 
+def without_comments_in_place(text: bytes) -> bytes:
+    """Returns the text with blanks for its comments, so that offsets and lines stay the same."""
+    return _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), text)
+
+
 def _include_names(text: bytes) -> list[str]:
     return [os.fsdecode(local or system) for local, system in _INCLUDE.findall(without_comments(text))]
 
@@ -85,7 +90,7 @@ def enable_includes(text: bytes, name: Path | None) -> bytes:
         text: the GLSL source, without a byte order mark.
         name: the file's name, for debug information; ``None`` keeps the compiler's name.
     """
-    bare = _COMMENT.sub(lambda comment: re.sub(rb"[^\n]", b" ", comment[0]), text)
+    bare = without_comments_in_place(text)
     version = _VERSION.search(bare)
     if version is None or not _DIRECTIVE.search(_CONTINUATION.sub(b"", bare)):
         return text

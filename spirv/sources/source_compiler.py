@@ -72,6 +72,11 @@ class Job:
         return _SPIRV_OF_VULKAN.get(self.target_env, self.target_env.removeprefix("spirv").replace("vulkan1.4", "1.6"))
 
     @property
+    def is_compute_glsl(self) -> bool:
+        """Whether the source is a compute shader in GLSL."""
+        return self.language is Language.GLSL and self.stage == "comp"
+
+    @property
     def vulkan_version(self) -> str:
         """The Vulkan version whose rules apply to the target."""
         known = self.target_env.startswith("vulkan")
@@ -106,7 +111,7 @@ class Compiler(ABC):
         """Returns the arguments of the executable."""
 
     def advice(self, said: str) -> str:
-        """Returns advice on an error without a location; ``""`` if there is none."""
+        """Returns advice on an error; ``""`` if there is none."""
         del said
         return ""
 

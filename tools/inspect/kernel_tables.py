@@ -73,7 +73,7 @@ def _show_entry(entry: EntryPoint) -> None:
         for size, constant_id in zip(entry.local_size, entry.local_size_spec_ids, strict=True)
     ]
     shared = entry.workgroup_memory_bytes
-    block = entry.push_constants
+    block = entry.constants
     print_facts(
         [
             ("local size", " x ".join(sizes)),
@@ -91,7 +91,7 @@ def _show_entry(entry: EntryPoint) -> None:
             if len(shown.members) > 1 or any(member.members for member in shown.members):
                 print_facts([(f"members of {shown.name or f'binding {binding.set}.{binding.binding}'}", "")])
                 print_table(_MEMBERS, _member_rows(shown.members, 0, ""))
-    print_facts([("push constants", f"{block.size} bytes" if block else "none")])
+    print_facts([("push constants" if block is None else f"{block.noun}s", f"{block.size} bytes" if block else "none")])
     if block:
         print_table(_MEMBERS, _member_rows(block.members, 0, ""))
 

@@ -14,6 +14,7 @@ from ...base.lazy_dataclass import dataclass
 from ...hal_vulkan import DispatchTiming, SpecializationValue, reflect
 from ...runtime import Device, DeviceArray, DeviceImage, TexelArray
 from ...runtime.kernels.kernel import Kernel
+from ...runtime.kernels.parameters.uniforms import with_initial_values
 from ...runtime.kernels.parameters.unused import Unused
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...spirv.sources.language import Language, SourceOptions, language_of
@@ -106,7 +107,10 @@ def run_kernel(options: KernelRun) -> None:
                 else expectation
                 for expectation in several
             ]
-        push = push_bytes(pushes, entry.push_constants, name)
+        defaults = None
+        if entry.loose_uniforms is not None:
+            defaults = with_initial_values(None, entry, source_text(options.file, sources))
+        push = push_bytes(pushes, entry.constants, name, defaults)
         start = time.perf_counter()
         kernel = Kernel(
             device,

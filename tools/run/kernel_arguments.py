@@ -25,7 +25,7 @@ from ...hal_vulkan.pipelines.specialization import pack_constants
 from ...runtime import ArraySpec, Device, empty
 from ...runtime.kernels.parameters.block import describe, member_layout
 from ...runtime.kernels.parameters.parameter import KernelArgument
-from ...runtime.kernels.parameters.push import pack_push
+from ...runtime.kernels.parameters.push import Defaults, pack_push
 from ...runtime.kernels.specialization import find_constant
 from ...runtime.values.parse import parse_scalar, parse_value, zeros
 from ...spirv.reflection.block_dtype import fits, member_names
@@ -66,10 +66,11 @@ class Slots:
     def __init__(self, entry: EntryPoint, keys: Iterable[BindingKey] = ()) -> None:
         sizes: dict[tuple[int, int], int] = {}
         named = list(keys)
-        for binding in entry.bindings:
+        self._bindings = bindings = [binding for binding in entry.bindings if binding is not entry.loose_uniforms]
+        for binding in bindings:
             mine = [k.element for k in named if _names(k, binding)]
             sizes[binding.set, binding.binding] = binding.count or max(mine, default=-1) + 1
-        pairs = [(b, element) for b in entry.bindings for element in range(sizes[b.set, b.binding])]
+        pairs = [(b, element) for b in bindings for element in range(sizes[b.set, b.binding])]
         self.slots: tuple[Slot, ...] = tuple(Slot(i, binding, element) for i, (binding, element) in enumerate(pairs))
         self._entry = entry
 
@@ -88,19 +89,19 @@ class Slots:
     def in_call(self, values: Sequence[KernelArgument]) -> list[KernelArgument]:
         """Returns the values of the slots as a call takes them: those of a run-time sized array as one list."""
         arguments: list[KernelArgument] = []
-        for binding in self._entry.bindings:
+        for binding in self._bindings:
             mine = [values[s.index] for s in self.slots if s.binding is binding]
             arguments += mine if binding.count else [mine]
         return arguments
 
     def _declared(self) -> str:
-        known = [_number(b) + (f" ({b.name})" if b.name else "") for b in self._entry.bindings]
+        known = [_number(b) + (f" ({b.name})" if b.name else "") for b in self._bindings]
         return f"{self._entry.name} has: {', '.join(known) or 'no bindings'}"
 
 
 def _names(key: BindingKey, binding: Binding) -> bool:
     if key.name:
-        return any(key.name in (block.name, block.structure) for block in binding.blocks)
+        return any(key.name in block.names for block in binding.blocks)
     return (key.set, key.binding) == (binding.set, binding.binding)
 
 
@@ -229,8 +230,11 @@ def _kernel_dtype(element_type: ElementType, binding: Binding) -> np.dtype[np.ge
 # -- push constants ----------------------------------------------------------------------------------
 
 
-def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: str) -> bytes:
-    """Returns the push-constant block from ``TYPE=VALUE`` in order, ``NAME=VALUE``, a JSON object, or ``@FILE``."""
+def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: str, defaults: Defaults = None) -> bytes:
+    """Returns the push-constant block from ``TYPE=VALUE`` in order, ``NAME=VALUE``, a JSON object, or ``@FILE``.
+
+    ``defaults`` are values of members that the texts leave out.
+    """
     if any(text.startswith("@") and not is_block_text(text) for text in texts):
         if len(texts) > 1:
             raise usage_error("--push @FILE is the whole block; give no other --push with it")
@@ -274,7 +278,7 @@ def push_bytes(texts: Sequence[str], block: PushConstantBlock | None, kernel: st
             raise usage_error(f"--push {name}: {kernel} has no such push constant; it has: {known}")
         values[name] = _parse_member(value, members[name], f"--push {name}")
     with usage("--push"):
-        return pack_push(block, None, values, kernel)
+        return pack_push(block, None, values, kernel, defaults)
 
 
 def _type_of(key: str) -> ElementType | None:

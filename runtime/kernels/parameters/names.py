@@ -14,7 +14,7 @@ import numpy as np
 
 from ....hal_vulkan import ShaderModuleReflection
 from ....spirv.reflection.block_dtype import block_dtype, element_dtype, only_array
-from ....spirv.reflection.reflection_types import BufferBlock
+from ....spirv.reflection.reflection_types import BufferBlock, PushConstantBlock
 from ....status import InvalidArgumentError, NotFoundError, close_to, shown
 from ...arrays.array import DeviceArray
 from ...images.image import DeviceImage
@@ -30,13 +30,21 @@ class Names:
     """The names of a kernel's bindings and push constants in a call."""
 
     def __init__(
-        self, parameters: Sequence[Parameter], push: Sequence[str], kernel: str, unused: Unused | None = None
+        self,
+        parameters: Sequence[Parameter],
+        push: Sequence[str],
+        kernel: str,
+        unused: Unused | None = None,
+        noun: str = PushConstantBlock.noun,
     ) -> None:
-        """Indexes the names. ``push`` has the names of the push constants; ``kernel`` is the kernel's name, for
-        messages; ``unused`` has the bindings for which positional arguments are dropped.
+        """Indexes the names. ``push`` has the names of the push constants or uniforms, which messages call ``noun``;
+        ``kernel`` is the kernel's name, for messages; ``unused`` has the bindings for which positional arguments are
+        dropped.
         """
+        self._noun = noun
         self._unused = unused
         self._parameters = parameters
+        self._by_index = {parameter.index: parameter for parameter in parameters}
         self._push = tuple(push)
         self._kernel = kernel
         # For calls without names, by the argument counts: the argument of each parameter.
@@ -44,7 +52,7 @@ class Names:
         bindings: dict[str, dict[tuple[int, int], list[int]]] = {}
         for parameter in parameters:
             binding = parameter.binding
-            for name in dict.fromkeys(n for block in binding.blocks for n in (block.name, block.structure) if n):
+            for name in dict.fromkeys(n for block in binding.blocks for n in block.names):
                 bindings.setdefault(name, {}).setdefault((binding.set, binding.binding), []).append(parameter.index)
         self._shared = {name: [p[0] for p in places.values()] for name, places in bindings.items() if len(places) > 1}
         self._indices = {
@@ -125,14 +133,14 @@ class Names:
         """Returns the blocks of the binding of that name; none if there is no such binding."""
         if name in self._shared:
             self._check(name)
-        return self._parameters[self._indices[name][0]].binding.blocks if name in self._indices else ()
+        return self._by_index[self._indices[name][0]].binding.blocks if name in self._indices else ()
 
     def check_push(self, fields: Iterable[str]) -> None:
         """Checks the names in a call that passes all bindings by position: they must be push constants."""
         for name in fields:
             self._check(name)
             if name in self._indices:
-                label = self._parameters[self._indices[name][0]].label
+                label = self._by_index[self._indices[name][0]].label
                 raise InvalidArgumentError(
                     f"{self._kernel}: {label} got an array by position and another by name; give one of them"
                 )
@@ -146,7 +154,7 @@ class Names:
             if indices is None:
                 push[name] = value
                 continue
-            parameter = self._parameters[indices[0]]
+            parameter = self._by_index[indices[0]]
             if indices[0] in placed:
                 raise InvalidArgumentError(
                     f"{self._kernel}: {parameter.label} got two arrays, by its variable's and by its block's name"
@@ -167,7 +175,7 @@ class Names:
     def _check(self, name: str) -> None:
         """Raises for a name that is unknown or ambiguous."""
         if name in self._shared:
-            labels = [self._parameters[index].label for index in self._shared[name]]
+            labels = [self._by_index[index].label for index in self._shared[name]]
             others = [n for index in self._shared[name] for n in self._names_of(index) if n not in self._shared]
             advice = f"write {' and '.join(f'{n}=' for n in others)}, or give" if others else "give"
             raise InvalidArgumentError(
@@ -176,24 +184,29 @@ class Names:
         if name in self._indices:
             if name in self._push:
                 raise InvalidArgumentError(
-                    f"{self._kernel}: {shown(name)} names {self._parameters[self._indices[name][0]].label} and a push "
-                    f"constant; give the array by position and the push constant as push={{{name!r}: …}}"
+                    f"{self._kernel}: {shown(name)} names {self._by_index[self._indices[name][0]].label} and a "
+                    f"{self._noun}; give the array by position and the {self._noun} as push={{{name!r}: …}}"
                 )
         elif name not in self._push and (self._push or self._indices):
             known = [*self._indices, *self._push]
             close = close_to(name, known, 1)
             guess = f"; did you mean {close[0]}?" if close else ""
             raise NotFoundError(
-                f"{self._kernel} has no push constant {shown(name)}; it has: {', '.join(self._push) or 'none'}; and no "
-                f"binding of that name: {', '.join(self._indices) or 'its bindings have none'}{guess}"
+                f"{self._kernel} has no {self._noun} {shown(name)}; it has: {', '.join(self._push) or 'none'}; and no "
+                f"binding of that name: {self._declared_names() or 'its bindings have none'}{guess}"
             )
 
+    def _declared_names(self) -> str:
+        """Returns the names of bindings for messages, without those of their blocks' members."""
+        declared_names = {name for p in self._parameters for b in p.binding.blocks for name in (b.name, b.structure)}
+        return ", ".join(name for name in self._indices if name in declared_names)
+
     def __str__(self) -> str:
-        return ", ".join(self._indices) or "no bindings with names"
+        return self._declared_names() or "no bindings with names"
 
     def _names_of(self, index: int) -> list[str]:
-        blocks = self._parameters[index].binding.blocks
-        return [name for block in blocks for name in (block.name, block.structure) if name in self._indices]
+        blocks = self._by_index[index].binding.blocks
+        return [name for block in blocks for name in block.names if name in self._indices]
 
 
 def _type_name(value: object) -> str:

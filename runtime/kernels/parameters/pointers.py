@@ -39,9 +39,10 @@ class Pointers:
         self._device = device
         self._kernel = kernel
         self._pointees = {block.name: BlockRules(block) for block in reflection.pointees}
-        self._push = entry.push_constants.members if entry.push_constants else ()
+        self._push = entry.constants.members if entry.constants else ()
         self._defaults: Mapping[str, object] = defaults if isinstance(defaults, Mapping) else {}
-        self._blocks = [binding.blocks[0].members for binding in entry.bindings for _ in range(binding.count or 1)]
+        bindings = [binding for binding in entry.bindings if binding is not entry.loose_uniforms]
+        self._blocks = [binding.blocks[0].members for binding in bindings for _ in range(binding.count or 1)]
         self._accepted: set[tuple[str, np.dtype[np.generic], int]] = set()
         plain = [name for name, m in member_names(self._push).items() if m.pointee and not m.array_shape]
         self._plain = frozenset(plain)

@@ -85,10 +85,10 @@ def pack_push(
         return b""
     if isinstance(push, (bytes, bytearray)):
         if fields:
-            raise InvalidArgumentError(f"{kernel}: give push constants as push= bytes or by name, not both")
+            raise InvalidArgumentError(f"{kernel}: give {block.noun}s as push= bytes or by name, not both")
         if len(push) != block.size:
             raise InvalidArgumentError(
-                f"{kernel} takes {block.size} bytes of push constants ({describe(block.members)}), got {len(push)}"
+                f"{kernel} takes {block.size} bytes of {block.noun}s ({describe(block.members)}), got {len(push)}"
             )
         return bytes(push)
     values: dict[str, object] = {}
@@ -102,18 +102,18 @@ def pack_push(
         names = member_names(block.members)
         if len(push) != len(names):
             raise InvalidArgumentError(
-                f"{kernel} has {len(names)} push constant(s) ({describe(block.members)}), got {len(push)} value(s)"
+                f"{kernel} has {len(names)} {block.noun}(s) ({describe(block.members)}), got {len(push)} value(s)"
             )
         values.update(zip(names, push, strict=True))
     twice = values.keys() & fields.keys()
     if twice:
-        raise InvalidArgumentError(f"{kernel}: push constant(s) {', '.join(sorted(twice))} given twice")
+        raise InvalidArgumentError(f"{kernel}: {block.noun}(s) {', '.join(sorted(twice))} given twice")
     values.update(fields)
     if isinstance(defaults, Mapping):
         values = _merged(defaults, values)
     data = bytearray(block.size)
     pack_members(
-        data, 0, block.members, values, kernel, noun="push constant", missing="zero" if defaults == 0 else "refused"
+        data, 0, block.members, values, kernel, noun=block.noun, missing="zero" if defaults == 0 else "refused"
     )
     return bytes(data)
 
@@ -140,5 +140,5 @@ def _checked_defaults(block: PushConstantBlock | None, defaults: Defaults, kerne
         raise InvalidArgumentError(f"{kernel} has no push constants for push_defaults to give")
     if isinstance(defaults, Mapping):
         where = f"{kernel}: push_defaults"
-        pack_members(bytearray(block.size), 0, block.members, defaults, where, noun="push constant", missing="any")
+        pack_members(bytearray(block.size), 0, block.members, defaults, where, noun=block.noun, missing="any")
     return defaults

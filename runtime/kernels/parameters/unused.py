@@ -30,8 +30,8 @@ class Unused:
     def __init__(self, reflection: ShaderModuleReflection, entry: EntryPoint, kernel: str) -> None:
         self._kernel = kernel
         used = {(binding.set, binding.binding) for binding in entry.bindings}
-        block = entry.push_constants
-        own = {name for binding in entry.bindings for b in binding.blocks for name in (b.name, b.structure)}
+        block = entry.constants
+        own = {name for binding in entry.bindings for b in binding.blocks for name in b.names}
         own.update(member_names(block.members) if block is not None else ())
         self.bindings: Sequence[Declaration] = [d for d in reflection.declared if (d.set, d.binding) not in used]
         self._names = {name for declaration in self.bindings for name in declaration.names} - own

@@ -473,7 +473,7 @@ exec {real.path} -V -S comp -o "$out" "$last"
         assert compiler.version.startswith("shaderc v2023.2")
         spirv_tools.validate(compile_glsl(KERNEL, target_env="vulkan1.1", defines={"A": 1}, include_dirs=["inc"]))
         said = glslc.read_text().split()
-        assert said[:3] == ["-fshader-stage=comp", "--target-env=vulkan1.1", "-O0"]
+        assert said[:3] == ["-fshader-stage=comp", "--target-env=vulkan1.1", "-fauto-bind-uniforms"]
         assert "-DA=1" in said
         assert f"-I{Path.cwd() / 'inc'}" in said
 
