@@ -164,6 +164,7 @@ def _prepare(
     from ...spirv.repair.exponents import with_plain_exponents
     from ...spirv.repair.hints import without_debug_info, without_hints
     from ...spirv.repair.repair import misread_type, repair
+    from ...spirv.repair.zeros import with_zero_loops
 
     code = bytes(source if kernels is None else repair(source))
     reflection = reflect(code)
@@ -177,7 +178,8 @@ def _prepare(
         without_new_languages(code),
         frozenset(lacking_hints(reflection, device.profile.version, frozenset(device.plan.extensions))),
     )
-    native = with_repairs(with_plain_exponents(native, reflection), reflection, faults)
+    native = with_zero_loops(with_plain_exponents(native, reflection), reflection)
+    native = with_repairs(native, reflection, faults)
     instrumented = None
     if guard or sanitize:
         options = _sanitize_options(device, array_sizes) if sanitize else None

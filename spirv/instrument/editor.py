@@ -229,6 +229,14 @@ class Editor:
             self._list(index, variable_id)
         return variable_id
 
+    def drop_initializer(self, variable: int) -> int:
+        """Removes the initializer of a variable of the module, and returns it."""
+        words = self.defs[variable]
+        self.defs[variable] = encode(Op.Variable, *words[1:4])
+        declared = self._sections[_GLOBAL]
+        declared[declared.index(words)] = self.defs[variable]
+        return words[4]
+
     def _list(self, index: int, variable: int) -> None:
         instruction = self._sections[4][index]
         storage = self.defs[variable][3]
