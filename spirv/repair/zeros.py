@@ -1,8 +1,8 @@
 """Large zero values, stored by loops.
 
 Compilers of WGSL zero a variable by an initializer or by one store, whose value is a constant. Drivers make
-instructions for each component of it: lavapipe takes 15 s for 2,048 words of workgroup memory, and minutes for as many
-of a function. A loop stores the same zeros.
+instructions for each component of it: lavapipe takes 15 s for 2,048 words of workgroup memory, and minutes for 2,048
+words of a function. A loop stores the same zeros.
 
 Workgroup memory is zeroed by a group's first invocation, in front of a barrier. If the entry point accesses none
 before, all invocations of the group share the loop.
@@ -257,8 +257,8 @@ class _Zeros:
         words = editor.defs[type_id]
 
         def zero_part(part: int, *indices: int, group: tuple[int, int] | None = None) -> None:
-            place = writer.op(Op.AccessChain, editor.pointer(storage, part), pointer, *indices)
-            self._zero(writer, storage, place, part, group)
+            inner = writer.op(Op.AccessChain, editor.pointer(storage, part), pointer, *indices)
+            self._zero(writer, storage, inner, part, group)
 
         if self._count(type_id) <= _MOST:
             if group is None:
