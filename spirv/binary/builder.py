@@ -341,8 +341,21 @@ class Builder:
 
         self.conditional(condition, then, lambda: ())
 
-    def loop(self, starts: Sequence[Id], step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]]) -> list[Id]:
-        """Runs ``step`` at least once, and again while the condition that it returns holds; returns the last values."""
+    def loop(
+        self,
+        starts: Sequence[Id],
+        step: Callable[[Sequence[Id]], tuple[Sequence[Id], Id]],
+        *,
+        ends_at_head: bool = True,
+    ) -> list[Id]:
+        """Runs ``step`` at least once, and again while the condition that it returns holds; returns the last values.
+
+        Args:
+            starts: the values before.
+            step: a function that writes one iteration.
+            ends_at_head: whether the condition is asked before the next iteration; after the body, some drivers lose
+                values (``repair/loop_exits.py``).
+        """
         starts = [*(start.here for start in starts), self.boolean(True)]
         header, body, latch, merge = (self.declarations.fresh() for _ in range(4))
         before = self._label
@@ -355,22 +368,26 @@ class Builder:
             type = self.declarations.type(value.kind)
             self._body += encode(Op.Phi, type, value.number, start.number, before, 0, latch)
         self._body += encode(Op.LoopMerge, merge, latch, 0)
-        # Not after the body: SwiftShader loses an invocation's results of its last iteration while other invocations
-        # continue.
         *results, is_repeated = values
-        self._body += encode(Op.BranchConditional, is_repeated.number, body, merge)
+        if ends_at_head:
+            self._body += encode(Op.BranchConditional, is_repeated.number, body, merge)
+        else:
+            self._body += encode(Op.Branch, body)
         self._block(body)
         self._scopes.append({})
         after, condition = step(results)
-        changed = [variable.here for variable in (*after, condition)]
+        *changed, again = (variable.here for variable in (*after, condition))
         self._scopes.pop()
-        for position, value in zip(back_edges, changed, strict=True):
+        for position, value in zip(back_edges, (*changed, again), strict=True):
             self._body[position] = value.number
         self._body += encode(Op.Branch, latch)
         self._block(latch)
-        self._body += encode(Op.Branch, header)
+        if ends_at_head:
+            self._body += encode(Op.Branch, header)
+        else:
+            self._body += encode(Op.BranchConditional, again.number, header, merge)
         self._block(merge)
-        return results
+        return results if ends_at_head else changed
 
     # -- the module ------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ class DriverFault(enum.Enum):
     """A fault; its value is its name."""
 
     DOUBLE_ROUNDING = "double rounding"
+    LOOP_EXITS = "loop exits"
     SIGNED_MODULO = "signed modulo"
     SIGN_EXTENSION = "sign extension"
     SPECIAL_CONSTANTS = "special constants"

@@ -8,6 +8,7 @@ from typing import Final
 from ..reflection.reflection_types import ShaderModuleReflection
 from .double_rounding import with_exact_rounding
 from .driver_faults import DriverFault
+from .loop_exits import with_kept_loop_values
 from .signed_integers import with_opaque_extension, with_signed_modulo
 from .special_constants import with_hidden_specials
 
@@ -17,6 +18,7 @@ _REPAIRS: Final[Mapping[DriverFault, Callable[[bytes, ShaderModuleReflection], b
     DriverFault.SIGNED_MODULO: with_signed_modulo,
     DriverFault.SIGN_EXTENSION: with_opaque_extension,
     DriverFault.SPECIAL_CONSTANTS: with_hidden_specials,
+    DriverFault.LOOP_EXITS: with_kept_loop_values,
 }
 
 

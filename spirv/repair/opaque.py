@@ -41,6 +41,7 @@ class Hider:
         self._editor = editor
         self._start = Writer(editor)
         self._zero = 0
+        self._count = 0
         self._pair = 0
         self._constants: dict[int, int] = {}
 
@@ -78,6 +79,17 @@ class Hider:
         bits = writer.op(Op.BitwiseXor, words, writer.op(Op.Bitcast, words, value), zero)
         return writer.op(Op.Bitcast, type_id, bits, result=result)
 
+    def never(self, number: int) -> int:
+        """Returns a condition that is false; the driver knows neither that nor that others are the same."""
+        self._one_zero()
+        editor, start = self._editor, Writer(self._editor)
+        kind = next(words[1] for words in self._start.out if words[2] == self._count)
+        factor = editor.constant(kind, 2 * number + 1)  # odd: the product of no other count is zero
+        product = start.op(Op.IMul, kind, self._count, factor)
+        condition = start.op(Op.IEqual, editor.bool_type(), product, editor.null(kind))
+        self._start.out[self._defining : self._defining] = start.out
+        return condition
+
     def _one_zero(self) -> int:
         if not self._zero:
             editor, start = self._editor, Writer(self._editor)
@@ -87,6 +99,7 @@ class Hider:
                 variable = editor.built_in(BuiltIn.NumWorkgroups, vector, entry)
             kind = editor.defs[editor.defs[variable][1]][3]  # the module's own may have signed integers
             count = start.op(Op.CompositeExtract, editor.defs[kind][2], start.op(Op.Load, kind, variable), 0)
+            self._count = count
             none = start.op(Op.IEqual, editor.bool_type(), count, editor.null(editor.defs[kind][2]))
             self._zero = start.op(Op.Select, editor.u32(), none, editor.constant_u32(1), editor.constant_u32(0))
             self._start.out[:0] = start.out

@@ -93,6 +93,7 @@ def probes(features: Collection[str]) -> Iterator[Probe]:
     """Yields the kernels that a device with these features can run."""
     yield _probe(DriverFault.SIGNED_MODULO, U32, _INTEGERS, _DIVISIONS)
     yield _probe(DriverFault.SPECIAL_CONSTANTS, F32, _FLOATS, _SPECIALS)
+    yield _probe(DriverFault.LOOP_EXITS, U32, _INTEGERS, _LOOPS)
     if "shaderInt64" in features:
         yield _probe(DriverFault.SIGN_EXTENSION, U64, _INTEGERS, _COMPARISONS)
     if "shaderFloat16" in features:
@@ -113,7 +114,10 @@ def _probe(fault: DriverFault, kind: Kind, values: Sequence[Number], cases: Sequ
     stored = _stored(kind)
     words = stored.bits // 32
     for index, case in enumerate(cases):
-        value_of_case = _computed(builder, kind, case, value)
+        if case.operation == "load in a loop":
+            value_of_case = _loaded_last(builder, source, lane)
+        else:
+            value_of_case = _computed(builder, kind, case, value)
         first = lane * words + index * _LANES * words
         for word, part in enumerate(_words(builder, stored, value_of_case)):
             builder.store(result, first + word, part)
@@ -149,6 +153,17 @@ def _computed(builder: Builder, kind: Kind, case: Case, value: Id) -> Id:
     if operation.is_extended:
         return builder.extended(operation.number, result, *operands)
     return builder.emit(operation.number, result, *operands)
+
+
+def _loaded_last(builder: Builder, source: int, lane: Id) -> Id:
+    """Returns what a loop loads in its last iteration, which is another for each lane."""
+
+    def step(values: Sequence[Id]) -> tuple[list[Id], Id]:
+        word = builder.load(source, values[0])
+        after = values[0] + 1
+        return [after, word], builder.emit(Op.ULessThanEqual, BOOL, after, lane)
+
+    return builder.loop([builder.word(0), builder.word(0)], step, ends_at_head=False)[1]
 
 
 def _words(builder: Builder, kind: Kind, value: Id) -> list[Id]:
@@ -222,6 +237,7 @@ _OPERATIONS: Final[Mapping[str, _Operation]] = {
     "SGreaterThanEqual": _Operation(Op.SGreaterThanEqual, operator.ge, is_comparison=True),
     "Trunc": _Operation(3, lambda x: math.copysign(math.trunc(x), x), is_extended=True),
     "RoundEven": _Operation(2, lambda x: math.copysign(round(x), x), is_extended=True),
+    "load in a loop": _Operation(Op.Load, lambda x: x),
     "to int and back": _Operation(Op.ConvertSToF, lambda x: float(math.trunc(x))),
 }
 
@@ -257,4 +273,5 @@ _COMPARISONS: Final = (
     *_right_side("SGreaterThanEqual SMax", (0,)),
     *_right_side("SDiv SRem", (2,)),
 )
+_LOOPS: Final = (Case("load in a loop", (None,)),)
 _ROUNDINGS: Final = tuple(Case(operation, (None,)) for operation in ("Trunc", "RoundEven", "to int and back"))
