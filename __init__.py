@@ -35,7 +35,7 @@ from .status import (
 if TYPE_CHECKING:
     from .compiler.compile import compile
     from .hal.fence import Fence
-    from .hal_vulkan import TimelineSemaphore, live_objects
+    from .hal_vulkan import PrintedLine, TimelineSemaphore, live_objects
     from .jit.decorator import jit
     from .runtime import (
         ArraySpec,
@@ -109,6 +109,7 @@ __all__ = [
     "OutOfRangeError",
     "ParameterIndex",
     "PermissionDeniedError",
+    "PrintedLine",
     "PumiceError",
     "ReductionKernel",
     "ResourceExhaustedError",
@@ -140,7 +141,7 @@ _look_up, _names = lazy_exports(
     {
         ".compiler.compile": ("compile",),
         ".hal.fence": ("Fence",),
-        ".hal_vulkan": ("TimelineSemaphore", "live_objects"),
+        ".hal_vulkan": ("PrintedLine", "TimelineSemaphore", "live_objects"),
         ".jit": ("jit",),
         ".runtime": (
             "ArraySpec",

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ..hal.fence import Fence, wait_all, wait_any
     from ..hal.memory import BufferUsage, MemoryAccess, MemoryTypeFlags
     from ..hal.semaphore import Timepoint
+    from ..spirv.instrument.printed import PrintedLine
     from ..spirv.reflection.reflect import reflect
     from ..spirv.reflection.reflection_types import (
         Binding,
@@ -80,6 +81,7 @@ __all__ = [
     "MemoryAccess",
     "MemoryTypeFlags",
     "PlanOptions",
+    "PrintedLine",
     "PushConstantBlock",
     "Queue",
     "Sampler",
@@ -109,6 +111,7 @@ if not TYPE_CHECKING:
             "..hal.fence": ("Fence", "wait_all", "wait_any"),
             "..hal.memory": ("BufferUsage", "MemoryAccess", "MemoryTypeFlags"),
             "..hal.semaphore": ("Timepoint",),
+            "..spirv.instrument.printed": ("PrintedLine",),
             "..spirv.reflection.reflect": ("reflect",),
             "..spirv.reflection.reflection_types": (
                 "Binding",

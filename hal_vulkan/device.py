@@ -368,6 +368,7 @@ class Device(LogicalDevice, AnyDevice):
         deadline = deadline_after(timeout)
         for queue in self.queues:
             queue.wait_idle(_left(deadline))
+        self.reports.prints.collect()
 
     def trim(self) -> int:
         """Frees unused memory blocks and command pools, and returns the blocks' bytes. It may wait for work."""
@@ -438,6 +439,7 @@ class Device(LogicalDevice, AnyDevice):
         running = self.finish_work(_left(deadline))
         if running:
             raise self._left_behind(f"work is still running ({running})")
+        self.reports.prints.collect()
         self.semaphore_context.fail_all(closing)
         if not self.semaphore_context.wait_for_waiters(_left(deadline)):
             raise self._left_behind("a thread still waits for a semaphore")

@@ -5,13 +5,15 @@ from __future__ import annotations
 import functools
 import logging
 import os
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final, Literal
 
+from ..status import InvalidArgumentError, shown
 from ..waits.wait_mode import WaitMode, checked_wait_mode
 from .device import Device
 
 if TYPE_CHECKING:
-    from ..hal_vulkan import DeviceProfile
+    from ..hal_vulkan import DeviceProfile, PrintedLine
 
 REFERENCE: Final = "reference"
 """The URI of the reference device."""
@@ -39,6 +41,7 @@ def open_device(
     persistent_cache: bool = True,
     loop_guard: bool | None = None,
     sanitize: bool | None = None,
+    print: Callable[[PrintedLine], object] | Literal[False] | None = None,
     wait: WaitMode | None = None,
 ) -> Device:
     """Opens a device.
@@ -61,18 +64,23 @@ def open_device(
         sanitize: whether to report invalid accesses of kernels and programs, and skip them (docs/trusting-results.md):
             past the end of a buffer, an array or an image, through null and wild device addresses, and reads of
             uninitialised workgroup memory. For tests: it costs time. ``None`` reads ``PUMICE_SANITIZE``.
+        print: the function that gets each line that a shader prints (``debugPrintfEXT``, ``printf``), a ``PrintedLine``
+            with kernel, invocation and text: Python's ``print``, for one (docs/printing.md). ``None`` writes lines to
+            the log ``pumice.print``; ``False`` leaves prints out. Lines come when a result is read, or with ``wait``.
         wait: the host's wait mode: ``"adaptive"`` polls for as long as recent waits took, some tens of
             microseconds at most, and then blocks; ``"block"`` blocks at once; ``"spin"`` polls until the work is done
             and keeps a core busy. A call can choose another mode. ``None`` reads ``PUMICE_WAIT``, then takes adaptive.
             The reference device works inside the calls and needs no wait.
 
     Raises:
-        InvalidArgumentError: an argument is no URI, or no wait mode.
+        InvalidArgumentError: an argument is no URI, no wait mode, or no function.
         NotFoundError: there is no such device; the message lists those that exist. No other device is opened instead.
         UnavailableError: there is no Vulkan loader or driver; the message says what to install.
     """
     if wait is not None:
         checked_wait_mode(wait)
+    if print is not None and print is not False and not callable(print):
+        raise InvalidArgumentError(f"print: expected a function of a line, False or None, got {shown(print)}")
     if is_reference(uri):
         from ..hal_reference.device import Device as ReferenceDevice
 
@@ -83,7 +91,12 @@ def open_device(
     driver = shared_driver(validation=validation)
     index = driver.select(uri)
     options = PlanOptions(
-        staging=staging, robust_buffer_access=robust, loop_guard=loop_guard, sanitize=sanitize, wait=wait
+        staging=staging,
+        robust_buffer_access=robust,
+        loop_guard=loop_guard,
+        sanitize=sanitize,
+        prints=print is not False,
+        wait=wait,
     )
     # Not VulkanDevice(…): Ctrl-C may come when the call of a class has returned, and would lose the device. It cannot
     # come when a method has.
@@ -91,6 +104,8 @@ def open_device(
     try:
         made.__init__(driver, index, options=options, persistent_cache=persistent_cache)  # type: ignore[misc]
         is_made = True
+        if print:
+            made.reports.prints.on_line = print
         device = Device(made)
         if uri is None and not os.environ.get("PUMICE_DEVICE") and device.profile.device_type is DeviceType.CPU:
             _warn_of_cpu(device.name)

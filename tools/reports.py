@@ -10,7 +10,7 @@ from ..base.terminal import printable
 from ..runtime.device import Device
 from ..runtime.opening import is_reference, open_device
 from .errors import usage
-from .streams import note
+from .streams import note, put
 
 _REPETITIONS: Final = 20
 _MAX_SECONDS: Final = 5.0
@@ -18,13 +18,16 @@ _MAX_SECONDS: Final = 5.0
 
 
 def open_asked(uri: str | None, validation: bool | None, *, sanitize: bool | None = None) -> Device:
-    """Returns the device of ``--device``; without that an error is about ``PUMICE_DEVICE``, and says so itself."""
+    """Returns the device of ``--device``, whose shaders print to stdout.
+
+    Without the option an error is about ``PUMICE_DEVICE``, and says so itself.
+    """
     from ..hal_vulkan.vulkan.validation import validation_requested
 
     with usage():
         validation = validation_requested(validation)
     with usage("--device" if uri is not None else ""):
-        return open_device(uri, validation=validation, sanitize=sanitize)
+        return open_device(uri, validation=validation, sanitize=sanitize, print=lambda line: put(str(line)))
 
 
 def device_text(device: Device) -> str:

@@ -84,6 +84,7 @@ class PlanOptions:
         block_size: the number of bytes of device memory to allocate at a time; a power of two from 64 KiB.
         loop_guard: whether to report loops that the driver ends before their time.
         sanitize: whether to report wrong accesses of shaders.
+        prints: whether to report what shaders print (``debugPrintfEXT``, ``printf``), which drivers ignore.
         repairs: whether to apply every repair for faults of drivers, or none. By default the self-test decides.
         wait: the host's wait mode; see ``waiting``.
         pipeline_statistics: whether the driver keeps its statistics of each pipeline: registers, spills, code size. Off
@@ -102,6 +103,7 @@ class PlanOptions:
     block_size: int | None = None
     loop_guard: bool | None = None
     sanitize: bool | None = None
+    prints: bool = True
     repairs: bool | None = None
     wait: WaitMode | None = None
     pipeline_statistics: bool = False
@@ -145,6 +147,7 @@ class DevicePlan:
         dedicated_threshold: the size in bytes above which a buffer gets memory of its own.
         loop_guard: whether shaders report loops that the driver ends before their time.
         sanitize: whether shaders report wrong accesses.
+        prints: whether what shaders print is reported.
         repairs: whether shaders get every repair for faults of drivers, or none; ``None`` leaves it to the self-test.
         wait: the host's wait mode.
         pipeline_statistics: whether pipelines keep the driver's statistics.
@@ -172,6 +175,7 @@ class DevicePlan:
     dedicated_threshold: int
     loop_guard: bool
     sanitize: bool
+    prints: bool
     repairs: bool | None
     wait: WaitMode
     pipeline_statistics: bool
@@ -255,6 +259,7 @@ def plan_device(profile: DeviceProfile, options: PlanOptions = _DEFAULT_OPTIONS)
         dedicated_threshold=block_size // 2,
         loop_guard=loop_guard,
         sanitize=bool(options.sanitize),
+        prints=options.prints,
         repairs=options.repairs,
         wait=options.wait or "adaptive",
         pipeline_statistics=options.pipeline_statistics,

@@ -87,7 +87,7 @@ class ComputePipeline(Closeable):
         offset_alignment: the alignment in bytes of every binding's offset in its block.
         report: the buffer for the shader's reports, if it is instrumented.
         unwatched: descriptions of the accesses that a sanitised shader does not check.
-        tail: the descriptors after those of the buffers: the report's, or none.
+        tail: the descriptors after those of the buffers: of the report and the ring of prints, or none.
         push_template: the VkDescriptorUpdateTemplate that pushes its descriptors, or ``None`` if it uses sets.
     """
 
@@ -158,13 +158,14 @@ class ComputePipeline(Closeable):
             if any(kind == UNIFORM_BUFFER for _, _, kind in self._descriptor_order)
             else 1,
         )
+        reports = 0 if instrumented is None else len(instrumented.bindings)
         if instrumented is not None:
-            interface = interface.with_report(instrumented.set, instrumented.binding)
+            interface = interface.with_report(instrumented.set, instrumented.bindings)
         push = (
             device.plan.push_descriptors
             and len(interface.set_layouts) == 1
             and not interface.partial
-            and 0 < len(self._descriptor_order) <= limits.max_push_descriptors - (instrumented is not None)
+            and 0 < len(self._descriptor_order) <= limits.max_push_descriptors - reports
         )
         self.set_layouts: tuple[DescriptorSetLayout, ...] = tuple(
             context.set_layout(
@@ -184,7 +185,7 @@ class ComputePipeline(Closeable):
         self.unwatched: tuple[()] | tuple[str, ...] = () if instrumented is None else instrumented.unwatched
         self.tail: bytes = b""
         if instrumented is not None:
-            self.report = context.reports.take(self.name, instrumented.sites)
+            self.report = context.reports.take(self.name, instrumented.sites, instrumented.prints)
             self.tail = self.report.descriptor
         device.set_name("VK_OBJECT_TYPE_PIPELINE", self.handle, self.name)
 

@@ -66,11 +66,11 @@ class PipelineInterface:
         addresses = len(PUSHED_NUMBERS) + 8 * self.binding_count if self.pushes_addresses else 0
         return self.push_constant_bytes - self.constant_offset - addresses
 
-    def with_report(self, set_index: int, binding: int) -> PipelineInterface:
-        """Returns the layout with a report: one more storage buffer, the last binding of the last set."""
+    def with_report(self, set_index: int, bindings: Sequence[int]) -> PipelineInterface:
+        """Returns the layout with reports: more storage buffers, the last bindings of the last set."""
         sets = [*self.set_layouts, *[()] * (set_index + 1 - len(self.set_layouts))]
         assert set_index == len(sets) - 1
-        sets[set_index] = (*sets[set_index], (binding, STORAGE_BUFFER, 1))
+        sets[set_index] = (*sets[set_index], *[(binding, STORAGE_BUFFER, 1) for binding in bindings])
         return replace(self, set_layouts=tuple(sets))
 
     @classmethod

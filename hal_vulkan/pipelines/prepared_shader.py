@@ -124,19 +124,22 @@ def prepare_shader(
         UnimplementedError: the module needs a feature that the device lacks.
     """
     guard = watch and device.plan.loop_guard
+    prints = watch and device.plan.prints
     faults = driver_faults(device)
     file = None
     # Unchecked modules were made here from checked modules.
     if validate and not sanitize:
         repairs = sorted(fault.value for fault in faults)
-        options = (guard, repairs, tuple(reserved), None if kernels is None else tuple(kernels))
+        options = (guard, prints, repairs, tuple(reserved), None if kernels is None else tuple(kernels))
         validator = tuple(map(os.environ.get, _VALIDATOR))
         file = CachedFile("shaders", (digest(code), options, _device_key(device), validator, _version()))
         kept = file.load()
         if kept is not None:
             prepared: PreparedShader = pickle.loads(kept)
             return prepared
-    prepared, is_judged = _prepare(device, code, validate, guard, faults, sanitize, array_sizes, reserved, kernels)
+    prepared, is_judged = _prepare(
+        device, code, validate, guard, prints, faults, sanitize, array_sizes, reserved, kernels
+    )
     if file is not None and is_judged:
         file.store(pickle.dumps(prepared, pickle.HIGHEST_PROTOCOL))
     return prepared
@@ -147,6 +150,7 @@ def _prepare(
     source: bytes | memoryview,
     validate: bool,
     guard: bool,
+    prints: bool,
     faults: frozenset[DriverFault],
     sanitize: bool,
     array_sizes: Mapping[tuple[int, int], int],
@@ -174,16 +178,12 @@ def _prepare(
         if "CooperativeMatrixKHR" in reflection.capabilities:
             check_matrices(device.profile, code)
         judgement = ensure_valid(code, f"vulkan1.{device.profile.version[1]}", device.plan.features)
-    native = without_hints(
-        without_new_languages(code),
-        frozenset(lacking_hints(reflection, device.profile.version, frozenset(device.plan.extensions))),
-    )
-    native = with_zero_loops(with_plain_exponents(native, reflection), reflection)
+    native = with_zero_loops(with_plain_exponents(without_new_languages(code), reflection), reflection)
     native = with_repairs(native, reflection, faults)
     instrumented = None
-    if guard or sanitize:
+    if guard or sanitize or prints:
         options = _sanitize_options(device, array_sizes) if sanitize else None
-        instrumented = instrument(native, guard=guard, sanitize=options, reserved=reserved)
+        instrumented = instrument(native, guard=guard, sanitize=options, prints=prints, reserved=reserved)
     misread: dict[str, str] = {}
     sizes: dict[str, int] = {}
     if kernels is not None:
@@ -195,6 +195,8 @@ def _prepare(
         }
     if instrumented is not None:
         native = instrumented.code
+    lacking = lacking_hints(reflection, device.profile.version, frozenset(device.plan.extensions))
+    native = without_hints(native, frozenset(lacking))  # lines, and prints, were taken from them
     if instrumented is not None or judgement is Judgement.WITHOUT_DEBUG_INFO:
         native = without_debug_info(native)  # reports have their lines from it; of changed code it says nothing
     return PreparedShader(code, native, reflection, instrumented, sizes, misread, validate), bool(judgement)

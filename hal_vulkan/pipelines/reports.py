@@ -14,9 +14,10 @@ import struct
 import threading
 from typing import Any, Final
 
-from ...hal.memory import MemoryTypeFlags
+from ...spirv.instrument.printed import PrintSite
 from ...spirv.instrument.reports import (
     CLEARED_WORDS,
+    KERNEL_WORD,
     REPORT_BYTES,
     TABLE_WORDS,
     Report,
@@ -29,16 +30,11 @@ from ..memory.allocator import Allocator
 from ..memory.buffer import Buffer
 from ..sync.timeline import wait_timeline
 from ..vulkan.functions import ffi
+from .prints import REPORT_MEMORY, PrintRing
 
 _CHUNK: Final = 32  # slots
 _NOTHING: Final = bytes(4 * CLEARED_WORDS)
 _ADDRESS: Final = struct.Struct("<Q")
-_MEMORY: Final = (
-    MemoryTypeFlags.HOST_VISIBLE
-    | MemoryTypeFlags.HOST_COHERENT
-    | MemoryTypeFlags.HOST_CACHED
-    | MemoryTypeFlags.DEVICE_VISIBLE
-)
 
 
 class Verdict:
@@ -68,11 +64,12 @@ class ReportSlot:
     Attributes:
         name: the pipeline's name, for messages.
         sites: the module's sites that report.
-        descriptor: the data that binds the memory, see ``Buffer.descriptor``.
+        descriptor: the data that binds the memory, see ``Buffer.descriptor``, and the ring if the module prints.
         verdict: the verdict of the uses from now on.
+        kernel: the number of the pipeline in the ring of prints; 0 if it does not print.
     """
 
-    __slots__ = ("_table", "buffer", "chunk", "descriptor", "name", "sites", "verdict")
+    __slots__ = ("_table", "buffer", "chunk", "descriptor", "kernel", "name", "sites", "verdict")
 
     def __init__(self, table: ReportTable, chunk: _Chunk, buffer: Buffer, name: str, sites: tuple[Site, ...]) -> None:
         self._table = table
@@ -82,6 +79,12 @@ class ReportSlot:
         self.name: str = name
         self.sites: tuple[Site, ...] = sites
         self.verdict: Verdict = Verdict()
+        self.kernel: int = 0
+
+    def rename(self, name: str) -> None:
+        self.name = name
+        if self.kernel:
+            self._table.prints.rename(self.kernel, name)
 
     @property
     def searches_addresses(self) -> bool:
@@ -104,7 +107,7 @@ class _Chunk:
 
     def __init__(self, allocator: Allocator, stride: int) -> None:
         size = _CHUNK * stride
-        self.buffer: Buffer = Buffer.create(allocator, size, memory_type=_MEMORY)
+        self.buffer: Buffer = Buffer.create(allocator, size, memory_type=REPORT_MEMORY)
         self.buffer.write(bytes(size))
         self.free: list[Buffer] = [
             self.buffer.subspan(index * stride, REPORT_BYTES) for index in reversed(range(_CHUNK))
@@ -116,14 +119,21 @@ class _Chunk:
 
     def set_address_table(self, slot: ReportSlot, address: int) -> None:
         """Passes the address of the table of live buffers to a shader; 0 for no table."""
-        data, word = _ADDRESS.pack(address), 4 * TABLE_WORDS[0]
-        slot.buffer.write(data, word)
-        start = slot.buffer.offset - self.buffer.offset + word
+        self.set_word(slot, TABLE_WORDS[0], _ADDRESS.pack(address))
+
+    def set_word(self, slot: ReportSlot, word: int, data: bytes) -> None:
+        """Passes data to a shader, from a word of its report on."""
+        slot.buffer.write(data, 4 * word)
+        start = slot.buffer.offset - self.buffer.offset + 4 * word
         self.quiet = self.quiet[:start] + data + self.quiet[start + len(data) :]
 
 
 class ReportTable:
-    """The slots of one device."""
+    """The slots of one device.
+
+    Attributes:
+        prints: the lines that its shaders print.
+    """
 
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator
@@ -132,8 +142,9 @@ class ReportTable:
         self._stride = -(-REPORT_BYTES // alignment) * alignment
         self._chunks: list[_Chunk] = []
         self._lock = threading.RLock()
+        self.prints: PrintRing = PrintRing(allocator)
 
-    def take(self, name: str, sites: tuple[Site, ...]) -> ReportSlot:
+    def take(self, name: str, sites: tuple[Site, ...], prints: tuple[PrintSite, ...] = ()) -> ReportSlot:
         """Returns a slot for a pipeline; the caller gives it back when no queue uses the pipeline."""
         with self._lock:
             chunk = next((candidate for candidate in self._chunks if candidate.free), None)
@@ -144,6 +155,10 @@ class ReportTable:
             chunk.used[slot.buffer.offset] = slot
             if slot.searches_addresses:
                 chunk.set_address_table(slot, self._allocator.take_address_table())
+            if prints:
+                slot.kernel = self.prints.add(name, prints)
+                chunk.set_word(slot, KERNEL_WORD, slot.kernel.to_bytes(4, "little"))
+                slot.descriptor += self.prints.descriptor
             return slot
 
     def give_back(self, slot: ReportSlot) -> None:
@@ -158,6 +173,9 @@ class ReportTable:
             if slot.searches_addresses:
                 chunk.set_address_table(slot, 0)
                 self._allocator.give_back_address_table()
+            if slot.kernel:
+                chunk.set_word(slot, KERNEL_WORD, bytes(4))
+                self.prints.remove(slot.kernel)
             chunk.free.append(slot.buffer)
             if not chunk.used:
                 self._chunks.remove(chunk)
@@ -165,7 +183,8 @@ class ReportTable:
                 chunk.buffer.close()
 
     def collect(self) -> None:
-        """Sets an error on the verdicts of slots that have a report."""
+        """Sets an error on the verdicts of slots that have a report, and passes on what shaders printed."""
+        self.prints.collect()
         if self._chunks:
             with self._device.guard.lock:
                 is_quiet = self._device.rundown.is_over or all(chunk.view == chunk.quiet for chunk in self._chunks)

@@ -111,7 +111,7 @@ class Kernel(Closeable):
             self.name: str = name if entry.name == "main" else entry.name
             self.pipeline.name = self.name
             if self.pipeline.report is not None:
-                self.pipeline.report.name = self.name
+                self.pipeline.report.rename(self.name)
             log_unwatched(self.pipeline)
             self.parameters: tuple[Parameter, ...] = parameters_of(entry, vulkan.profile.limits)
             if entry.loose_uniforms is not None:

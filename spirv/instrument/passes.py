@@ -22,6 +22,8 @@ from .checks import Checks, SanitizeOptions
 from .editor import Editor
 from .images import ImageChecks
 from .loop_guard import guard_loops
+from .printed import PRINT_SET
+from .prints import Printer
 from .reporter import Reporter, free_binding
 from .reports import Instrumented
 from .workgroup import WorkgroupChecks
@@ -32,6 +34,7 @@ def instrument(
     *,
     guard: bool = True,
     sanitize: SanitizeOptions | None = None,
+    prints: bool = False,
     reserved: Sequence[tuple[int, int]] = (),
 ) -> Instrumented | None:
     """Returns a module with passes applied to its compute shaders; ``None`` if no shader has anything to report.
@@ -40,12 +43,16 @@ def instrument(
         code: a valid SPIR-V module.
         guard: whether to report loops that end before their time; see ``loop_guard``.
         sanitize: the device's facts, to report wrong accesses; ``None`` not to check accesses.
-        reserved: further (set, binding) pairs of the pipeline's layout. The report is the last binding of the last set.
+        prints: whether prints write their lines to a ring; else drivers ignore them.
+        reserved: further (set, binding) pairs of the pipeline's layout. The report is the last binding of the last set,
+            and the ring the one after it.
 
     Raises:
         InvalidArgumentError: the code is damaged.
     """
-    if guard and sanitize is None and not any(opcode == Op.LoopMerge for opcode, _, _ in read_binary(code)):
+    prints = prints and PRINT_SET.encode() in code
+    guard = guard and any(opcode == Op.LoopMerge for opcode, _, _ in read_binary(code))
+    if not guard and sanitize is None and not prints:
         return None
     unwatched: tuple[str, ...] = ()
     try:
@@ -53,16 +60,21 @@ def instrument(
         reporter = Reporter(editor, *free_binding(editor, reserved))
         if sanitize is not None:
             unwatched = _sanitize(editor, code, reporter, sanitize)
+        printer = Printer(editor, reporter)
+        if prints:
+            printer.rewrite()
         if guard:
             guard_loops(editor, reporter)
-        if not reporter.sites:
+        if not reporter.sites and not printer.sites:
             return None
-        reporter.finish()
+        if reporter.sites:
+            reporter.finish()
     except PumiceError:
         raise
     except (LookupError, StopIteration, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"the SPIR-V module is damaged and cannot be instrumented ({error!r})") from None
-    return Instrumented(editor.code(), reporter.set, reporter.binding, tuple(reporter.sites), unwatched)
+    sites, printed = tuple(reporter.sites), tuple(printer.sites)
+    return Instrumented(editor.code(), reporter.set, reporter.binding, sites, unwatched, printed)
 
 
 def _sanitize(editor: Editor, code: bytes, reporter: Reporter, options: SanitizeOptions) -> tuple[str, ...]:

@@ -12,7 +12,7 @@ from typing import Final
 
 from ..binary.grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
 from .editor import Editor, Words, opcode_of
-from .reports import KIND_BITS, REPORT_WORDS, ReportKind, Site
+from .reports import KERNEL_WORD, KIND_BITS, REPORT_WORDS, ReportKind, Site
 from .rewrite import Writer
 
 _SCOPE_DEVICE: Final = 1
@@ -77,6 +77,15 @@ class Reporter:
         kind = editor.pointer(StorageClass.StorageBuffer, editor.u32())
         return writer.op(Op.AccessChain, kind, self._buffer, editor.constant_u32(0), editor.constant_u32(number))
 
+    def kernel_word(self, writer: Writer) -> int:
+        """Returns a pointer to the number of the kernel."""
+        return self.word(writer, KERNEL_WORD)
+
+    def scope(self) -> int:
+        """Returns the scope of atomics that the whole device sees."""
+        is_vulkan_model = self.editor.memory_model == _VULKAN_MEMORY_MODEL
+        return self.editor.constant_u32(_SCOPE_QUEUE_FAMILY if is_vulkan_model else _SCOPE_DEVICE)
+
     def zero(self, writer: Writer, number: int) -> int:
         """Returns a zero that compilers cannot fold; ``number``, 0 to 2, selects one of three.
 
@@ -123,8 +132,7 @@ class Reporter:
     def _end(self, writer: Writer, entry: int) -> None:
         editor = self.editor
         u32, boolean, zero = editor.u32(), editor.bool_type(), editor.constant_u32(0)
-        is_vulkan_model = editor.memory_model == _VULKAN_MEMORY_MODEL
-        scope = editor.constant_u32(_SCOPE_QUEUE_FAMILY if is_vulkan_model else _SCOPE_DEVICE)
+        scope = self.scope()
         result = writer.op(Op.Load, u32, self._status("what"))
 
         def report() -> None:

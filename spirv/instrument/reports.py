@@ -6,7 +6,7 @@ A report is a storage buffer of 32-bit words, the same for all invocations of a 
   that the pass returns;
 - words 2 to 4 are the global invocation id of a wrong access;
 - words 5 and 6 are an index, its low word first, and word 7 is the limit that it exceeds;
-- words 14 and 15 are written by the host: the address of its table of ranges.
+- words 13 to 15 are written by the host: the number of the kernel, and the address of its table of ranges.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...base.lazy_dataclass import dataclass
+from .printed import PrintSite
 
 REPORT_WORDS: Final = 16
 REPORT_BYTES: Final = 4 * REPORT_WORDS
@@ -24,6 +25,8 @@ REPORT_BYTES: Final = 4 * REPORT_WORDS
 CLEARED_WORDS: Final = 8
 #: The words of a report that hold the address of the table of ranges.
 TABLE_WORDS: Final = (14, 15)
+#: The word of a report that holds the number of the kernel for its prints.
+KERNEL_WORD: Final = 13
 #: The number of bits at the start of a table that are the number of its ranges.
 COUNT_BITS: Final = 12
 MAX_RANGES: Final = (1 << COUNT_BITS) - 1
@@ -102,6 +105,7 @@ class Instrumented:
         set, binding: the descriptor of its report, a storage buffer of ``REPORT_BYTES`` zeros.
         sites: the places by their number in a report.
         unwatched: the descriptions of accesses that ``sanitize`` does not check in this module.
+        prints: the prints by their number in a record. If there are any, the ring is the binding after the report.
     """
 
     code: bytes
@@ -109,6 +113,12 @@ class Instrumented:
     binding: int
     sites: tuple[Site, ...]
     unwatched: tuple[str, ...] = ()
+    prints: tuple[PrintSite, ...] = ()
+
+    @property
+    def bindings(self) -> tuple[int, ...]:
+        """The bindings of its report and ring."""
+        return (self.binding, self.binding + 1) if self.prints else (self.binding,)
 
 
 def access_message(report: Report) -> str:

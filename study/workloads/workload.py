@@ -51,10 +51,11 @@ class DevicePool(Closeable):
         return device
 
     def open_new(self, uri: str, options: PlanOptions | None = None, *, persistent_cache: bool = False) -> Device:
-        """Opens a separate device, which the caller closes."""
+        """Opens a separate device, which the caller closes. Its shaders do not print, which would be timed."""
+        options = replace(options or PlanOptions(), prints=False)
         driver = shared_driver(validation=self.validation)
         index = driver.select(uri or None)
-        return Device(HalDevice(driver, index, options=options or PlanOptions(), persistent_cache=persistent_cache))
+        return Device(HalDevice(driver, index, options=options, persistent_cache=persistent_cache))
 
     def close(self) -> None:
         for device in self._devices.values():

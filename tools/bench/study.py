@@ -18,6 +18,7 @@ from ...hal_vulkan import Binding, EntryPoint, PushConstantBlock, ShaderModuleRe
 from ...runtime.kernels.parameters.block import describe, unpack_members
 from ...runtime.kernels.shader_source import load_shader, source_text
 from ...runtime.values.parse import parse_values
+from ...spirv.instrument.printed import PRINT_SET
 from ...spirv.reflection.block_dtype import tail
 from ...status import NotFoundError, shorten, shown
 from ...study.definition.axis import Axis
@@ -32,6 +33,7 @@ from ..run.arguments import parse_buffers, parse_counts
 from ..run.block_arguments import BlockArgument
 from ..run.kernel_arguments import Slots, push_bytes, specialised_entry, specialization_values
 from ..run.keys import split_key
+from ..streams import note
 
 _ADDRESS_BYTES: Final = 8
 _UNTIMED: Final = " without timestamps"
@@ -161,6 +163,8 @@ def _kernel_settings(options: BenchOptions) -> dict[str, object]:
         sources, defines=macros({name: _at_first(options, value, "--define") for name, value in defines.items()})
     )
     code, name = load_shader(options.file, sources)
+    if PRINT_SET.encode() in code:
+        note("what the kernel prints is left out, as it would be part of the time")
     reflection = reflect(code)
     with usage("--entry", *([NotFoundError] if entry_point is not None else [])):
         entry = reflection.entry_point(entry_point)

@@ -103,6 +103,19 @@ def test_glsl_with_a_macro(tmp_path: Path) -> None:
     assert data["study"]["title"] == "my kernel.comp"
 
 
+@needs_compiler
+def test_what_a_kernel_prints_is_not_timed(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = tmp_path / "loud.comp"
+    path.write_text(
+        "#version 450\n#extension GL_EXT_debug_printf : enable\nlayout(local_size_x = 1) in;\n"
+        'layout(binding = 0) buffer B { float x[]; };\nvoid main() { debugPrintfEXT("loud"); x[0] = 1; }\n',
+        encoding="utf-8",
+    )
+    result = bench(path, "--size", 1, *ALONE)
+    assert (result.exit_code, "loud (" in result.stdout + caplog.text) == (0, False), result.stderr
+    assert "what the kernel prints is left out" in result.stderr
+
+
 SWEPT = """#version 450
 layout(local_size_x = TX, local_size_y = TY) in;
 #if !FLAG

@@ -131,3 +131,15 @@ def test_groups_by_name(folder: Path) -> None:
     assert "RUN pipeline 157 1 1" in " ".join((folder / "sum.amber").read_text().split())
     wrong = pumice(*arguments, "--groups", "Z")
     assert wrong.exit_code == 2 and "an argument's name, of: X, S; got 'Z'" in wrong.stderr
+
+
+def test_lines_of_the_shader_go_to_stdout(folder: Path) -> None:
+    (folder / "loud.comp").write_text(
+        """#version 450
+        #extension GL_EXT_debug_printf : enable
+        layout(local_size_x = 2) in;
+        layout(binding = 0) buffer X { uint x[]; };
+        void main() { uint i = gl_GlobalInvocationID.x; debugPrintfEXT("x is %u", x[i]); x[i] = 7; }"""
+    )
+    done = pumice("run", "loud.comp", "-b", "X=2xui32=3,4")
+    assert done.stdout == "loud (0, 0, 0): x is 3\nloud (1, 0, 0): x is 4\nbinding[0]: 2xui32=7 7\n", done.stderr
