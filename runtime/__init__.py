@@ -2,7 +2,8 @@
 
 What needs Vulkan is imported at its first use, so that the reference device works without it.
 
-Read: arrays, images, kernels, device, opening, elementwise, values, parameters, modules, profiling, sessions.
+Read: arrays, images, kernels, parameters, recordings, device, opening, elementwise, values, modules, profiling,
+sessions.
 """
 
 from typing import TYPE_CHECKING
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from .kernels import Kernel
     from .opening import list_devices, open_device
     from .parameters import ParameterIndex
+    from .recordings import Recording
     from .sessions import Instance, Session, SessionFunction, SessionOptions
 
 __all__ = [
@@ -28,6 +30,7 @@ __all__ = [
     "Instance",
     "Kernel",
     "ParameterIndex",
+    "Recording",
     "ReductionKernel",
     "Sampler",
     "ScanKernel",
@@ -49,6 +52,7 @@ if not TYPE_CHECKING:
             ".opening": ("list_devices", "open_device"),
             ".images": ("DeviceImage", "Sampler", "TexelArray"),
             ".parameters": ("ParameterIndex",),
+            ".recordings": ("Recording",),
             ".sessions": ("Instance", "Session", "SessionFunction", "SessionOptions"),
             ".elementwise": ("ElementwiseKernel", "ReductionKernel", "ScanKernel"),
             ".kernels": ("Kernel",),

@@ -18,6 +18,7 @@ from ..base.notebook import html_table
 from ..status import InvalidArgumentError, UnimplementedError
 from .arrays.array import ArrayLike, DeviceArray, array_of, new_array
 from .arrays.array_device import ArrayDevice
+from .arrays.recorder import ZeroStep, recorder_of
 from .arrays.spec import check_dtype, check_shape
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from .images.texel_array import TexelArray
     from .kernels.kernel import Kernel
     from .kernels.parameters.push import Defaults
+    from .recordings.recording import Recording
 
 
 class Device(ArrayDevice):
@@ -99,7 +101,10 @@ class Device(ArrayDevice):
     def zeros(self, shape: int | Sequence[int], dtype: npt.DTypeLike = np.float32) -> DeviceArray:
         """Creates an array of zeros, filled on the device."""
         array = self.empty(shape, dtype)
-        if array.nbytes:
+        recorder = recorder_of(self)
+        if recorder is not None and array.nbytes:
+            recorder.add(ZeroStep(array))
+        elif array.nbytes:
             commands = self.hal.create_command_buffer(one_shot=True, name="zeros").begin()
             commands.fill(array.buffer, b"\0")
             array.mark(self.submit((commands.end(),)), written=True)
@@ -118,6 +123,15 @@ class Device(ArrayDevice):
                 return a
             a = a.numpy()
         return array_of(self, a, dtype)
+
+    def record(self, name: str = "recording") -> Recording:
+        """Returns a recording: calls in its ``with`` block are collected, and run later as one submission.
+
+        ``name`` is the name in messages, profiles and debug labels; see ``Recording``.
+        """
+        from .recordings.recording import Recording
+
+        return Recording(self, name)
 
     # -- images --------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from ...hal.command_buffer import CommandBufferState, resolve_slots
 from ...status import ClosedError, DeadlineExceededError, FailedPreconditionError, InvalidArgumentError
 from ..images.image import Image
 from ..instance.logical_device import LogicalDevice
+from ..memory.buffer import Buffer
 from ..pipelines.descriptors import BIND_POINT_COMPUTE, COMPUTE_STAGE, SetPins
 from ..pipelines.pipeline import ComputePipeline
 from ..pipelines.resources import Resource, noun_of
@@ -107,7 +108,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         pipeline: ComputePipeline,
         sets: SetPins,
         infos: bytes | None,
-        groups: Groups,
+        groups: Groups | Buffer,
         push: bytes,
         epoch: int | None = None,
     ) -> bool:
@@ -118,6 +119,7 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
         is recorded.
 
         Args:
+            groups: the workgroup counts, or a buffer that starts with them, which the caller keeps as it keeps memory.
             epoch: the device's ``close_epoch`` from before the caller checked the memory; ``None`` if the caller has a
                 pending submission (``LogicalDevice.begin_pending``) that does not use these commands yet.
 
@@ -155,7 +157,10 @@ class CommandBuffer(ActionRecorder, AnyCommandBuffer):
                     if len(push) % 4:
                         push += bytes(-len(push) % 4)
                     fn.vkCmdPushConstants(handle, pipeline.layout, COMPUTE_STAGE, 0, len(push), push)
-                fn.vkCmdDispatch(handle, *groups)
+                if isinstance(groups, Buffer):
+                    fn.vkCmdDispatchIndirect(handle, groups.handle, groups.offset)
+                else:
+                    fn.vkCmdDispatch(handle, *groups)
                 barriers.record(handle, *barriers.at_end)
                 result = fn.vkEndCommandBuffer(handle)
             if result or device.validation:

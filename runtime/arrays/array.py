@@ -11,8 +11,8 @@ Thread rule: an array may be used from any thread; the caller orders concurrent 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from collections.abc import Generator, Iterator
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,9 +22,11 @@ from ...formats.element_type import ElementType
 from ...hal.buffer import Buffer
 from ...hal.buffer_view import BufferView
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError
+from ...waits.awaitable import await_source
 from ...waits.wait_mode import WaitMode, waits
 from .array_device import ArrayDevice, check_timeout
 from .preview import Previewed
+from .recorder import CopyStep, open_recorders, recorder_of
 from .spec import Index, check_dtype, check_out, contiguous_part, reshaped
 from .uses import Uses
 from .verdict import NO_VERDICTS
@@ -213,6 +215,8 @@ class DeviceArray(Previewed, Closeable):
             with waits(wait):
                 return self.wait(timeout)
         uses = self.uses
+        if open_recorders:
+            self._check_read()
         if uses.fences:
             timeout = uses.wait_for_fences(timeout)
         ready = uses.ready
@@ -222,6 +226,22 @@ class DeviceArray(Previewed, Closeable):
             if device.verdicts:
                 device.verdicts.check(ready)
         return self
+
+    def __await__(self) -> Generator[Any, Any, DeviceArray]:
+        """Suspends a coroutine until work that writes it is done; returns itself. Errors are those of ``wait``."""
+        if open_recorders:
+            self._check_read()
+        for fence in self.uses.fences:
+            yield from await_source(fence)
+        ready = self.uses.ready
+        if ready:
+            yield from await_source(self.device.stream.at(ready))
+        return self.wait()
+
+    def _check_read(self) -> None:
+        recorder = recorder_of(self.device)
+        if recorder is not None:
+            recorder.check_read(self.uses, f"this array of shape {self.shape}")
 
     def _wait_unused(self) -> None:
         if self.uses.last:
@@ -276,6 +296,17 @@ class DeviceArray(Previewed, Closeable):
         self._check_open()
         if self.is_pending:
             self.uses.settle_fences()
+        if open_recorders:
+            recorder = recorder_of(self.device)
+            if recorder is not None:
+                own = source if isinstance(source, DeviceArray) and source.device is self.device else None
+                if own is None:
+                    own = uploaded(self.device, np.ascontiguousarray(source))
+                self._check_same(own.shape, own.dtype)
+                own._check_open()
+                if self.nbytes:
+                    recorder.add(CopyStep(own, self))
+                return self
         if isinstance(source, DeviceArray):
             self._check_same(source.shape, source.dtype)
             source._check_open()
@@ -386,6 +417,17 @@ def array_of(device: ArrayDevice, value: npt.ArrayLike, dtype: npt.DTypeLike | N
         if isinstance(error, InvalidArgumentError):
             raise
         raise InvalidArgumentError(f"asarray: {type(value).__name__} cannot become an array: {error}") from None
+    data = np.ascontiguousarray(data).reshape(data.shape)
+    array = uploaded(device, data)
+    recorder = recorder_of(device)
+    if recorder is not None and array.nbytes:  # each run makes it anew, as each call would
+        source, array = array, new_array(device, data.shape, data.dtype)
+        recorder.add(CopyStep(source, array))
+    return array
+
+
+def uploaded(device: ArrayDevice, data: np.ndarray) -> DeviceArray:
+    """Creates an array with the contents of a C-contiguous one now, whether or not calls are recorded."""
     array = new_array(device, data.shape, check_dtype(data.dtype))
-    array.mark(device.upload(np.ascontiguousarray(data), array.buffer), written=True)
+    array.mark(device.upload(data, array.buffer), written=True)
     return array

@@ -18,7 +18,7 @@ import numpy as np
 from ...base.closeable import Closeable
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
-from .array import DeviceArray, new_array
+from .array import DeviceArray, array_of, new_array, uploaded
 from .array_device import ArrayDevice
 from .spec import ArraySpec, raw_bytes
 from .staging import Place, Staging, StagingPool
@@ -40,16 +40,22 @@ class Transfer(Closeable):
     Attributes:
         device: the device that runs the call.
         to_host: whether results are NumPy arrays.
+        recorded: whether the call is recorded, so that all arguments stay on the device.
         arguments: the arguments on the device, complete once ``place`` was called.
         results: the value that the call returns for each argument, if the kernel writes it.
+        marks: the arguments that note the work, and whether the kernel writes them.
+        before, after: the copies around the kernel between arrays of the device.
     """
 
-    def __init__(self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool) -> None:
+    def __init__(
+        self, device: ArrayDevice, pool: StagingPool, alignment: int, *, to_host: bool, recorded: bool = False
+    ) -> None:
         """Begins a call. ``alignment`` applies to bound offsets; ``to_host`` says that the results are NumPy arrays."""
         self.device = device
         self._pool = pool
         self._alignment = alignment
         self.to_host = to_host
+        self.recorded = recorded
         self.arguments: list[Placed | None] = []
         self.results: list[object] = []
         self._places: list[Place] = []
@@ -58,9 +64,9 @@ class Transfer(Closeable):
         ] = []  # indices among the arguments, and the host's values
         self._staging: Staging | None = None
         self._reads: list[tuple[int, np.ndarray]] = []
-        self._before: list[tuple[Buffer, Buffer]] = []
-        self._after: list[tuple[Buffer, Buffer]] = []
-        self._marks: list[tuple[Placed, bool]] = []  # arguments that note the work, and whether they are written
+        self.before: list[tuple[Buffer, Buffer]] = []
+        self.after: list[tuple[Buffer, Buffer]] = []
+        self.marks: list[tuple[Placed, bool]] = []
         self._temporaries: list[Closeable] = []
         self._finishing: list[Callable[[], None]] = []
         self._payload = -1
@@ -72,12 +78,16 @@ class Transfer(Closeable):
         result: np.ndarray | DeviceArray | None = None
         if isinstance(value, DeviceArray):
             array, result = self._aligned(value, written=written), value
-            self._marks.append((value, written))
+            self.marks.append((value, written))
         elif written and not (self.to_host or into is not None):
-            array = result = new_array(self.device, value.shape, value.dtype)
             if isinstance(value, np.ndarray):
-                array.mark(self.device.upload(value, array.buffer), written=True)
-            self._marks.append((array, True))
+                array = result = array_of(self.device, value)
+            else:
+                array = result = new_array(self.device, value.shape, value.dtype)
+            self.marks.append((array, True))
+        elif self.recorded and isinstance(value, np.ndarray):
+            array = uploaded(self.device, value)
+            self.marks.append((array, False))
         else:
             host = None
             if written:
@@ -106,7 +116,7 @@ class Transfer(Closeable):
         """
         self.arguments.append(value)
         self.results.append(result)
-        self._marks.append((value, result is not None))
+        self.marks.append((value, result is not None))
         if owner is not None:
             self._temporaries.append(owner)
         if finish is not None:
@@ -117,9 +127,9 @@ class Transfer(Closeable):
             return array
         aligned = new_array(self.device, array.shape, array.dtype)
         self._temporaries.append(aligned)
-        self._before.append((array.buffer, aligned.buffer))
+        self.before.append((array.buffer, aligned.buffer))
         if written:
-            self._after.append((aligned.buffer, array.buffer))
+            self.after.append((aligned.buffer, array.buffer))
         return aligned
 
     def _import(self, value: np.ndarray | ArraySpec, result: np.ndarray | None) -> DeviceArray | None:
@@ -153,12 +163,12 @@ class Transfer(Closeable):
     def copies(self) -> bool:
         """Whether ``run`` submits more than the kernel's commands."""
         staging = self._staging
-        return bool(self._before or self._after or (staging is not None and (staging.before or staging.after)))
+        return bool(self.before or self.after or (staging is not None and (staging.before or staging.after)))
 
     @property
     def is_empty(self) -> bool:
         """Whether all arguments are used where they are, so that nothing has to be copied or freed."""
-        return not (self._places or self._before or self._temporaries or self._finishing or self._imported)
+        return not (self._places or self.before or self._temporaries or self._finishing or self._imported)
 
     def run(self, commands: CommandBuffer) -> int:
         """Submits the copies and the kernel together, and notes the work; returns the payload that marks its end."""
@@ -166,11 +176,11 @@ class Transfer(Closeable):
         batch = [commands] if staging is None else [*staging.before, commands, *staging.after]
         once = []
         try:
-            if self._before:
-                once.append(self.device.copies(self._before, "uploads"))
+            if self.before:
+                once.append(self.device.copies(self.before, "uploads"))
                 batch.insert(0, once[-1])
-            if self._after:
-                once.append(self.device.copies(self._after, "downloads"))
+            if self.after:
+                once.append(self.device.copies(self.after, "downloads"))
                 batch.append(once[-1])
             payload = self.device.hal.compute_queue.submit(batch)
         except BaseException:
@@ -183,7 +193,7 @@ class Transfer(Closeable):
     def note(self, payload: int) -> None:
         """Notes the work of a submission, which ends at ``payload`` of the device's stream."""
         self._payload = payload
-        for argument, written in self._marks:
+        for argument, written in self.marks:
             argument.mark(payload, written=written)
 
     @property

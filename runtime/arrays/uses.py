@@ -104,6 +104,17 @@ def note_uses(lock: threading.Lock, arrays: Sequence[HasUses], written: Sequence
                 uses.ready = payload
 
 
+def note_all(lock: threading.Lock, used: Sequence[Uses], written: Sequence[Uses], payload: int) -> None:
+    """Notes one submission in all the memory that it uses, and in what it writes."""
+    with lock:
+        for uses in used:
+            if uses.last < payload:
+                uses.last = payload
+        for uses in written:
+            if uses.ready < payload:
+                uses.ready = payload
+
+
 def _is_reached(fence: WaitSource) -> bool:
     try:
         return fence.query()

@@ -10,8 +10,8 @@ Thread rule: an image may be used from any thread; the caller orders concurrent 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import TYPE_CHECKING, NoReturn, cast
+from collections.abc import Callable, Generator
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,9 @@ from ...formats.image_format import ImageFormat
 from ...formats.image_texels import check_plain, to_texels
 from ...hal.buffer import Buffer
 from ...status import ClosedError, InvalidArgumentError, UnimplementedError, shown
+from ...waits.awaitable import await_source
 from ..arrays.array_device import READBACK, UPLOAD, ArrayDevice, check_timeout
+from ..arrays.recorder import open_recorders, recorder_of, refuse_recording
 from ..arrays.spec import check_dtype, check_out, raw_bytes
 from ..arrays.uses import Uses
 from .layout import AXES, ImageLayout, as_dtype, between, checked_shape
@@ -226,9 +228,24 @@ class DeviceImage(Closeable):
             DeadlineExceededError: the time passed first; a later wait may succeed.
         """
         check_timeout(timeout)
+        if open_recorders:
+            self._check_read()
         if self.ready:
             self.device.finish(self.ready, timeout)
         return self
+
+    def __await__(self) -> Generator[Any, Any, DeviceImage]:
+        """Suspends a coroutine until work that writes it is done; returns itself. Errors are those of ``wait``."""
+        if open_recorders:
+            self._check_read()
+        if self.ready:
+            yield from await_source(self.device.stream.at(self.ready))
+        return self.wait()
+
+    def _check_read(self) -> None:
+        recorder = recorder_of(self.device)
+        if recorder is not None:
+            recorder.check_read(self.uses, f"this image of shape {self.shape}")
 
     # -- the host ------------------------------------------------------------------------------------
 
@@ -330,6 +347,7 @@ class DeviceImage(Closeable):
         return self
 
     def _copy(self, record: Callable[[CommandBuffer], None], name: str) -> int:
+        refuse_recording(self.device, f"a copy of an image ({name})", "fill and read images outside of the recording")
         commands = self.device.vulkan.create_command_buffer(one_shot=True, name=name)
         try:
             record(commands.begin())

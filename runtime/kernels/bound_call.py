@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from ...hal_vulkan import EntryPoint, PushConstantBlock, ShaderModuleReflection
+from ...hal_vulkan import BlockMember, EntryPoint, PushConstantBlock, ShaderModuleReflection
 from ...spirv.reflection.block_dtype import member_names
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Transfer
 from ..images.bound import Bound
-from .parameters.arguments import Counts, Groups, Out, PerElement, given_counts
+from .parameters.arguments import Counts, Groups, HostGroups, Out, PerElement, check_indirect, given_counts
 from .parameters.names import Names
 from .parameters.parameter import KernelArgument, Parameter
 from .parameters.pointers import Pointers
@@ -33,7 +33,9 @@ class BoundCall:
         groups: the workgroup counts, or the argument whose elements tell them; ``None`` infers them from the arrays.
         push: the bytes of the push constants.
         out: the arrays in ``out=``, which are among ``arrays`` too.
-        pointed: the arrays of the device whose addresses the call passes.
+        pointed: the arrays of the device that the call uses without binding them: by address, or for ``indirect``.
+        indirect: the array on the device that has the workgroup counts; ``None`` where ``groups`` has them.
+        loose: the bytes of the uniforms outside of blocks, which are among ``arrays`` too.
 
         bound, parameters: set by the plan: the resource for each descriptor, and its parameter.
         ranges: the descriptors of a resident call.
@@ -47,6 +49,8 @@ class BoundCall:
         "bound",
         "epoch",
         "groups",
+        "indirect",
+        "loose",
         "out",
         "parameters",
         "pointed",
@@ -66,12 +70,16 @@ class BoundCall:
         push: bytes,
         out: Out,
         pointed: Sequence[DeviceArray],
+        indirect: DeviceArray | None = None,
+        loose: bytes = b"",
     ) -> None:
         self.arrays: Sequence[KernelArgument] = arrays
         self.groups: Counts | PerElement | None = groups
         self.push: bytes = push
         self.out: Out = out
         self.pointed: Sequence[DeviceArray] = pointed
+        self.indirect: DeviceArray | None = indirect
+        self.loose: bytes = loose
         self.ranges: bytes | None = None
         self.sources: Sources = NO_SOURCES
         self.transfer: Transfer | None = None
@@ -83,6 +91,7 @@ class Binder:
 
     Attributes:
         names: the names that a call may use.
+        loose: the index of the parameter of the uniforms outside of blocks, or ``None``.
     """
 
     def __init__(
@@ -98,19 +107,29 @@ class Binder:
         constants = member_names(block.members) if block is not None else ()
         self._unused = unused = Unused(reflection, entry, kernel)
         push_defaults = unused.without_defaults(push_defaults)
-        self._loose = next((p.index for p in parameters if p.binding is loose), None)
+        self.loose: int | None = next((p.index for p in parameters if p.binding is loose), None)
         parameters = [p for p in parameters if p.binding is not loose]
         noun = PushConstantBlock.noun if block is None else block.noun
         self.names: Names = Names(parameters, tuple(constants), kernel, unused, noun)
+        self._device = device
         self._kernel = kernel
         self._count = len(parameters)
         self._takes_push = block is not None
         self._pointers = Pointers(device, reflection, entry, kernel, push_defaults)
         self._push = PushConstants(block, kernel, self.names.check_push, push_defaults)
 
-    def grid(self, groups: Groups) -> Counts | PerElement:
+    def grid(self, groups: HostGroups) -> Counts | PerElement:
         """Returns workgroup counts, or the argument that tells them; raises InvalidArgumentError for other values."""
         return self.names.grid(groups) if isinstance(groups, str) else given_counts(groups, self._kernel)
+
+    @property
+    def push_members(self) -> Mapping[str, BlockMember]:
+        """The push constants by name, or the uniforms outside of blocks."""
+        return self._push.members
+
+    def with_push_value(self, push: bytes, name: str, value: object) -> bytes:
+        """Returns the bytes of push constants with another value of one."""
+        return self._push.with_value(push, name, value)
 
     def bind(
         self,
@@ -128,6 +147,10 @@ class Binder:
             InvalidArgumentError: the number of arrays, names, workgroup counts or push constants are wrong. Dtypes and
                 sizes of arrays are checked later.
         """
+        indirect: DeviceArray | None = None
+        if isinstance(groups, DeviceArray):
+            check_indirect(groups, self._device, self._kernel)
+            indirect, groups = groups, 1  # no counts are inferred
         counts = None if groups is None else self.grid(groups)
         if self._unused.present and (named or push is not None):
             named, push = self._unused.without_named(named, push)
@@ -137,8 +160,11 @@ class Binder:
         if uses is not None or self._pointers.present:
             pointed = self._pointers.collect(uses, arrays, push, named)
             named = self._pointers.with_addresses(named)
+        if indirect is not None:
+            pointed = [*pointed, indirect]
         data = self._push.pack(push, named) if self._takes_push or named or push is not None else b""
-        if self._loose is not None:
-            values = np.frombuffer(data, np.uint8)
-            arrays, data = (*arrays[: self._loose], values, *arrays[self._loose :]), b""
-        return BoundCall(arrays, counts, data, out, pointed)
+        loose = b""
+        if self.loose is not None:
+            values, loose, data = np.frombuffer(data, np.uint8), data, b""
+            arrays = (*arrays[: self.loose], values, *arrays[self.loose :])
+        return BoundCall(arrays, counts, data, out, pointed, indirect, loose)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -43,6 +44,13 @@ class KernelDescriptors:
         if not self.array_sizes:
             return self._parameters, arrays
         return take_apart(self._parameters, arrays, self.array_sizes, self._kernel)
+
+    def put_together(self, parameters: Sequence[Parameter], values: Sequence[Any]) -> Sequence[KernelArgument]:
+        """Undoes ``take_apart``: returns one argument for each of the kernel's parameters."""
+        whole: dict[int, list[Any]] = {}
+        for parameter, value in zip(parameters, values, strict=True):
+            whole.setdefault(parameter.index, []).append(None if value is ABSENT else value)
+        return [whole.get(p.index, []) if p.index in self.array_sizes else whole[p.index][0] for p in self._parameters]
 
     def check(self, parameters: Sequence[Parameter], values: Sequence[Prepared]) -> None:
         """Raises if a prepared value does not fit its parameter."""

@@ -23,6 +23,7 @@ from ...hal_vulkan import CommandBuffer, ComputePipeline, DispatchTiming, Execut
 from ...status import InvalidArgumentError
 from ..arrays.array import DeviceArray
 from ..arrays.array_device import ArrayDevice
+from ..arrays.recorder import Recorder, open_recorders, recorder_of, refuse_recording
 from ..arrays.spec import ArraySpec
 from ..arrays.staging import StagingPool
 from ..arrays.transfer import Transfer
@@ -30,14 +31,12 @@ from ..arrays.uses import note_uses
 from ..arrays.verdict import NO_VERDICTS
 from ..images.bound import HostImage
 from ..images.image import DeviceImage
-from .bound_call import NO_SOURCES, BoundCall, Sources
+from .bound_call import NO_SOURCES, Binder, BoundCall, Sources
 from .descriptors import KernelDescriptors
-from .parameters.arguments import prepare_arguments, targets_of
-from .parameters.parameter import KernelArgument, Parameter, Prepared, ResultArray
+from .parameters.arguments import listed, prepare_arguments, targets_of
+from .parameters.parameter import KernelArgument, KernelResult, Parameter, Prepared, ResultArray
+from .recorded_call import RecordedCall
 from .recorder import DispatchRecorder
-
-KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
-"""The result of a call: the array that the kernel writes, several as a tuple, or None."""
 
 OF_HOST: Final = (np.ndarray, ArraySpec, HostImage)
 """Arguments that are not on the device."""
@@ -67,6 +66,7 @@ class Dispatcher(Closeable):
     Attributes:
         recorder: the kernel's command buffers.
         descriptors: the kernel's descriptors.
+        pipeline: the kernel's pipeline.
     """
 
     def __init__(
@@ -75,15 +75,18 @@ class Dispatcher(Closeable):
         executable: Executable,
         pipeline: ComputePipeline,
         parameters: Sequence[Parameter],
+        binder: Binder,
         kernel: str,
     ) -> None:
         """Takes over ``executable``, which ``close`` closes; ``kernel`` is the kernel's name, for messages."""
         self._device = device
         self._executable = executable
         self._parameters = parameters
+        self._binder = binder
         self._kernel = kernel
         self._hal = device.vulkan
         self._queue = device.vulkan.compute_queue
+        self.pipeline: ComputePipeline = pipeline
         self._report = pipeline.report
         self._alignment = pipeline.offset_alignment
         self._device_types = frozenset(kind for parameter in parameters for kind in parameter.device_types)
@@ -106,7 +109,7 @@ class Dispatcher(Closeable):
             The results, or ``None`` if nothing was submitted: the call has to be bound.
         """
         repeats = self._repeats
-        if not repeats or not arrays or type(arrays[0]) not in _RESIDENT:
+        if not repeats or open_recorders or not arrays or type(arrays[0]) not in _RESIDENT:
             return None
         try:
             if len(arrays) == 3:
@@ -132,6 +135,10 @@ class Dispatcher(Closeable):
     def run(self, call: BoundCall) -> KernelResult:
         """Runs a call; ``Kernel.__call__`` documents results and errors."""
         hal = self._hal
+        if open_recorders:
+            active = recorder_of(self._device)
+            if active is not None:
+                return self._record(call, active)
         if hal.abandoned:
             hal.check_usable()
         if hal.dropped:
@@ -154,11 +161,60 @@ class Dispatcher(Closeable):
         Raises:
             InvalidArgumentError: all arrays are empty.
         """
+        refuse_recording(self._device, f"{self._kernel}.time()", "call it here, and time() the recording")
         timings: list[DispatchTiming] = []
         result = self._run_moved(call, timings)
         if not timings:
             raise InvalidArgumentError(f"{self._kernel}: there is nothing to time: all arrays are empty")
         return result, timings[0]
+
+    def _record(self, call: BoundCall, recorder: Recorder) -> KernelResult:
+        """Adds a call to a recording; returns its results, which each run writes."""
+        self._hal.check_usable()
+        if any(isinstance(array, np.ndarray) for array in listed(call.out)):
+            raise InvalidArgumentError(
+                f"{self._kernel}: out= is a NumPy array, which a recorded call cannot write: give out= an array on the "
+                "device, device.empty(shape, dtype), and read that after run()"
+            )
+        targets_of(call.out, self._kernel)
+        is_empty = call.arrays and not any(getattr(value, "nbytes", 1) for value in call.arrays)
+        if is_empty and type(call.groups) is not tuple:
+            return self._run_moved(call)  # all arrays are empty: nothing to run
+        step = self.recorded(call)
+        recorder.add(step)
+        return step.result
+
+    def recorded(self, call: BoundCall) -> RecordedCall:
+        """Returns a call as a step of a recording; the arguments of the host are copied to the device now."""
+        descriptors, kernel = self.descriptors, self._kernel
+        parameters, arrays = descriptors.take_apart(call.arrays)
+        values, fit = prepare_arguments(parameters, arrays, kernel)
+        if not fit:
+            descriptors.check(parameters, values)
+        transfer = Transfer(self._device, self._staging, self._alignment, to_host=False, recorded=True)
+        call.bound, call.parameters = descriptors.place(transfer, parameters, values, arrays, ())
+        self.recorder.check_bound(call.bound)
+        resolved = [
+            placed if isinstance(value, OF_HOST) else value
+            for placed, value in zip(transfer.arguments, values, strict=True)
+        ]
+        return RecordedCall(
+            self.recorded,
+            self.pipeline,
+            call,
+            transfer,
+            parameters,
+            descriptors.put_together(parameters, resolved),
+            frozenset(
+                p.index
+                for p, value in zip(parameters, values, strict=True)
+                if type(value) is np.ndarray and not p.written
+            ),
+            self.recorder.counts(call.bound, call.groups, call.parameters),
+            results_of(parameters, transfer.results),
+            self._binder,
+            self._lock,
+        )
 
     def _run_moved(self, call: BoundCall, timings: list[DispatchTiming] | None = None) -> KernelResult:
         """Moves arguments to the device, runs, and brings results back; adds to ``timings`` if it is given."""

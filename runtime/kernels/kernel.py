@@ -26,11 +26,11 @@ from ..arrays.array_device import ArrayDevice
 from ..arrays.transfer import Placed
 from ..images.bound import ABSENT
 from .bound_call import Binder
-from .dispatcher import OF_HOST, Dispatcher, KernelResult
-from .parameters.arguments import Counts, Groups, Out, PerElement, declared, prepare_arguments
+from .dispatcher import OF_HOST, Dispatcher
+from .parameters.arguments import Counts, Groups, HostGroups, Out, PerElement, declared, prepare_arguments
 from .parameters.block import describe, type_name
 from .parameters.names import dtype_of_block
-from .parameters.parameter import KernelArgument, Parameter
+from .parameters.parameter import KernelArgument, KernelResult, Parameter
 from .parameters.parameters import parameters_of
 from .parameters.push import Defaults, Named, Push, PushValue
 from .parameters.uniforms import with_initial_values
@@ -117,7 +117,7 @@ class Kernel(Closeable):
             if entry.loose_uniforms is not None:
                 push_defaults = with_initial_values(push_defaults, entry, source())
             self._binder = Binder(device, self.reflection, entry, self.parameters, self.name, push_defaults)
-            self._dispatcher = Dispatcher(device, executable, self.pipeline, self.parameters, self.name)
+            self._dispatcher = Dispatcher(device, executable, self.pipeline, self.parameters, self._binder, self.name)
         except BaseException:
             executable.close()
             raise
@@ -143,9 +143,9 @@ class Kernel(Closeable):
                 zeros if the kernel reads it as well.
             out: the arrays for the last written bindings that are not in ``named``, in binding order. ``arrays`` are
                 for the first bindings that ``out`` does not fill.
-            groups: the workgroup counts: an int or up to three. The name of an argument makes one invocation for each
-                of its elements, by axis where the local size has several dimensions; ``None`` takes the written array
-                of most bytes for it.
+            groups: the workgroup counts: an int or up to three, or an array of three uint32 on the device, read when
+                the call runs. The name of an argument makes one invocation for each of its elements, by axis where the
+                local size has several dimensions; ``None`` takes the written array of most bytes for it.
             push: the push constants, as bytes of the whole block, values in order, or values by name.
             uses: the arrays whose addresses the call passes as numbers, or that memory it passes points to. They are
                 held and waited for like arguments, as are arrays that are given for pointers themselves.
@@ -167,7 +167,7 @@ class Kernel(Closeable):
                 nothing, as for a sum or a histogram: too few invocations would run for an input.
         """
         if not named and out is None and groups is None and push is None and uses is None and wait is None:
-            result = self._dispatcher.repeat(arrays)  # type: ignore[arg-type]  # it knows arrays of the device only
+            result = self._dispatcher.repeat(arrays)  # type: ignore[arg-type]  # it knows what is on the device only
             if result is not None:
                 return result
         call = self._binder.bind(arrays, named, out=out, groups=groups, push=push, uses=uses)
@@ -190,6 +190,11 @@ class Kernel(Closeable):
         use: wait for the commands before the host reads or writes them. Arguments and errors are those of a call.
         """
         call = self._binder.bind(arrays, named, groups=groups, push=push)
+        if call.indirect is not None:
+            raise InvalidArgumentError(
+                f"{self.name}: prepare() takes groups as numbers; give 1, and the array's buffer to "
+                "CommandBuffer.dispatch_indirect"
+            )
         descriptors, recorder = self._dispatcher.descriptors, self._dispatcher.recorder
         parameters, apart = descriptors.take_apart(call.arrays)
         values, fit = prepare_arguments(parameters, apart, self.name)
@@ -206,7 +211,7 @@ class Kernel(Closeable):
         buffers = cast("tuple[Resource | None, ...]", tuple([resource.buffer for resource in bound]))
         return PreparedDispatch(self.pipeline, buffers, counts, call.push)
 
-    def grid(self, groups: Groups | None) -> Counts | PerElement | None:
+    def grid(self, groups: HostGroups | None) -> Counts | PerElement | None:
         """Returns the meaning of ``groups``, for tools that save calls."""
         return None if groups is None else self._binder.grid(groups)
 

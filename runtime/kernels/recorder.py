@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, NoReturn, cast
 
-from ...hal_vulkan import CommandBuffer, ComputePipeline, SetPins, check_groups
+from ...hal_vulkan import Buffer, CommandBuffer, ComputePipeline, SetPins, check_groups
 from ...hal_vulkan.commands.recording_cache import RecordingCache
 from ...hal_vulkan.pipelines.resources import Resource
 from ...status import ClosedError, InvalidArgumentError
@@ -87,6 +87,12 @@ class DispatchRecorder:
                 ranges.append(array.descriptor)
         return b"".join(ranges)
 
+    def check_bound(self, bound: Sequence[DeviceArray | Bound]) -> None:
+        """Raises for arrays that are closed, or on another device, and if the kernel was closed."""
+        if self._pipeline.is_closed:
+            raise ClosedError(f"kernel {self._name} was closed")
+        self._ranges(bound)
+
     def recorded(self, call: BoundCall, epoch: int | None) -> CommandBuffer | None:
         """Returns the commands of a planned call; records them the first time.
 
@@ -104,6 +110,8 @@ class DispatchRecorder:
         if ranges is None or (epoch is None and call.epoch != self._device.vulkan.close_epoch):
             ranges = self._ranges(call.bound)
         key: tuple[object, ...] = (ranges, call.groups, call.push)
+        if call.indirect is not None:
+            key = (*key, call.indirect.buffer.descriptor)
         if type(call.groups) is not tuple and self._groups_by_shape:
             key = (*key, *[array.shape for array in call.bound])
         known = self.recordings.get(key)
@@ -132,7 +140,8 @@ class DispatchRecorder:
         commands = recordings.evict() or self._device.vulkan.create_command_buffer(name=self._name)
         is_recorded = False
         try:
-            is_recorded = commands.record_dispatch(pipeline, sets, infos, counts, push, epoch)
+            groups = counts if call.indirect is None else cast("Buffer", call.indirect.buffer)
+            is_recorded = commands.record_dispatch(pipeline, sets, infos, groups, push, epoch)
         finally:
             if not is_recorded:
                 commands.close()
@@ -158,7 +167,10 @@ class DispatchRecorder:
         resources = cast("list[Resource]", [bound.buffer for bound in call.bound])
         commands = self._device.vulkan.create_command_buffer(name=self._name, timing=True)
         try:
-            commands.begin().dispatch(self._pipeline, resources, counts, call.push)
+            if call.indirect is not None:
+                commands.begin().dispatch_indirect(self._pipeline, resources, call.indirect.buffer, push=call.push)
+            else:
+                commands.begin().dispatch(self._pipeline, resources, counts, call.push)
             commands.end()
         except BaseException:
             commands.close()

@@ -10,6 +10,7 @@ from ...hal.programs.fence import HalFence
 from ...status import InvalidArgumentError, NotFoundError, shown
 from ...vm.execution.context import Function
 from ...waits.wait_mode import WAIT_MODES
+from ..arrays.recorder import refuse_recording
 from .binding import argument_binder, result_unbinder
 from .outputs import Outputs
 from .session_devices import CallTarget
@@ -67,6 +68,15 @@ class FunctionBinding:
         if named or len(arguments) != self._count:
             arguments = self.signature.place(arguments, named)
         return tuple([bind(value) for bind, value in zip(self._binders, arguments, strict=True)])
+
+    def _refuse_recording(self) -> None:
+        """Raises if this thread records calls on a device of the session."""
+        for device in self._target.devices.opened:
+            refuse_recording(
+                device,
+                f"a call of the program {self.name}",
+                "a program decides on the host what to run. Call it outside of the recording",
+            )
 
     def _convert(self, outputs: tuple[Any, ...]) -> Any:
         """Returns the caller's results for the program's."""

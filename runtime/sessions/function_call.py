@@ -19,6 +19,7 @@ from ...vm.execution.policy import InvocationPolicy
 from ...vm.invocation.invocation import Invocation
 from ...vm.invocation.marshalling import outputs_of
 from ...waits.wait_mode import WaitMode
+from ..arrays.recorder import open_recorders
 from ..profiling.call import CallRecord, now
 from .donation import Donate
 from .function_binding import FunctionBinding
@@ -68,6 +69,8 @@ class FunctionCall:
         *,
         is_direct: bool = False,
     ) -> None:
+        if open_recorders:
+            function._refuse_recording()
         if wait is not None or signal is not None:
             function._check_fences(wait, signal)
         self._function = function

@@ -16,6 +16,7 @@ from ...vm.invocation.awaited import AwaitedInvocation
 from ...vm.invocation.invocation import Invocation
 from ...vm.invocation.marshalling import outputs_of
 from ...waits.wait_mode import WaitMode, checked_wait_mode, waits
+from ..arrays.recorder import open_recorders
 from ..profiling.call import now
 from .call_stream import stream_calls
 from .donation import Donate
@@ -90,6 +91,8 @@ class SessionFunction(FunctionBinding):
         context = target.context
         if context.gate.is_closed:
             raise ClosedError(f"cannot call {self.name}: this session was closed")
+        if open_recorders:
+            self._refuse_recording()
         plain = self._is_plain and out is None and donate is None and wait is None and signal is None
         if not plain or target.observer is not None:
             return FunctionCall(self, arguments, named, out, donate, wait, signal).call(timeout)
@@ -242,6 +245,8 @@ class SessionFunction(FunctionBinding):
             context = self._target.context
             if context.is_closed:
                 raise ClosedError(f"cannot call {self.name}: this session was closed")
+            if open_recorders:
+                self._refuse_recording()
             mode = None if wait is None else checked_wait_mode(wait)
             if named or len(arguments) != self._count:
                 arguments = self.signature.place(arguments, named)

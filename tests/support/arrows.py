@@ -100,7 +100,8 @@ runtime
     images: arrays
     kernels.parameters: arrays images
     kernels: arrays images kernels.parameters
-    .: arrays images kernels kernels.parameters
+    recordings: arrays images kernels kernels.parameters
+    .: arrays images kernels kernels.parameters recordings
     elementwise: . arrays kernels
     parameters:
     modules.parameters: parameters

@@ -19,7 +19,7 @@ from ...runtime import DeviceImage, Sampler, TexelArray
 from ...runtime.arrays.spec import ArraySpec
 from ...runtime.device import Device
 from ...runtime.kernels.kernel import Kernel
-from ...runtime.kernels.parameters.arguments import Groups, PerElement, inferred_counts
+from ...runtime.kernels.parameters.arguments import HostGroups, PerElement, inferred_counts
 from ...runtime.kernels.parameters.parameter import KernelArgument
 from ...status import UnimplementedError
 from ..output_files import store
@@ -43,7 +43,7 @@ def write_script(
     results: Mapping[Slot, tuple[BufferArgument, Array]],
     wanted: Mapping[Slot, Sequence[BufferArgument]],
     *,
-    groups: Groups | None,
+    groups: HostGroups | None,
     push: bytes,
     specialization: Mapping[int, SpecializationValue],
     subgroup_size: int | None,

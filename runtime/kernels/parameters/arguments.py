@@ -5,22 +5,29 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Sequence
-from typing import NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, cast
 
 import numpy as np
 
+from ....hal.memory import BufferUsage
 from ....status import InvalidArgumentError
 from ...arrays.array import DeviceArray
+from ...arrays.array_device import ArrayDevice
 from ...arrays.spec import ArraySpec, check_out
 from ...images.bound import ABSENT, Bound
 from ...images.image import DeviceImage
 from ...images.texel_array import TexelArray
 from .parameter import KernelArgument, Parameter, Prepared, ResultArray
 
+if TYPE_CHECKING:
+    from ....hal_vulkan import Buffer
+
 Out: TypeAlias = ResultArray | Sequence[ResultArray] | None
 """Arrays for written bindings that the call passes neither by position nor by name, in binding order."""
-Groups: TypeAlias = int | tuple[int, ...] | str
+HostGroups: TypeAlias = int | tuple[int, ...] | str
 """Workgroups in x, y and z, of which trailing ones are 1; or an argument's name: one invocation an element of it."""
+Groups: TypeAlias = HostGroups | DeviceArray
+"""The same, or an array on the device of three uint32, which is read when the call runs."""
 Counts: TypeAlias = tuple[int, int, int]
 
 
@@ -84,6 +91,24 @@ def listed(out: Out) -> list[ResultArray]:
 
 
 # -- workgroup counts --------------------------------------------------------------------------------
+
+
+def check_indirect(groups: DeviceArray, device: ArrayDevice, kernel: str) -> None:
+    """Raises unless an array can have the workgroup counts of a dispatch."""
+    where = f"{kernel}: groups="
+    groups._check_open()
+    if groups.dtype != np.uint32 or groups.shape != (3,):
+        raise InvalidArgumentError(
+            f"{where} takes an array of three uint32 on the device, the workgroups in x, y and z; "
+            f"got shape {groups.shape} and dtype {groups.dtype}"
+        )
+    if groups.device is not device:
+        raise InvalidArgumentError(
+            f"{where} is on another device, {groups.device.name}, than the kernel: copy it with device.asarray(x)"
+        )
+    if groups.buffer.offset % 4:
+        raise InvalidArgumentError(f"{where} lies at byte {groups.buffer.offset}; the device reads multiples of 4")
+    cast("Buffer", groups.buffer).check_usage(BufferUsage.DISPATCH_INDIRECT_PARAMETERS, where)
 
 
 def given_counts(groups: int | tuple[int, ...], kernel: str) -> Counts:

@@ -110,6 +110,11 @@ class Names:
             raise InvalidArgumentError(f"{kernel}: {problem}; the shader declares {declared(parameters)}")
         return tuple(placed[p.index] for p in parameters), push
 
+    @property
+    def single(self) -> dict[str, int]:
+        """The names of bindings that take one argument, with the index of their parameter."""
+        return {name: indices[0] for name, indices in self._indices.items() if len(indices) == 1}
+
     def grid(self, name: str) -> PerElement:
         """Returns the grid of ``groups=name``: of an argument, or of the array in its block."""
         if name in self._shared:

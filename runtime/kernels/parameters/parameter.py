@@ -39,6 +39,8 @@ from .number_block import NumberBlock
 
 ResultArray: TypeAlias = np.ndarray | DeviceArray | DeviceImage | TexelArray
 """A value that a kernel can write: arrays of the host or of the device, images, and texel buffers."""
+KernelResult: TypeAlias = ResultArray | tuple[ResultArray, ...] | None
+"""The result of a call: the array that the kernel writes, several as a tuple, or None."""
 KernelArgument: TypeAlias = (
     ResultArray | ArraySpec | Sampler | Sequence[object] | Mapping[str, object] | np.generic | int | float | None
 )

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 
-from ....hal_vulkan import PushConstantBlock
+from ....hal_vulkan import BlockMember, PushConstantBlock
 from ....spirv.reflection.block_dtype import member_names
 from ....status import InvalidArgumentError, shown
 from ...arrays.array import DeviceArray
-from .block import describe, pack_members
+from .block import describe, has_pointer, pack_members
 from .number_block import NumberBlock
 from .parameter import KernelArgument
 
@@ -68,6 +69,22 @@ class PushConstants:
             return b""
         self._check(fields)
         return pack_push(self._block, push, fields, self._kernel, self._defaults)
+
+    @cached_property
+    def members(self) -> Mapping[str, BlockMember]:
+        """The members of the block by name."""
+        return member_names(self._block.members) if self._block is not None else {}
+
+    def with_value(self, push: bytes, name: str, value: object) -> bytes:
+        """Returns the bytes of the block with another value of one member."""
+        assert self._block is not None
+        if has_pointer(self.members[name]):
+            raise InvalidArgumentError(
+                f"{self._kernel}: push constant {name} has an address, which cannot be changed: record again"
+            )
+        data = bytearray(push)
+        pack_members(data, 0, self._block.members, {name: value}, self._kernel, noun="push constant", missing="any")
+        return bytes(data)
 
 
 def pack_push(
