@@ -274,7 +274,11 @@ layout(local_size_x = 4) in;
 layout(constant_id = 3) const uint N = 4;
 shared float s[N];
 layout(binding = 0) buffer B { float v[]; };
-void main() { s[gl_LocalInvocationIndex] = 1; s[N - 1] = 2; barrier(); v[0] = s[N - 1]; }
+void main() {
+    if (gl_LocalInvocationIndex == 0) { s[0] = 1; s[N - 1] = 2; }
+    barrier();
+    if (gl_LocalInvocationIndex == 1) v[0] = s[N - 1];
+}
 """
     np.testing.assert_array_equal(device.load_kernel(source, specialization={"N": 64})(np.zeros(1, np.float32)), [2])
     for bad, message in [(0, "length 0"), (1 << 26, "shared memory"), (0xFFFFFFFF, "shared memory")]:

@@ -36,6 +36,7 @@ def test_every_radix_has_the_error_of_its_type(gpu: pumice.Device, length: int, 
 
 
 @pytest.mark.slow
+@pytest.mark.features("shaderFloat64")
 def test_doubles_are_transformed_as_such(gpu: pumice.Device) -> None:
     value = numbers(2, 8192)
     actual = called(gpu, transform("2x8192", 8192, element="f64"), value)[0]

@@ -62,6 +62,7 @@ def test_equal_elements_stay_in_order(gpu: pumice.Device, shape: tuple[int, ...]
 
 
 @pytest.mark.slow
+@pytest.mark.features("shaderFloat64")
 def test_any_comparison_of_several_operands(gpu: pumice.Device) -> None:
     rng = np.random.default_rng(0)
     first, second = rng.integers(0, 20, 3000).astype(np.int8), rng.standard_normal(3000)
