@@ -13,6 +13,7 @@ leaves the loop passes a phi of two exits: the driver writes it for variables, t
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from typing import Final
 
@@ -37,15 +38,17 @@ def with_kept_loop_values(code: bytes, reflection: ShaderModuleReflection) -> by
     if not can_hide(editor):
         return code
     changed = False
+    # Each exit has a condition of its own: where a loop has not ended, also in functions that it calls, a driver takes
+    # its condition for known.
+    numbers = itertools.count()
     for body in editor.functions:
         if any(opcode_of(instruction) == Op.LoopMerge for instruction in body):
             function = _Function(editor, body)
             loops = [loop for loop in reversed(function.flow.loops) if function.loses_values(loop)]
             if loops:
                 hider = Hider(editor)
-                # One for each: where a loop has not ended, a driver takes the same condition in it for known.
-                for number, loop in enumerate(loops):
-                    function.open(loop, hider.never(number))
+                for loop in loops:
+                    function.open(loop, hider.never(next(numbers)))
                 body[:] = hider.started(function.flow.code())
                 changed = True
     return editor.code() if changed else code

@@ -118,6 +118,28 @@ def test_each_invocation_keeps_its_last_values(loop_device: pumice.Device, name:
     np.testing.assert_array_equal(found ^ WORDS[0], meaning(np.arange(LANES), LENGTHS))
 
 
+@pytest.mark.vulkan
+def test_a_loop_of_a_function_that_a_loop_calls(loop_device: pumice.Device) -> None:
+    """Inside of a loop, Mesa knows that its exit was not taken, and drops others of the same condition."""
+    code = compile_glsl("""#version 450
+layout(local_size_x = 8) in;
+layout(binding = 0) readonly buffer N { uint ns[]; };
+layout(binding = 1) readonly buffer X { uint xs[]; };
+layout(binding = 2) writeonly buffer R { uint rs[]; };
+uint inner(uint i) { uint r, k = 0; do { r = xs[i]; k++; } while (k < ns[7 - i]); return r; }
+void main() {
+  uint i = gl_GlobalInvocationID.x, n = ns[i], k = 0, r = 7;
+  if (i >= 8) return;
+  do { r = xs[inner(i) - i + n]; k++; } while (k < n);
+  rs[i] = r;
+}
+""")
+    lengths = np.array([5, 1, 8, 3, 7, 2, 6, 4], np.uint32)
+    with loop_device.load_kernel(code) as kernel:
+        found = kernel(lengths, np.arange(64, dtype=np.uint32), pumice.empty(8, np.uint32), groups=1)
+    np.testing.assert_array_equal(found, lengths)
+
+
 @pytest.mark.sample(10)
 @pytest.mark.vulkan
 @pytest.mark.parametrize("seed", range(400))
