@@ -12,6 +12,7 @@ Thread rule: any thread.
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 import weakref
@@ -82,5 +83,7 @@ class Rundown:
 
 def busy(locks: list[threading.RLock]) -> list[threading.RLock]:
     """Returns the locks that are held now."""
-    # Python 3.14 has RLock.locked(). To try to take them is no way: Ctrl-C before the release would keep the owner out.
+    if sys.version_info >= (3, 14):
+        return [lock for lock in locks if lock.locked()]
+    # Earlier versions have no other sign. Taking it is no way: Ctrl-C before the release would keep its owner out.
     return [lock for lock in locks if not repr(lock).startswith("<unlocked")]

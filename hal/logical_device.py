@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import contextlib
-import weakref
 from abc import abstractmethod
 from collections import deque
 from typing import Protocol
 
 from ..base.closeable import Closeable
+from ..base.weak_registry import WeakRegistry
 from ..status import ClosedError, PumiceError
 
 
@@ -50,7 +50,7 @@ class LogicalDevice(Closeable):
     is_closed: bool
     lost: PumiceError | None
     abandoned: bool
-    caches: weakref.WeakSet[Trimmable]
+    caches: WeakRegistry[Trimmable]
     dropped: deque[Closable]
     allocation_count: int
     copy_count: int
@@ -59,7 +59,7 @@ class LogicalDevice(Closeable):
         self.is_closed = False
         self.lost: PumiceError | None = None
         self.abandoned = False
-        self.caches = weakref.WeakSet()
+        self.caches = WeakRegistry()
         self.dropped = deque()
         self.allocation_count = 0
         self.copy_count = 0

@@ -14,6 +14,7 @@ from collections.abc import Callable, Container
 
 import numpy as np
 
+from ..base.weak_registry import WeakRegistry
 from ..hal.buffer import Buffer as AnyBuffer
 from ..hal.clock import ClockCalibration
 from ..hal.device import Device as AnyDevice
@@ -78,7 +79,7 @@ class Device(LogicalDevice, AnyDevice):
     def trim(self) -> int:
         """Frees nothing: no memory is kept."""
         self.check_usable()
-        for cache in list(self.caches):
+        for cache in self.caches:
             cache.trim()
         self.close_dropped()
         return 0
@@ -174,20 +175,20 @@ class Device(LogicalDevice, AnyDevice):
         self.compute_queue.drop(error)
         with self.lock:
             self.changed.notify_all()
-        for semaphore in list(self.semaphores):
+        for semaphore in self.semaphores:
             semaphore.fail(error)
 
     def __repr__(self) -> str:
         return f"<{'closed ' if self.is_closed else ''}Device reference>"
 
 
-_devices: weakref.WeakSet[Device] = weakref.WeakSet()
+_devices: WeakRegistry[Device] = WeakRegistry()
 
 
 def _after_fork_in_child() -> None:
     """Abandons the devices: a child has no queue threads, and locks that they may have held."""
     error = FailedPreconditionError("this device was opened before the process was forked; open a device in the child")
-    for device in list(_devices):
+    for device in _devices:
         device.lost = error
         device.abandoned = True
         device.lock = threading.RLock()

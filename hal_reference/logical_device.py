@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import threading
-import weakref
 from collections.abc import Callable
 from typing import Protocol
 
+from ..base.weak_registry import WeakRegistry
 from ..hal.logical_device import LogicalDevice as AnyDevice
 from ..status import CancelledError, PumiceError
 
@@ -39,7 +39,7 @@ class LogicalDevice(AnyDevice):
         self.lock: threading.RLock = threading.RLock()
         self.changed: threading.Condition = threading.Condition(self.lock)
         self.on_change: Callable[[], None] = lambda: None
-        self.semaphores: weakref.WeakSet[Fails] = weakref.WeakSet()
+        self.semaphores: WeakRegistry[Fails] = WeakRegistry()
 
     def check_running(self) -> None:
         """Raises CancelledError if the device was closed. For evaluations under way."""

@@ -373,7 +373,7 @@ class Device(LogicalDevice, AnyDevice):
     def trim(self) -> int:
         """Frees unused memory blocks and command pools, and returns the blocks' bytes. It may wait for work."""
         self.check_usable()
-        for cache in list(self.caches):
+        for cache in self.caches:
             cache.trim()
         self.retire()
         for queue in self.queues:

@@ -91,7 +91,7 @@ def settled_counts(known: Mapping[str, int]) -> dict[str, int]:
 
 
 def _trim() -> None:
-    for device in list(open_devices):
+    for device in open_devices:
         if not (device.is_closed or device.abandoned or device.lost):
             with contextlib.suppress(
                 PumiceError

@@ -40,7 +40,7 @@ class Watch:
     def __init__(self) -> None:
         self.killers: weakref.WeakKeyDictionary[ArrayDevice, str] = weakref.WeakKeyDictionary()
         # Devices that were lost before the run are blamed on no test.
-        self._lost_before = weakref.WeakSet(device for device in list(array_devices) if device.hal.lost)
+        self._lost_before = weakref.WeakSet(device for device in array_devices if device.hal.lost)
         self.last_good: str = ""
         self.is_broken: bool
         self.is_set_up: bool
@@ -142,7 +142,7 @@ class Watch:
     def _lost(self, test: str) -> list[str]:
         """Returns the devices that were lost since the last test ended."""
         complaints = []
-        for device in list(array_devices):
+        for device in array_devices:
             error = device.hal.lost
             known = device in self.killers or device in self._lost_before
             if isinstance(error, DeviceLostError) and not known:
@@ -154,9 +154,7 @@ class Watch:
 
 
 def _usable() -> list[ArrayDevice]:
-    return [
-        device for device in list(array_devices) if not (device.is_closed or device.hal.abandoned or device.hal.lost)
-    ]
+    return [device for device in array_devices if not (device.is_closed or device.hal.abandoned or device.hal.lost)]
 
 
 def _messages() -> list[str]:

@@ -9,10 +9,10 @@ import os
 import queue
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from ...base.weak_registry import WeakRegistry
 from ...hal.timeouts import EXIT_TIMEOUT_S
 from ...status import FailedPreconditionError, PumiceError
 from ..vulkan.live_objects import forget_objects
@@ -40,7 +40,7 @@ class OpenDevice(Protocol):
     def finish_work(self, timeout: float | None) -> str: ...
 
 
-open_devices: weakref.WeakSet[OpenDevice] = weakref.WeakSet()
+open_devices: WeakRegistry[OpenDevice] = WeakRegistry()
 """The devices of this process."""
 
 
@@ -60,7 +60,7 @@ def _after_fork_in_child() -> None:
     # The threads that held these locks do not exist here.
     forget_objects()
     forget_drivers()
-    for device in list(open_devices):
+    for device in open_devices:
         device.abandon(error)
     open_devices.clear()
 
@@ -110,7 +110,7 @@ def _at_exit() -> None:
     Work that takes longer than ``EXIT_TIMEOUT_S`` is left behind, and the process ends without unloading anything.
     """
     finish_teardowns()
-    for device in list(open_devices):
+    for device in open_devices:
         if device.profile.device_type is DeviceType.CPU and not (device.is_destroyed or device.abandoned):
             running = device.finish_work(EXIT_TIMEOUT_S)
             if running:

@@ -135,7 +135,7 @@ class Allocator:
         return allocation
 
     def _make_room(self) -> None:
-        for cache in list(self.device.caches):
+        for cache in self.device.caches:
             cache.trim()
         for queue in self.device.queues:  # memory that was closed while in use is freed
             queue.wait_idle()

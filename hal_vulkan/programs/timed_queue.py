@@ -22,6 +22,7 @@ from typing import Any, Final, TypeAlias
 
 import numpy as np
 
+from ...base.weak_registry import WeakRegistry
 from ...hal.queue import TimedSubmission
 from ...status import PumiceError
 from ..commands.command_buffer import CommandBuffer
@@ -221,7 +222,7 @@ class TimedQueue:
         self.queue = queue
         self.family: int = queue.family
         self.submissions: list[TimedSubmission] = []
-        self.timed_commands: weakref.WeakSet[ProgramCommandBuffer] = weakref.WeakSet()
+        self.timed_commands: WeakRegistry[ProgramCommandBuffer] = WeakRegistry()
         self.on_reading: Callable[[], None] | None = None
         self.errors: list[PumiceError] = []
         self._marks: list[tuple[_MarkCommands, _MarkCommands]] = []
@@ -359,7 +360,7 @@ class TimedQueue:
                 marks, self._marks = self._marks, []
             if not self.device.is_closed:
                 self.queue.close_to_submissions()  # a submission in preparation uses the recordings below
-                for commands in list(self.timed_commands):
+                for commands in self.timed_commands:
                     commands.drop_timed()
                 for pair in marks:
                     for mark in pair:

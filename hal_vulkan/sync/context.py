@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import threading
 import time
-import weakref
 from collections.abc import Sequence
 from typing import Protocol
 
+from ...base.weak_registry import WeakRegistry
 from ...hal.timeouts import deadline_after
 from ...status import PumiceError
 from ...waits.wait_mode import WaitMode
@@ -47,33 +46,26 @@ class SemaphoreContext:
         self.peeked: CData = ffi.new("uint64_t *")
         self.wait_infos: list[WaitInfo] = []
         self.waiting: dict[WaitInfo, _Semaphore] = {}
-        self._lock = threading.RLock()
-        self._semaphores: weakref.WeakSet[_Semaphore] = weakref.WeakSet()
+        self._semaphores: WeakRegistry[_Semaphore] = WeakRegistry()
         device.on_lost = self.fail_all
 
     def register(self, semaphore: _Semaphore) -> None:
-        with self._lock:
-            self._semaphores.add(semaphore)
+        self._semaphores.add(semaphore)
         # A semaphore made while the device was being lost was not failed with the others.
         if self.device.lost is not None:
             semaphore.fail(self.device.lost)
 
     def unregister(self, semaphore: _Semaphore) -> None:
-        with self._lock:
-            self._semaphores.discard(semaphore)
-
-    def _open_semaphores(self) -> list[_Semaphore]:
-        with self._lock:
-            return list(self._semaphores)
+        self._semaphores.discard(semaphore)
 
     def drop_held(self, error: PumiceError) -> None:
         """Fails every held-back submission when the device closes."""
-        for semaphore in self._open_semaphores():
+        for semaphore in self._semaphores:
             semaphore.drop_held(error)
 
     def fail_all(self, error: PumiceError) -> None:
         """Fails every semaphore when the device is lost or closed."""
-        for semaphore in self._open_semaphores():
+        for semaphore in self._semaphores:
             semaphore.fail(error)
 
     def destroy(self, handle: CData, queues: Sequence[DeviceQueue]) -> None:
@@ -106,7 +98,6 @@ class SemaphoreContext:
 
     def abandon(self, error: PumiceError) -> None:
         """Makes every wait raise, in a forked child. Called by ``Device.abandon``."""
-        self._lock = threading.RLock()
         self.notifier.abandon()
-        for semaphore in list(self._semaphores):
+        for semaphore in self._semaphores:
             semaphore.abandon(error)

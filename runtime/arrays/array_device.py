@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import threading
-import weakref
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from ...base.closeable import Closeable
+from ...base.weak_registry import WeakRegistry
 from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from ...hal.device import Device as HalDevice
@@ -45,7 +45,7 @@ READBACK: Final = UPLOAD | MemoryTypeFlags.HOST_CACHED
 """Staging memory that the host reads."""
 
 
-array_devices: Final[weakref.WeakSet[ArrayDevice]] = weakref.WeakSet()
+array_devices: Final[WeakRegistry[ArrayDevice]] = WeakRegistry()
 """The devices of this process, closed ones included."""
 
 
@@ -205,7 +205,7 @@ class ArrayDevice(Closeable):
             DeadlineExceededError: they did not end in time. Nothing is freed; the message says what is left behind.
         """
         if not (self.hal.is_closed or self.hal.abandoned):
-            for cache in list(self.hal.caches):  # their views of memory would keep the device alive
+            for cache in self.hal.caches:  # their views of memory would keep the device alive
                 cache.trim()
             for kept in self.kept.values():
                 kept.close()
