@@ -185,7 +185,8 @@ def _check_collisions(resources: Iterable[_Resource], is_combined: bool) -> None
     placed: dict[tuple[int | None, int | None], _Resource] = {}
     for resource in resources:
         other = placed.setdefault((resource.set, resource.binding), resource)
-        if other is resource or (other.fixed and resource.fixed):
+        # Slang has a variable for each type that a byte buffer is accessed by.
+        if other.name == resource.name or (other.fixed and resource.fixed):
             continue
         if is_combined and {other.kind, resource.kind} == {"t", "s"}:
             continue

@@ -85,6 +85,7 @@ class Dxc(Compiler):
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         target = _DXC_TARGETS.get(job.spirv_version, job.vulkan_version.replace("1.4", "1.3"))
         arguments = ["-spirv", "-T", "cs_6_6", "-E", job.entry_point or "main", f"-fspv-target-env={target}", "-Zpr"]
+        arguments += ["-enable-16bit-types"]
         arguments += ["-fspv-debug=line"] if job.debug else []
         return ["-nologo", *arguments, *job.preprocessor(), "-Fo", str(output), source]
 

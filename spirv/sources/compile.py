@@ -24,6 +24,7 @@ from ...status import InvalidArgumentError, UnknownError, shorten, shown
 from ..checks import tools as spirv_tools
 from ..checks.vocabulary import without_new_languages
 from .bindings import with_bindings
+from .commands import Dxc
 from .find import find_compiler
 from .includes import BYTE_ORDER_MARK, absolute, included_files, read_source
 from .language import TARGET_ENVIRONMENTS, Language
@@ -179,7 +180,7 @@ def _run(
             job = replace(job, folders=[*near, *job.folders])
         output = folder / "out.spv"
         try:
-            result = spirv_tools.run_tool(compiler.path, compiler.command(job, name, output), cwd=folder)
+            result = compiler.run(job, name, output)
         except UnknownError as crash:
             raise UnknownError(f"{compiler.version} crashed on {shown_name}: {crash.message}") from None
         code = output.read_bytes() if output.is_file() else b""
@@ -214,6 +215,8 @@ def _run(
 
 def _notes(compiler: Compiler, language: Language, source: bytes, texts: Mapping[str, bytes]) -> list[str]:
     notes = [f"(compiled with {compiler.version})"]
+    if language is Language.HLSL and not isinstance(compiler, Dxc):
+        notes.append("dxc takes more of HLSL: if the source is right, install dxc, or name it in PUMICE_HLSLC")
     notes += [
         f"the source looks like {' or '.join(candidate.title for candidate in others)}; if it is, say so: language "
         f"{' or '.join(candidate.value for candidate in others)} (language=, --language)"

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.metadata
 import importlib.util
 import re
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import ClassVar, Final
 
 from ...base.lazy_dataclass import dataclass
+from ...status import UnknownError
+from ..checks import tools as spirv_tools
+from . import hlsl_dialect
+from .language import Language
 from .source_compiler import Compiler, Diagnostic, Job, framed_errors, version_of
 
+_TRANSLATED: Final = "translated.hlsl"
 _PACKAGE: Final = "slangpy"
 _LIBRARIES: Final = (
     *("libslang-compiler*.so*", "libslang-compiler*.dylib", "slang-compiler*.dll"),
@@ -32,16 +39,50 @@ class Slangc(Compiler):
         r"^(?P<file>.+?)\((?P<line>\d+)\): (?:fatal )?error (?P<code>\d+): (?P<message>.*)$", re.MULTILINE
     )
 
+    def run(self, job: Job, source: str, output: Path) -> subprocess.CompletedProcess[bytes]:
+        """Compiles a source; HLSL that Slang refuses is compiled once more with what `hlsl_dialect` declares, then in
+        its words. The messages are always about the source itself.
+        """
+        crash = None
+        try:
+            result = Compiler.run(self, job, source, output)
+        except UnknownError as error:
+            crash = error
+        if job.language is Language.HLSL and (crash is not None or result.returncode):
+            for text in self._translations(job, source, output.parent):
+                (output.parent / _TRANSLATED).write_text(text, encoding="utf-8")
+                arguments = ["-unscoped-enum", *self._options(job), _TRANSLATED]
+                with contextlib.suppress(UnknownError):
+                    again = spirv_tools.run_tool(self.path, self._driven(arguments, output), cwd=output.parent)
+                    if not again.returncode:
+                        return again
+        if crash is not None:
+            raise crash
+        return result
+
+    def _translations(self, job: Job, source: str, folder: Path) -> Iterator[str]:
+        yield f'{hlsl_dialect.DECLARATIONS}#line 1\n#include "{source}"\n'
+        arguments = self._driven(["-lang", "slang", "-E", *job.preprocessor(), source], folder / "unused")
+        text = spirv_tools.run_tool(self.path, arguments, cwd=folder).stdout.decode("utf-8", "replace")
+        if text:
+            yield hlsl_dialect.DECLARATIONS + hlsl_dialect.translated(text, job.entry_point)
+
     def command(self, job: Job, source: str, output: Path) -> list[str]:
-        arguments = ["-lang", job.language.value, "-target", "spirv", "-profile", _profile(job.spirv_version)]
+        return self._driven([*self._options(job), source], output)
+
+    def _options(self, job: Job) -> list[str]:
+        # As HLSL, a variable of a loop would live on after it, and two loops could not have the same.
+        arguments = ["-lang", "slang", "-target", "spirv", "-profile", _profile(job.spirv_version)]
         arguments += ["-fvk-use-entrypoint-name", "-matrix-layout-row-major"]
         if job.entry_point is not None:
             arguments += ["-entry", job.entry_point, "-stage", "compute"]
-        arguments += [*(["-g"] if job.debug else []), *job.preprocessor(), source]
+        return [*arguments, *(["-g"] if job.debug else []), *job.preprocessor()]
+
+    def _driven(self, arguments: Sequence[str], output: Path) -> list[str]:
+        """Returns the arguments of the executable: the compiler's own, or those of the driver for the library."""
         if self.library is None:
             return [*arguments, "-o", str(output)]
-        driver = Path(__file__).with_name("slang_driver.py")
-        return ["-I", str(driver), str(self.library), str(output), *arguments]
+        return ["-I", str(Path(__file__).with_name("slang_driver.py")), str(self.library), str(output), *arguments]
 
     def advice(self, said: str) -> str:
         if "no exported symbols" not in said:

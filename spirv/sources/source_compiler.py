@@ -6,6 +6,7 @@ The compiler's messages become one error, with the location, the line and a care
 from __future__ import annotations
 
 import re
+import subprocess
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -109,6 +110,10 @@ class Compiler(ABC):
     @abstractmethod
     def command(self, job: Job, source: str, output: Path) -> list[str]:
         """Returns the arguments of the executable."""
+
+    def run(self, job: Job, source: str, output: Path) -> subprocess.CompletedProcess[bytes]:
+        """Compiles a source to ``output``, in the folder of that; raises as `spirv_tools.run_tool`."""
+        return spirv_tools.run_tool(self.path, self.command(job, source, output), cwd=output.parent)
 
     def advice(self, said: str) -> str:
         """Returns advice on an error; ``""`` if there is none."""
