@@ -16,14 +16,14 @@ from typing import Any, Final
 
 from ...spirv.instrument.printed import PrintSite
 from ...spirv.instrument.reports import (
-    CLEARED_WORDS,
+    HOST_WORDS,
     KERNEL_WORD,
-    REPORT_BYTES,
     TABLE_WORDS,
     Report,
     ReportKind,
     Site,
     access_message,
+    report_bytes,
 )
 from ...status import DataLossError, OutOfRangeError, PumiceError
 from ..memory.allocator import Allocator
@@ -32,8 +32,8 @@ from ..sync.timeline import wait_timeline
 from ..vulkan.functions import ffi
 from .prints import REPORT_MEMORY, PrintRing
 
-_CHUNK: Final = 32  # slots
-_NOTHING: Final = bytes(4 * CLEARED_WORDS)
+_CHUNK: Final = 32  # slots, of at most so many bytes together
+_CHUNK_BYTES: Final = 1 << 16
 _ADDRESS: Final = struct.Struct("<Q")
 
 
@@ -103,15 +103,15 @@ class ReportSlot:
 
 
 class _Chunk:
-    """A buffer of slots."""
+    """A buffer of slots, each of ``stride`` bytes."""
 
     def __init__(self, allocator: Allocator, stride: int) -> None:
-        size = _CHUNK * stride
+        count = max(1, min(_CHUNK, _CHUNK_BYTES // stride))
+        size = count * stride
+        self.stride = stride
         self.buffer: Buffer = Buffer.create(allocator, size, memory_type=REPORT_MEMORY)
         self.buffer.write(bytes(size))
-        self.free: list[Buffer] = [
-            self.buffer.subspan(index * stride, REPORT_BYTES) for index in reversed(range(_CHUNK))
-        ]
+        self.free: list[Buffer] = [self.buffer.subspan(index * stride, stride) for index in reversed(range(count))]
         self.used: dict[int, ReportSlot] = {}
         assert self.buffer._pointer is not None
         self.view: Any = ffi.buffer(self.buffer._pointer, size)
@@ -138,18 +138,19 @@ class ReportTable:
     def __init__(self, allocator: Allocator) -> None:
         self._allocator = allocator
         device = self._device = allocator.device
-        alignment = device.profile.limits.min_storage_buffer_offset_alignment
-        self._stride = -(-REPORT_BYTES // alignment) * alignment
+        # A power of two, as the sizes of slots are.
+        self._alignment = device.profile.limits.min_storage_buffer_offset_alignment
         self._chunks: list[_Chunk] = []
         self._lock = threading.RLock()
         self.prints: PrintRing = PrintRing(allocator)
 
     def take(self, name: str, sites: tuple[Site, ...], prints: tuple[PrintSite, ...] = ()) -> ReportSlot:
         """Returns a slot for a pipeline; the caller gives it back when no queue uses the pipeline."""
+        stride = max(self._alignment, 1 << (report_bytes(len(sites)) - 1).bit_length())
         with self._lock:
-            chunk = next((candidate for candidate in self._chunks if candidate.free), None)
+            chunk = next((other for other in self._chunks if other.free and other.stride == stride), None)
             if chunk is None:
-                chunk = _Chunk(self._allocator, self._stride)
+                chunk = _Chunk(self._allocator, stride)
                 self._chunks.append(chunk)
             slot = ReportSlot(self, chunk, chunk.free.pop(), name, sites)
             chunk.used[slot.buffer.offset] = slot
@@ -205,7 +206,7 @@ class ReportTable:
                     if report is not None:
                         slot.verdict.failure = _error(slot.name, report)
                         slot.verdict = Verdict()
-                        slot.buffer.write(_NOTHING)
+                        slot.buffer.write(bytes(slot.buffer.size - 4 * HOST_WORDS), 4 * HOST_WORDS)
 
 
 def _error(name: str, report: Report) -> PumiceError:
@@ -219,7 +220,14 @@ def _error(name: str, report: Report) -> PumiceError:
             "more invocations or to several dispatches, or run it on a GPU; loop_guard=False accepts such results",
             location=where or None,
         )
-    subject = f"{name}: {access_message(report)} by invocation {report.invocation}"
+    others = ""
+    if report.others:
+        places = "another place fails" if report.others == 1 else f"{report.others} other places fail"
+        others = f", and {places}"
+    subject = (
+        f"{name}: {access_message(report)} by invocation {report.invocation}. It comes first in the program{others}: "
+        "what fails later may be a consequence"
+    )
     if site.kind is ReportKind.UNINITIALISED:
         return DataLossError(
             f"{subject}. Its value is undefined: write it first, with a barrier between", location=where or None

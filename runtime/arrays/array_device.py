@@ -111,6 +111,7 @@ class ArrayDevice(Closeable):
             )
         with waits(wait):
             self.stream.wait(payload, timeout)
+        self.hal.collect_reports()
         self.verdicts.check_all(payload)
 
     def finish(self, payload: int, timeout: float | None = None) -> None:

@@ -63,7 +63,10 @@ class FunctionPass:
 
     def write(self) -> list[Words]:
         """Returns the new body."""
-        return rewrite(self._editor, self._body, self._splits, self._visit)
+        self._checks.reporter.enter(self._body[0][2])
+        written = rewrite(self._editor, self._body, self._splits, self._visit)
+        self._checks.reporter.enter(0)
+        return written
 
     def _escaping(self) -> set[int]:
         """Returns the access chains whose result has uses that cannot be skipped; their indices are clamped."""
@@ -163,6 +166,8 @@ class FunctionPass:
             return
         elif opcode in (Op.VectorExtractDynamic, Op.VectorInsertDynamic):
             instruction = self._component(instruction, writer)
+        elif opcode == Op.FunctionCall:
+            self._checks.reporter.calls(instruction[3])
         elif opcode in (Op.SampledImage, Op.Image, Op.CopyObject) and instruction[3] in self._well:
             self._well[instruction[2]] = self._well[instruction[3]]
         writer.put(instruction)

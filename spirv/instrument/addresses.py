@@ -71,7 +71,9 @@ class AddressChecks:
         self.function, (low, high, size), body = editor.function(boolean, u32, u32, u32)
         writer = Writer(editor)
         writer.block(editor.fresh())
-        words = [writer.op(Op.Load, u32, self._checks.reporter.word(writer, number)) for number in TABLE_WORDS]
+        words = [
+            writer.op(Op.Load, u32, self._checks.reporter.word(writer, constant(number))) for number in TABLE_WORDS
+        ]
         either = writer.op(Op.BitwiseOr, u32, *words)
         is_absent = writer.op(Op.IEqual, boolean, either, constant(0))
         absent, present = editor.fresh(), editor.fresh()

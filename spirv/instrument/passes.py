@@ -73,7 +73,7 @@ def instrument(
         raise
     except (LookupError, StopIteration, ValueError, RecursionError) as error:
         raise InvalidArgumentError(f"the SPIR-V module is damaged and cannot be instrumented ({error!r})") from None
-    sites, printed = tuple(reporter.sites), tuple(printer.sites)
+    sites, printed = reporter.ordered_sites(), tuple(printer.sites)
     return Instrumented(editor.code(), reporter.set, reporter.binding, sites, unwatched, printed)
 
 

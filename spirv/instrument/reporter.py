@@ -8,11 +8,12 @@ lane takes the branch. For the same reason a cut loop reports a single word.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from ..binary.grammar import BuiltIn, Decoration, ExecutionModel, Op, StorageClass
 from .editor import Editor, Words, opcode_of
-from .reports import KERNEL_WORD, KIND_BITS, REPORT_WORDS, ReportKind, Site
+from .reports import HOST_WORDS, KERNEL_WORD, KIND_BITS, SITE_WORDS, Site
 from .rewrite import Writer
 
 _SCOPE_DEVICE: Final = 1
@@ -32,9 +33,12 @@ class Reporter:
         self.binding = binding
         self.sites: list[Site] = []
         self._numbers: dict[Site, int] = {}
-        self._kinds: set[ReportKind] = set()
+        # By function: the numbers of its sites, and the functions that it calls, as they come.
+        self._steps: dict[int, list[tuple[int | None, int]]] = {}
+        self._function = 0
         self._buffer = 0
         self._variables: dict[str, int] = {}
+        self._entries = [entry[2] for entry in editor.entry_points if entry[1] == ExecutionModel.GLCompute]
         self.endings: list[Words] = []
         """Code at the end of each entry point, before the report."""
 
@@ -43,7 +47,36 @@ class Reporter:
         if number is None:
             number = self._numbers[site] = len(self.sites)
             self.sites.append(site)
+            self._steps.setdefault(self._function, []).append((number, 0))
         return number
+
+    def enter(self, function: int) -> None:
+        """Begins the sites of a function, 0 for those of no one."""
+        self._function = function
+
+    def calls(self, function: int) -> None:
+        """Takes note that the function calls another one."""
+        self._steps.setdefault(self._function, []).append((None, function))
+
+    def ordered_sites(self) -> tuple[Site, ...]:
+        """Returns the sites by number, each with its place in the order of the program. For ``finish``'s callers."""
+        order: list[int] = []
+        seen: set[int] = set()
+        for first in (*self._entries, *self._steps):
+            if first in seen:
+                continue
+            seen.add(first)
+            pending = [iter(self._steps.get(first, ()))]
+            while pending:
+                number, callee = next(pending[-1], (None, -1))
+                if number is not None:
+                    order.append(number)
+                elif callee < 0:
+                    pending.pop()
+                elif callee not in seen:
+                    seen.add(callee)
+                    pending.append(iter(self._steps.get(callee, ())))
+        return tuple(replace(site, order=order.index(number)) for number, site in enumerate(self.sites))
 
     def _status(self, name: str) -> int:
         if name not in self._variables:
@@ -68,18 +101,16 @@ class Reporter:
             writer.do(Op.Store, self._status(name), writer.op(Op.Select, u32, is_taken, value, old))
 
     def word(self, writer: Writer, number: int) -> int:
-        """Returns a pointer to a word of the report."""
+        """Returns a pointer to a word of the report; ``number`` is the id of a u32 value."""
         editor = self.editor
         if not self._buffer:
-            array = editor.type(Op.TypeArray, editor.u32(), editor.constant_u32(REPORT_WORDS))
-            editor.decorate(array, Decoration.ArrayStride, 4)
-            self._buffer = editor.storage_buffer(editor.block(array), self.set, self.binding, "pumice_report")
+            self._buffer = editor.storage_buffer(editor.words_block(), self.set, self.binding, "pumice_report")
         kind = editor.pointer(StorageClass.StorageBuffer, editor.u32())
-        return writer.op(Op.AccessChain, kind, self._buffer, editor.constant_u32(0), editor.constant_u32(number))
+        return writer.op(Op.AccessChain, kind, self._buffer, editor.constant_u32(0), number)
 
     def kernel_word(self, writer: Writer) -> int:
         """Returns a pointer to the number of the kernel."""
-        return self.word(writer, KERNEL_WORD)
+        return self.word(writer, self.editor.constant_u32(KERNEL_WORD))
 
     def scope(self) -> int:
         """Returns the scope of atomics that the whole device sees."""
@@ -136,19 +167,22 @@ class Reporter:
         result = writer.op(Op.Load, u32, self._status("what"))
 
         def report() -> None:
-            pointer = self.word(writer, 0)
+            site = writer.op(Op.ShiftRightLogical, u32, result, editor.constant_u32(KIND_BITS))
+            first = writer.op(Op.IMul, u32, site, editor.constant_u32(SITE_WORDS))
+            words = [writer.op(Op.IAdd, u32, first, editor.constant_u32(HOST_WORDS + at)) for at in range(SITE_WORDS)]
+            pointer = self.word(writer, words[0])
             old = writer.op(Op.AtomicCompareExchange, u32, pointer, scope, zero, zero, result, zero)
             if len(self._variables) > 1:
-                writer.when(writer.op(Op.IEqual, boolean, old, zero), write)
+                writer.when(writer.op(Op.IEqual, boolean, old, zero), lambda: write(words))
 
-        def write() -> None:
-            for number, name in ((5, "low"), (6, "high"), (7, "limit")):
+        def write(words: list[int]) -> None:
+            for number, name in ((4, "low"), (5, "high"), (6, "limit")):
                 if name in self._variables:
                     value = writer.op(Op.Load, u32, self._variables[name])
-                    writer.do(Op.Store, self.word(writer, number), value)
+                    writer.do(Op.Store, self.word(writer, words[number]), value)
             invocation = self._load(writer, editor.built_in(BuiltIn.GlobalInvocationId, editor.vector(3), entry))
             for axis in range(3):
-                writer.do(Op.Store, self.word(writer, 2 + axis), self._component(writer, invocation, axis))
+                writer.do(Op.Store, self.word(writer, words[1 + axis]), self._component(writer, invocation, axis))
 
         writer.when(writer.op(Op.INotEqual, boolean, result, zero), report)
         writer.do(Op.Return)

@@ -2,11 +2,18 @@
 
 A report is a storage buffer of 32-bit words, the same for all invocations of a pipeline:
 
-- word 0 has the kind in its low byte, 0 while there is nothing to report, and above it the site's number in the table
-  that the pass returns;
-- words 2 to 4 are the global invocation id of a wrong access;
-- words 5 and 6 are an index, its low word first, and word 7 is the limit that it exceeds;
-- words 13 to 15 are written by the host: the number of the kernel, and the address of its table of ranges.
+- words 0 to 3 are written by the host: the number of the kernel, a word that is not used, and the address of its table
+  of ranges;
+- each site has ``SITE_WORDS`` words behind these, by its number in the table that the pass returns.
+
+The words of a site are
+
+- word 0: 0 while there is nothing to report, else the kind in its low byte and the site's number above it;
+- words 1 to 3: the global invocation id of a wrong access;
+- words 4 and 5: an index, its low word first, and word 6 the limit that it exceeds.
+
+An invocation reports its first failure only, and a site has the report of one invocation. The sites tell which failure
+comes first in the program.
 """
 
 from __future__ import annotations
@@ -14,25 +21,25 @@ from __future__ import annotations
 import enum
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from ...base.lazy_dataclass import dataclass
 from .printed import PrintSite
 
-REPORT_WORDS: Final = 16
-REPORT_BYTES: Final = 4 * REPORT_WORDS
-#: The number of words that are cleared after a report is read.
-CLEARED_WORDS: Final = 8
 #: The words of a report that hold the address of the table of ranges.
-TABLE_WORDS: Final = (14, 15)
+TABLE_WORDS: Final = (2, 3)
 #: The word of a report that holds the number of the kernel for its prints.
-KERNEL_WORD: Final = 13
+KERNEL_WORD: Final = 0
+#: The words of a report before those of its sites.
+HOST_WORDS: Final = 4
+SITE_WORDS: Final = 8
 #: The number of bits at the start of a table that are the number of its ranges.
 COUNT_BITS: Final = 12
 MAX_RANGES: Final = (1 << COUNT_BITS) - 1
 #: The number of a site lies above the kind.
 KIND_BITS: Final = 8
-_FORMAT: Final = struct.Struct("<8I")
+_FORMAT: Final = struct.Struct("<7I")
 _SIGN: Final = 1 << 63
 _AXES: Final = "xyz"
 
@@ -57,6 +64,7 @@ class Site:
             ``sample``; ``null``, ``wild``, ``misaligned``; ``read``.
         binding: the descriptor set and binding of an access, if it has them.
         file, line: the position in the source, empty and 0 if stripped.
+        order: the place among the sites in the order in which an invocation comes to them.
     """
 
     kind: ReportKind
@@ -65,6 +73,7 @@ class Site:
     line: int = 0
     rule: str = ""
     binding: tuple[int, int] | None = None
+    order: int = 0
 
     def __str__(self) -> str:
         if self.line:
@@ -80,20 +89,27 @@ class Report:
         site: the place in the module.
         invocation: the global invocation id.
         index, limit: the accessed index, and the length.
+        others: the number of other sites that failed.
     """
 
     site: Site
     invocation: tuple[int, int, int]
     index: int
     limit: int
+    others: int = 0
 
     @classmethod
     def read(cls, data: bytes | memoryview, sites: Sequence[Site]) -> Report | None:
-        """Returns the report in a buffer, ``None`` if it is empty."""
-        word, _, x, y, z, low, high, limit = _FORMAT.unpack_from(data)
-        if not word:
+        """Returns the report of the first site in the program that failed, ``None`` if none did."""
+        failed = []
+        for number, site in enumerate(sites):
+            word, x, y, z, low, high, limit = _FORMAT.unpack_from(data, 4 * (HOST_WORDS + SITE_WORDS * number))
+            if word:
+                failed.append((site.order, cls(site, (x, y, z), low | high << 32, limit)))
+        if not failed:
             return None
-        return cls(sites[word >> KIND_BITS], (x, y, z), low | high << 32, limit)
+        _, first = min(failed, key=lambda item: item[0])
+        return replace(first, others=len(failed) - 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +118,7 @@ class Instrumented:
 
     Attributes:
         code: the module.
-        set, binding: the descriptor of its report, a storage buffer of ``REPORT_BYTES`` zeros.
+        set, binding: the descriptor of its report, a storage buffer of ``report_bytes`` zeros.
         sites: the places by their number in a report.
         unwatched: the descriptions of accesses that ``sanitize`` does not check in this module.
         prints: the prints by their number in a record. If there are any, the ring is the binding after the report.
@@ -116,9 +132,18 @@ class Instrumented:
     prints: tuple[PrintSite, ...] = ()
 
     @property
+    def report_bytes(self) -> int:
+        return report_bytes(len(self.sites))
+
+    @property
     def bindings(self) -> tuple[int, ...]:
         """The bindings of its report and ring."""
         return (self.binding, self.binding + 1) if self.prints else (self.binding,)
+
+
+def report_bytes(sites: int) -> int:
+    """Returns the bytes of a report of a number of sites."""
+    return 4 * (HOST_WORDS + SITE_WORDS * sites)
 
 
 def access_message(report: Report) -> str:

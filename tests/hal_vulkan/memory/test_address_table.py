@@ -15,7 +15,7 @@ from pumice.hal_vulkan.memory.address_table import AddressTable
 from pumice.spirv.instrument.addresses import MAX_RANGES, TABLE_WORDS
 from pumice.spirv.instrument.checks import SanitizeOptions
 from pumice.spirv.instrument.passes import instrument
-from pumice.spirv.instrument.reports import REPORT_BYTES, Report, ReportKind
+from pumice.spirv.instrument.reports import Report, ReportKind
 
 pytestmark = pytest.mark.vulkan
 
@@ -39,12 +39,12 @@ def test_addresses_outside_of_live_buffers_are_reported(driver: Driver) -> None:
         before = device.create_buffer(100, memory_type=HOST)
         table = device.allocator.take_address_table()
         control = device.create_buffer(16, memory_type=HOST)
-        report = device.create_buffer(REPORT_BYTES, memory_type=HOST)
+        report = device.create_buffer(found.report_bytes, memory_type=HOST)
         executable = device.create_executable(found.code)
 
         def reported(address: int, *, wide: bool = False) -> Report | None:
             control.write(struct.pack("<QII", address, wide, 0))
-            report.write(bytes(REPORT_BYTES))
+            report.write(bytes(found.report_bytes))
             report.write(struct.pack("<Q", table), 4 * TABLE_WORDS[0])
             run(device, executable.pipeline(), [control, report])
             said = Report.read(report.read(), found.sites)

@@ -227,6 +227,18 @@ def test_commands_of_the_hal_print(lines: Lines) -> None:
             assert [line.text for line in lines] == ["0", "1"]
 
 
+def test_a_wait_for_the_device_brings_lines(lines: Lines) -> None:
+    with pumice.open_device(print=lines.append) as device:
+        kernel = device.load_kernel(main('if (g == 3) debugPrintfEXT("%u", v[g]++);'))
+        array = device.zeros(4, np.uint32)
+        with device.record() as step:
+            kernel(array)
+            kernel(array)
+        step.run(times=2)
+        device.wait()
+        assert [line.text for line in lines] == ["0", "1", "2", "3"]
+
+
 def test_a_failure_and_what_was_printed_before(lines: Lines) -> None:
     with pumice.open_device(print=lines.append, sanitize=True) as device:
         kernel = device.load_kernel(main('if (g == 3) debugPrintfEXT("at %u", g + 97); v[g + 97] = 1;'))

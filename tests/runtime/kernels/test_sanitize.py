@@ -14,7 +14,7 @@ from support.devices.shader_tools import needs_compiler
 
 import pumice
 from pumice.spirv.sources.glsl import compile_glsl
-from pumice.status import DataLossError, InvalidArgumentError, OutOfRangeError
+from pumice.status import DataLossError, InvalidArgumentError, OutOfRangeError, PumiceError
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
 
@@ -229,3 +229,46 @@ def test_blocks_of_bytes_are_compared_to_the_byte(device: pumice.Device) -> None
             device.vulkan.collect_reports()
             assert verdict.failure is not None
             assert "byte 5 of Block.b[] (set 0, binding 0), of which 5 bytes are bound" in str(verdict.failure)
+
+
+FIRST = f"""{HEAD}
+layout(binding = 0) buffer X {{ uint n; uint x[]; }};
+layout(binding = 1) buffer Y {{ uint y[]; }};
+shared uint s[64];
+void late(uint at) {{ y[at] = 1; /* late */ }}
+uint early(uint at) {{ return x[at]; /* early */ }}
+void main() {{
+    BODY
+}}
+"""
+CAUSES = {
+    # What fails first, and how many others do.
+    "an invocation's own order": ("uint a = early(n);\nlate(n);", "early", 0),
+    "whatever the order of functions": ("if (g == 9) early(n);\nif (g != 9) late(n);", "early", 1),
+    "of another invocation": (
+        "if (g == 40) s[g + n] = 1; /* here */\nelse s[g] = g;\nbarrier();\ny[g] = s[63 - g];",
+        "here",
+        1,
+    ),
+    "the first of a loop": (
+        "for (uint i = 0; i < 99; i++) { if (g < 60) late(i + 1); y[i] = x[i]; /* here */ }",
+        "late",
+        1,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CAUSES)
+def test_the_first_failure_in_the_program_is_reported(name: str) -> None:
+    """Not that of the invocation that ended first: reads of what another one did not write come later."""
+    body, mark, others = CAUSES[name]
+    source = FIRST.replace("BODY", body)
+    line = next(n for n, text in enumerate(source.splitlines(), 1) if f"/* {mark} */" in text)
+    beside = {0: "", 1: ", and another place fails"}[others]
+    with pumice.open_device(sanitize=True) as sanitized:
+        x = np.zeros(65, np.uint32)
+        x[0] = 64
+        for _ in range(2):  # the places of the first call are cleared
+            with pytest.raises(PumiceError, match=f"It comes first in the program{beside}: what fails later") as caught:
+                sanitized.load_kernel(source)(x, np.zeros(64, np.uint32), groups=1)
+            assert caught.value.location == f"source.comp:{line}"

@@ -11,7 +11,7 @@ from support.devices.shader_tools import needs_compiler
 import pumice
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.instrument.passes import instrument
-from pumice.spirv.instrument.reports import REPORT_BYTES, Report, ReportKind
+from pumice.spirv.instrument.reports import Report, ReportKind
 from pumice.spirv.sources.glsl import compile_glsl
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
@@ -54,7 +54,7 @@ def run(device: pumice.Device, body: str, n: int, *, optimize: bool = False) -> 
     assert found is not None and (found.set, found.binding) == (0, 2)
     spirv_tools.validate(found.code, target_env="vulkan1.2")
     with device.load_kernel(found.code) as kernel:
-        words = np.zeros(REPORT_BYTES // 4, np.uint32)
+        words = np.zeros(found.report_bytes // 4, np.uint32)
         results = kernel(np.array([n, 0], np.uint32), np.zeros(LANES, np.uint32), words, groups=1)
     assert isinstance(results, tuple)
     *_, written, report = results

@@ -15,7 +15,7 @@ import pumice
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.instrument.checks import SanitizeOptions
 from pumice.spirv.instrument.passes import instrument
-from pumice.spirv.instrument.reports import REPORT_BYTES, Instrumented, Report, ReportKind
+from pumice.spirv.instrument.reports import Instrumented, Report, ReportKind
 from pumice.spirv.sources.glsl import compile_glsl
 from pumice.status import PumiceError
 
@@ -237,7 +237,7 @@ def test_a_wrong_access_is_reported_and_skipped(device: pumice.Device, name: str
     found, code, line = instrumented(case, optimize=optimize)
     if "uint16_t" in case.body:
         require_features(device.vulkan, "shaderInt16")
-    blank = np.zeros(REPORT_BYTES // 4, np.uint32)
+    blank = np.zeros(found.report_bytes // 4, np.uint32)
     *right, report = run(device, found.code, case.right, blank)
     assert report_of(report, found) is None
     for ours, plain in zip(right, run(device, code, case.right), strict=True):

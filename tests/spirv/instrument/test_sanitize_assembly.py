@@ -15,7 +15,7 @@ from pumice.hal_vulkan.device import Device
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.instrument.checks import SanitizeOptions
 from pumice.spirv.instrument.passes import instrument
-from pumice.spirv.instrument.reports import REPORT_BYTES, Report
+from pumice.spirv.instrument.reports import Report
 
 pytestmark = pytest.mark.vulkan
 
@@ -222,12 +222,12 @@ def test_a_wrong_access_is_reported(device: Device, name: str, environment: str)
     require_features(device, "shaderInt16", "shaderInt64", "variablePointers")
     with (
         device.create_buffer(40, memory_type=HOST) as buffer,
-        device.create_buffer(REPORT_BYTES, memory_type=HOST) as report,
+        device.create_buffer(found.report_bytes, memory_type=HOST) as report,
         device.create_executable(found.code) as executable,
     ):
         for at, is_right in ((1, True), (case.wrong, False)):
             buffer.write(np.array([at, 99, *range(10, 18)], np.uint32).tobytes())
-            report.write(bytes(REPORT_BYTES))
+            report.write(bytes(found.report_bytes))
             run(device, executable.pipeline(), [buffer, report])
             said = Report.read(report.read(), found.sites)
             got = int(np.frombuffer(buffer.read(), np.uint32)[1])

@@ -17,7 +17,7 @@ from pumice.hal_vulkan.device import Device
 from pumice.spirv.checks import tools as spirv_tools
 from pumice.spirv.instrument.checks import SanitizeOptions
 from pumice.spirv.instrument.passes import instrument
-from pumice.spirv.instrument.reports import REPORT_BYTES, Report, ReportKind
+from pumice.spirv.instrument.reports import Report, ReportKind
 
 pytestmark = [pytest.mark.vulkan, needs_compiler]
 
@@ -163,11 +163,11 @@ def test_a_texel_outside_is_reported_and_skipped(device: Device, name: str) -> N
     with ExitStack() as stack:
         bound = case.make(device, stack)
         buffer = stack.enter_context(device.create_buffer(8, memory_type=HOST))
-        report = stack.enter_context(device.create_buffer(REPORT_BYTES, memory_type=HOST))
+        report = stack.enter_context(device.create_buffer(found.report_bytes, memory_type=HOST))
         executable = stack.enter_context(device.create_executable(found.code))
         for at, is_right in ((1, True), (case.wrong, False)):
             buffer.write(np.array([at, 0], np.uint32).tobytes())
-            report.write(bytes(REPORT_BYTES))
+            report.write(bytes(found.report_bytes))
             run(device, executable.pipeline(), [bound, buffer, report])
             said = Report.read(report.read(), found.sites)
             got = int(np.frombuffer(buffer.read(), np.uint32)[1])
@@ -201,11 +201,11 @@ def test_an_index_into_an_array_of_images(device: Device) -> None:
             stack.enter_context(picture(device, np.full((2, 2), n, np.uint32), "r32uint")).view() for n in range(3)
         ]
         buffer = stack.enter_context(device.create_buffer(8, memory_type=HOST))
-        report = stack.enter_context(device.create_buffer(REPORT_BYTES, memory_type=HOST))
+        report = stack.enter_context(device.create_buffer(found.report_bytes, memory_type=HOST))
         executable = stack.enter_context(device.create_executable(found.code))
         for at in (2, 3):
             buffer.write(np.array([at, 9], np.uint32).tobytes())
-            report.write(bytes(REPORT_BYTES))
+            report.write(bytes(found.report_bytes))
             run(device, executable.pipeline(), [views, buffer, report])
             said = Report.read(report.read(), found.sites)
             got = int(np.frombuffer(buffer.read(), np.uint32)[1])
