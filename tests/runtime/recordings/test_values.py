@@ -65,7 +65,7 @@ def test_values_of_different_calls_need_a_qualified_name(
     step.update({"add[1].dt": 4, "add.n": 100, "scale.params": {"factor": 3, "offset": 2}})
     step.run()
     assert (y.numpy()[0], z.numpy()[0]) == (1, 14)
-    with pytest.raises(NotFoundError, match="no value 'speed'; it has: dt, n, X, Y, "):
+    with pytest.raises(NotFoundError, match="no value 'speed'; it has: dt, n, X, "):
         step.run(speed=1)
     with pytest.raises(NotFoundError, match="no value"):
         step.run({"add[2].dt": 1})
