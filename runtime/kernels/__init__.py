@@ -1,6 +1,7 @@
 """Compute shaders that are called like functions of arrays.
 
-Read: parameters, bound_call, descriptors, recorded_call, recorder, dispatcher, shader_source, specialization, kernel.
+Read: parameters, bound_call, descriptors, push_memory, recorded_call, recorder, dispatcher, shader_source,
+specialization, kernel.
 """
 
 from typing import TYPE_CHECKING

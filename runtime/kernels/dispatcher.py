@@ -35,6 +35,7 @@ from .bound_call import NO_SOURCES, Binder, BoundCall, Sources
 from .descriptors import KernelDescriptors
 from .parameters.arguments import listed, prepare_arguments, targets_of
 from .parameters.parameter import KernelArgument, KernelResult, Parameter, Prepared, ResultArray
+from .push_memory import PushMemory
 from .recorded_call import RecordedCall
 from .recorder import DispatchRecorder
 
@@ -77,12 +78,14 @@ class Dispatcher(Closeable):
         parameters: Sequence[Parameter],
         binder: Binder,
         kernel: str,
+        memory: PushMemory,
     ) -> None:
         """Takes over ``executable``, which ``close`` closes; ``kernel`` is the kernel's name, for messages."""
         self._device = device
         self._executable = executable
         self._parameters = parameters
         self._binder = binder
+        self._memory = memory
         self._kernel = kernel
         self._hal = device.vulkan
         self._queue = device.vulkan.compute_queue
@@ -213,6 +216,7 @@ class Dispatcher(Closeable):
             self.recorder.counts(call.bound, call.groups, call.parameters),
             results_of(parameters, transfer.results),
             self._binder,
+            self._memory,
             self._lock,
         )
 
@@ -318,6 +322,7 @@ class Dispatcher(Closeable):
         """Unloads the kernel once work under way has finished; idempotent."""
         with self._lock:
             self._executable.close()
+            self._memory.close()
             self.recorder.close()
             self._repeats.clear()
         self._staging.close()

@@ -14,7 +14,7 @@ import numpy as np
 
 from ...base.closeable import Closeable
 from ...base.notebook import html_table
-from ...hal_vulkan import ComputePipeline, DispatchTiming, ShaderModuleReflection, SpecializationValue
+from ...hal_vulkan import ComputePipeline, DispatchTiming, Executable, ShaderModuleReflection, SpecializationValue
 from ...hal_vulkan.pipelines.pipeline import log_unwatched
 from ...hal_vulkan.pipelines.resources import Resource
 from ...spirv.reflection.block_dtype import member_names
@@ -34,6 +34,7 @@ from .parameters.parameter import KernelArgument, KernelResult, Parameter
 from .parameters.parameters import parameters_of
 from .parameters.push import Defaults, Named, Push, PushValue
 from .parameters.uniforms import with_initial_values
+from .push_memory import PushMemory
 from .specialization import specialization_by_id
 
 if TYPE_CHECKING:
@@ -100,10 +101,9 @@ class Kernel(Closeable):
         executable = vulkan.create_executable(code, sanitize=sanitize)
         try:
             self.reflection: ShaderModuleReflection = executable.reflections[0]
+            constants = specialization_by_id(self.reflection, specialization or {}, code, name, source)
             self.pipeline: ComputePipeline = executable.pipeline(
-                entry_point,
-                specialization=specialization_by_id(self.reflection, specialization or {}, code, name, source),
-                subgroup_size=subgroup_size,
+                entry_point, specialization=constants, subgroup_size=subgroup_size
             )
             executable.close_modules()
             entry = self.pipeline.entry if layouts is None else with_names(self.pipeline.entry, layouts)
@@ -117,7 +117,17 @@ class Kernel(Closeable):
             if entry.loose_uniforms is not None:
                 push_defaults = with_initial_values(push_defaults, entry, source())
             self._binder = Binder(device, self.reflection, entry, self.parameters, self.name, push_defaults)
-            self._dispatcher = Dispatcher(device, executable, self.pipeline, self.parameters, self._binder, self.name)
+
+            def made_of(module: bytes) -> tuple[Executable, ComputePipeline]:
+                other = vulkan.create_executable(module, sanitize=sanitize)
+                pipeline = other.pipeline(entry_point, specialization=constants, subgroup_size=subgroup_size)
+                pipeline.name = self.name
+                return other, pipeline
+
+            memory = PushMemory(code, self.pipeline, made_of)
+            self._dispatcher = Dispatcher(
+                device, executable, self.pipeline, self.parameters, self._binder, self.name, memory
+            )
         except BaseException:
             executable.close()
             raise

@@ -10,8 +10,9 @@ from typing import cast
 import numpy as np
 
 from ...hal.command_buffer import CommandBuffer as AnyCommandBuffer
-from ...hal_vulkan import CommandBuffer, ComputePipeline
+from ...hal_vulkan import Buffer, CommandBuffer, ComputePipeline
 from ...hal_vulkan.pipelines.resources import Resource
+from ...status import ClosedError
 from ..arrays.array import DeviceArray
 from ..arrays.recorder import Marks
 from ..arrays.transfer import Transfer
@@ -19,6 +20,7 @@ from ..images.image import DeviceImage
 from .bound_call import Binder, BoundCall
 from .parameters.arguments import Counts, check_indirect
 from .parameters.parameter import KernelArgument, KernelResult, Parameter
+from .push_memory import PushMemory
 
 
 class RecordedCall:
@@ -35,6 +37,7 @@ class RecordedCall:
         result: the results of the call, which each run writes.
         marks: the memory that it uses.
         binder: the kernel's binder, for the names of values.
+        memory: the kernel's pipeline that reads push constants from memory.
         lock: the kernel's lock, for submissions whose shaders report.
     """
 
@@ -50,6 +53,7 @@ class RecordedCall:
         groups: Counts,
         result: KernelResult,
         binder: Binder,
+        memory: PushMemory,
         lock: threading.Lock,
     ) -> None:
         """Takes over what ``Dispatcher.recorded``, which is ``plan``, has planned."""
@@ -63,6 +67,7 @@ class RecordedCall:
         self.constants: frozenset[int] = constants
         self.groups: Counts = groups
         self.binder: Binder = binder
+        self.memory: PushMemory = memory
         self.lock: threading.Lock = lock
         self.result: KernelResult = result
         marks = [
@@ -82,8 +87,11 @@ class RecordedCall:
         ]
         return pairs + [(f"an array that {self.name} has the address of", array) for array in self.call.pointed]
 
-    def record(self, commands: AnyCommandBuffer) -> None:
-        """Adds the dispatch, between copies of the arrays that the device cannot bind where they are."""
+    def record(self, commands: AnyCommandBuffer, block: Buffer | None = None) -> None:
+        """Adds the dispatch, between copies of the arrays that the device cannot bind where they are.
+
+        ``block`` is the memory that has the push constants, if commands have not.
+        """
         assert isinstance(commands, CommandBuffer)
         call, before, after = self.call, self._transfer.before, self._transfer.after
         for source, target in before:
@@ -91,10 +99,16 @@ class RecordedCall:
         if before:
             commands.execution_barrier()
         resources = cast("list[Resource]", [bound.buffer for bound in call.bound])
+        pipeline, push = self.pipeline, call.push
+        if block is not None:
+            moved = self.memory.pipeline()
+            if moved is None:
+                raise ClosedError(f"kernel {self.name} was closed")
+            pipeline, push, resources = moved, b"", [*resources, block]
         if call.indirect is not None:
-            commands.dispatch_indirect(self.pipeline, resources, call.indirect.buffer, push=call.push)
+            commands.dispatch_indirect(pipeline, resources, call.indirect.buffer, push=push)
         else:
-            commands.dispatch(self.pipeline, resources, self.groups, call.push)
+            commands.dispatch(pipeline, resources, self.groups, push)
         if after:
             commands.execution_barrier()
         for source, target in after:
@@ -107,6 +121,11 @@ class RecordedCall:
         member = self.binder.push_members[name]
         return (self.call.loose or self.call.push)[member.offset : member.offset + member.size]
 
+    def packed(self, name: str, value: object) -> bytes:
+        """Returns the bytes of another value of a push constant."""
+        member = self.binder.push_members[name]
+        return self.binder.with_push_value(self.call.push, name, value)[member.offset : member.offset + member.size]
+
     def with_push(self, name: str, value: object) -> RecordedCall:
         """Returns the call with another value of a push constant."""
         data = self.binder.with_push_value(self.call.loose or self.call.push, name, value)
@@ -114,9 +133,15 @@ class RecordedCall:
             other = self.with_argument(self.binder.loose, np.frombuffer(data, np.uint8))
             other.call.loose = data
             return other
+        return self.with_push_bytes(data)
+
+    def with_push_bytes(self, push: bytes) -> RecordedCall:
+        """Returns the call with other push constants."""
+        if push == self.call.push:
+            return self
         other = copy.copy(self)
         other.call = copy.copy(self.call)
-        other.call.push = data
+        other.call.push = push
         return other
 
     def with_argument(self, index: int, value: KernelArgument) -> RecordedCall:

@@ -12,8 +12,9 @@ import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING, Final, Self
+from typing import TYPE_CHECKING, Final, Self, cast
 
+from ...hal.buffer import Buffer
 from ...hal.command_buffer import CommandBuffer
 from ...status import ClosedError, FailedPreconditionError, InvalidArgumentError
 from ..arrays.array_device import ArrayDevice
@@ -21,12 +22,16 @@ from ..arrays.recorder import Recorder, Step, recorder_of, refuse_recording
 from ..arrays.uses import Uses, note_all
 from ..arrays.verdict import NO_VERDICTS
 from ..kernels.recorded_call import RecordedCall
-from .values import Value, with_values
+from .push_blocks import PushBlocks
+from .values import Value, push_targets, with_values
 
 if TYPE_CHECKING:
+    from ...hal_vulkan import Buffer as VulkanBuffer
     from ...hal_vulkan import CommandBuffer as VulkanCommandBuffer
     from ...hal_vulkan import DispatchTiming
 
+_CLOSED: Final = "was closed"
+_NO_BLOCKS: Final[Mapping[int, Buffer]] = {}
 _MOST_AT_ONCE: Final = 256  # runs in one submission, between which Ctrl-C is served
 
 
@@ -40,13 +45,13 @@ class Recording:
     Attributes:
         device: the device that runs it.
         name: the name in messages, profiles and debug labels.
-        steps: the recorded calls, in order. For tools.
     """
 
     def __init__(self, device: ArrayDevice, name: str = "recording") -> None:
         self.device = device
         self.name = name
-        self.steps: tuple[Step, ...] = ()
+        self._steps: tuple[Step, ...] = ()  # without the values that only the blocks have
+        self._blocks: PushBlocks | None = None  # once a push constant has changed
         self._recorder: Recorder | None = None
         self._state = "was not recorded yet: record it in a with block"
         self._lock = threading.Lock()
@@ -57,6 +62,16 @@ class Recording:
         self._read: list[Uses] = []  # whose contents from before it uses
         self._overwritten: list[Uses] = []
         self._has_reports = False
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The recorded calls, in order, with their present values. For tools."""
+        if self._blocks is not None:
+            steps = self._blocks.settled()
+            if self._native is self._steps:
+                self._native = steps  # the same commands
+            self._steps = steps
+        return self._steps
 
     # -- recording -----------------------------------------------------------------------------------
 
@@ -90,7 +105,7 @@ class Recording:
             except BaseException:
                 self._commands.close()
                 raise
-            self.steps = steps
+            self._steps = steps
             self._state = ""
 
     def _record(self, steps: tuple[Step, ...]) -> None:
@@ -98,7 +113,9 @@ class Recording:
         commands = self._commands
         assert commands is not None
         self._native = ()
-        record_steps(commands, steps)
+        if self._blocks is not None:
+            self._blocks.take(steps)
+        record_steps(commands, steps, {} if self._blocks is None else self._blocks.parts)
         marks: dict[Uses, tuple[bool, bool]] = {}  # whether it is read before it is written; whether it is written
         for step in steps:
             for uses, read, written in step.marks:
@@ -129,7 +146,12 @@ class Recording:
         """
         with self._lock:
             self._check_ready()
-            self.steps = with_values(self.steps, {**(values or {}), **named})
+            merged = {**(values or {}), **named}
+            data = self._changed(merged)
+            if data is not None and self._blocks is not None:
+                self._blocks.data = data
+            else:
+                self._steps = with_values(self.steps, merged)
 
     # -- running -------------------------------------------------------------------------------------
 
@@ -188,30 +210,53 @@ class Recording:
         with self._lock:
             if self._state:
                 self._check_ready()
-            steps = self.steps if not values else with_values(self.steps, values)
             if recorder is not None:
-                for _ in range(times):
-                    for step in steps:
-                        recorder.add(step)
+                steps = with_values(self.steps, values or {})
+                for step in steps * times:
+                    recorder.add(step)
                 return 0
+            data = self._changed(values) if values else None
+            steps = with_values(self.steps, values) if values and data is None else self._steps
             payload = 0
             try:
                 if self._native is not steps:
                     self._record(steps)
                 assert self._commands is not None
                 while times > 0:
-                    payload = self._submit([self._commands] * min(times, _MOST_AT_ONCE))
+                    payload = self._submit([self._commands] * min(times, _MOST_AT_ONCE), data)
                     times -= _MOST_AT_ONCE
             except ClosedError:
                 self._check_open(steps)
                 raise
             return payload
 
-    def _submit(self, commands: Sequence[CommandBuffer]) -> int:
-        """Submits commands of the native steps, and notes the work in what they use; returns the payload."""
-        device = self.device
+    def _changed(self, values: Mapping[str, Value]) -> bytes | None:
+        """Returns the blocks of push constants with other values; ``None`` if the steps have to be changed for them."""
+        if self._blocks is None:
+            if not all(push_targets(self._steps, name) for name in values):
+                return None
+            blocks = PushBlocks(self.device, self._steps)
+            if blocks.changed(values) is None:
+                blocks.close()
+                return None
+            self._blocks, self._native = blocks, ()
+        return self._blocks.changed(values)
+
+    def _submit(self, commands: Sequence[CommandBuffer], data: bytes | None = None) -> int:
+        """Submits commands of the native steps, and notes the work in what they use; returns the payload.
+
+        ``data`` has the push constants of this run, if other than those of the steps.
+        """
+        device, blocks = self.device, self._blocks
+        copies: tuple[CommandBuffer, ...] = ()
+        if blocks is not None:
+            data = blocks.data if data is None else data
+            copies = blocks.copy_of(data)
+            commands = (*copies, *commands)
         judged = self._has_reports or device.verdicts
         payload = self._submit_judged(commands) if judged else device.submit(commands)
+        if blocks is not None and data is not None and copies:
+            blocks.noted(data, payload)
         note_all(device.mark_lock, self._used, self._written, payload)
         return payload
 
@@ -251,29 +296,37 @@ class Recording:
         """Frees the commands once runs under way have finished, and forgets the arrays; idempotent."""
         with self._lock:
             self._state = _CLOSED
-            self.steps = self._native = ()
+            self._steps = self._native = ()
             self._used = self._written = self._read = self._overwritten = []
             if self._commands is not None:
                 self._commands.close()
+            if self._blocks is not None:
+                self._blocks.close()
+                self._blocks = None
 
     def __del__(self) -> None:
         # The garbage collector may run under any lock, so the device's next call closes the commands.
         commands = getattr(self, "_commands", None)
         if commands is not None and self._state != _CLOSED:
             self.device.hal.dropped.append(commands)
+            if self._blocks is not None:
+                self.device.hal.dropped.append(self._blocks)
 
     def __repr__(self) -> str:
         return f"<Recording {self.name}: {self._state or ', '.join(step.name for step in self.steps) or 'no calls'}>"
 
 
-_CLOSED: Final = "was closed"
+def record_steps(commands: CommandBuffer, steps: Sequence[Step], blocks: Mapping[int, Buffer] = _NO_BLOCKS) -> None:
+    """Records steps anew, with a barrier between one and the next.
 
-
-def record_steps(commands: CommandBuffer, steps: Sequence[Step]) -> None:
-    """Records steps anew, with a barrier between one and the next."""
+    ``blocks`` is the memory with the push constants of a call, by the step's index.
+    """
     commands.begin()
     for index, step in enumerate(steps):
         if index:
             commands.execution_barrier()
-        step.record(commands)
+        if isinstance(step, RecordedCall) and index in blocks:
+            step.record(commands, cast("VulkanBuffer", blocks[index]))
+        else:
+            step.record(commands)
     commands.end()

@@ -43,6 +43,17 @@ def with_values(steps: Sequence[Step], values: Mapping[str, Value]) -> tuple[Ste
     return tuple(changed)
 
 
+def push_targets(steps: Sequence[Step], name: str) -> list[tuple[int, str]]:
+    """Returns the indices of the calls whose push constant a name stands for, and its name in each; none for others."""
+    pushed = []
+    for index, call, member in _calls(steps, name):
+        if call.binder.names.single.get(member) is not None:
+            return []
+        if member in call.binder.push_members:
+            pushed.append((index, member))
+    return pushed
+
+
 def _set(steps: list[Step], name: str, value: Value) -> None:
     pushed: list[int] = []
     bound: list[tuple[int, int]] = []  # indices of the step, and of the parameter

@@ -1,5 +1,5 @@
 """SPIR-V as words: reading instructions, the grammar's tables, and building modules.
 
-Read: grammar_tables, grammar, folding, words, declarations, expression, offsets, builder, integer_dots, shared_memory,
-matrices, subgroups.
+Read: grammar_tables, grammar, folding, words, declarations, expression, offsets, builder, integer_dots, push_memory,
+shared_memory, matrices, subgroups.
 """

@@ -52,6 +52,17 @@ class NumberBlock:
             pack_into = struct.Struct(f"={member.components}{letter}").pack_into
             self._writers[name] = _Writer(kind, member.components, pack_into, member.offset)
 
+    def write(self, data: bytearray, name: str, value: object) -> bool:
+        """Writes one number into the bytes of a block; returns whether it did: ``pack_members`` takes other values."""
+        writer = self._writers.get(name)
+        if writer is None or type(value) is not writer.kind or writer.components > 1:
+            return False
+        try:
+            writer.pack_into(data, writer.offset, value)
+        except (struct.error, OverflowError):
+            return False
+        return True
+
     def pack(self, values: Mapping[str, object]) -> bytearray | None:
         """Returns the bytes of the block, or ``None`` where ``pack_members`` has to convert or to refuse a value."""
         writers = self._writers

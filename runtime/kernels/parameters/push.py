@@ -83,7 +83,10 @@ class PushConstants:
                 f"{self._kernel}: push constant {name} has an address, which cannot be changed: record again"
             )
         data = bytearray(push)
-        pack_members(data, 0, self._block.members, {name: value}, self._kernel, noun="push constant", missing="any")
+        if self._numbers is None or not self._numbers.write(data, name, value):
+            pack_members(
+                data, 0, self._block.members, {name: value}, self._kernel, noun=self._block.noun, missing="any"
+            )
         return bytes(data)
 
 

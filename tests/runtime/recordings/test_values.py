@@ -197,3 +197,95 @@ void main() { uint i = gl_GlobalInvocationID.x; if (i < n) y[i] += dt; }
     step.update(n=50)
     step.run()
     assert y.numpy().tolist() == [3.0] * 50 + [2.0] * 50
+
+
+def test_changed_push_constants_are_read_from_memory(device: pumice.Device, add: pumice.Kernel) -> None:
+    """Runs with other values record no commands: they take blocks in memory."""
+    x, y = filled(device, 1), device.zeros(100)
+    with device.record() as step:
+        for _ in range(3):
+            add(x, y, dt=1, n=100)
+    step.run()
+    step.run(dt=2)
+    blocks, commands = step._blocks, step._commands
+    assert blocks is not None and len(blocks.parts) == 3
+    recording = commands._recording  # type: ignore[union-attr]  # of Vulkan
+    step.update(dt=5)
+    for number in range(200):
+        step.run({"add[1].dt": number})
+    assert commands._recording is recording  # type: ignore[union-attr]
+    assert [call.call.push[:4] for call in step.steps] == 3 * [np.float32(5).tobytes()]  # type: ignore[attr-defined]
+    step.run(times=2)
+    assert y.numpy()[0] == 3 + 6 + (200 * 10 + sum(range(200))) + 30
+    other = device.zeros(100)
+    step.run(Y=other, dt=3)  # an array and a value at once
+    step.run()
+    assert (other.numpy()[0], y.numpy()[0] - 21939) == (9, 15)
+
+
+_BLOCK = """
+#version 450
+layout(local_size_x = 1) in;
+struct Pair { vec3 a; float b; };
+layout(push_constant) uniform Push { mat2x3 m; Pair pairs[2]; ivec2 i; uint flags[3]; double d; } p;
+layout(binding = 0) writeonly buffer Y { float y[]; };
+void main() {
+    uint k = 0;
+    for (int c = 0; c < 2; c++) for (int r = 0; r < 3; r++) y[k++] = p.m[c][r];
+    for (int j = 0; j < 2; j++) { for (int r = 0; r < 3; r++) y[k++] = p.pairs[j].a[r]; y[k++] = p.pairs[j].b; }
+    y[k++] = p.i.x; y[k++] = p.i.y;
+    for (int j = 0; j < 3; j++) y[k++] = p.flags[j];
+    y[k] = float(p.d);
+}
+"""
+
+
+@pytest.mark.features("shaderFloat64")
+def test_blocks_of_every_kind_of_member(device: pumice.Device) -> None:
+    kernel = device.load_kernel(_BLOCK)
+    generator = np.random.default_rng(7)
+
+    def values() -> dict[str, object]:
+        return {
+            "m": generator.integers(0, 9, (3, 2)).astype(float).tolist(),
+            "pairs": [{"a": generator.integers(0, 9, 3).tolist(), "b": int(generator.integers(9))} for _ in range(2)],
+            "i": generator.integers(-9, 9, 2).tolist(),
+            "flags": generator.integers(0, 9, 3).tolist(),
+            "d": float(generator.random()),
+        }
+
+    y, z = device.zeros(20), device.zeros(20)
+    first = values()
+    try:
+        kernel(y, push=first, groups=1)
+    except InvalidArgumentError:  # matrices by columns
+        first = {**first, "m": np.asarray(first["m"]).T.tolist()}
+    with device.record() as step:
+        kernel(y, push=first, groups=1)
+    for number in range(8):
+        changed = values()
+        changed["m"] = np.asarray(changed["m"]).reshape(np.shape(first["m"])).tolist()
+        some = {name: changed[name] for name in list(changed)[number % 5 :]}
+        step.run(some)
+        kernel(z, push={**first, **some}, groups=1)
+        np.testing.assert_array_equal(y.numpy(), z.numpy())
+    assert step._blocks is not None and step._blocks.parts
+
+
+def test_kernels_whose_push_constants_stay_in_commands(device: pumice.Device) -> None:
+    """A shader that reports, as the driver cuts long loops, is recorded anew for other values."""
+    kernel = device.load_kernel(
+        """
+#version 450
+layout(local_size_x = 1) in;
+layout(binding = 0) buffer Y { uint y[]; };
+layout(push_constant) uniform Push { uint n; };
+void main() { uint s = 0; for (uint i = 0; i < n; i++) s += i; y[0] = s; }
+"""
+    )
+    y = device.zeros(1, np.uint32)
+    with device.record() as step:
+        kernel(y, n=3, groups=1)
+    for n in (10, 20, 3):
+        step.run(n=n)
+        assert y.numpy()[0] == n * (n - 1) // 2
